@@ -16,7 +16,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 class ActionModule(ControllerAction):
     """An action plugin that writes the text of a plan into the template of an AWX approval. AWX copies the template
-    when the workflow reaches the approval, so this action must run after the plan is computed and before the approval.
+    when the workflow reaches the approval, so this action must run after the plan is computed and before the
+    approval.
     """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {**AWX_SPEC, "text": {"type": "str", "required": True}}

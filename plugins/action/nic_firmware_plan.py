@@ -121,10 +121,12 @@ def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> By
 
 
 def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typing.Sequence[str]) -> None:
-    """Check that the nodes that NVIDIA's operator will reboot are permitted to go down now. The operator reboots them
-    without asking, one at a time unless its maintenance operator is configured otherwise.
+    """Verify that the nodes that NVIDIA's operator will reboot may be rebooted now. The operator reboots them without
+    asking, one at a time unless its maintenance operator is configured otherwise.
 
     :param going: nodes that the operator may reboot
+    :param cluster: client of the API server
+    :param known: facts of the run
     :param nodes: nodes of the inventory
     :raises RdmaError: the state of the cluster does not permit the reboots
     """
@@ -142,13 +144,14 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
 def _read_earlier_resets(
     known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]
 ) -> tuple[dict[str, Before], str]:
-    """Return, by node, the setting differences for which an earlier run reset the node, and the reason why no setting
-    may be written on any node.
+    """Return the setting differences for which an earlier run reset each node, and the reason why no setting may be
+    written on any node. The reason is empty if settings may be written. The API server is queried only if a node has
+    settings to write.
 
-    The reason is empty if settings may be written. The API server is queried only if a node has settings to write.
-
+    :param known: facts of the run
     :param hosts: settings that the host writes, by node
     :param cluster: function that connects to the API server
+    :returns: differences by node, and the reason
     """
     # two who set one HCA would undo each other's settings
     unread = f"whether NVIDIA's operator sets them is unknown: {known.nics.errors[0]}" if known.nics.errors else ""

@@ -46,6 +46,8 @@ class ActionModule(ObserverAction):
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
         """Store the fact folder and the node for the later comparison of each answer, and return the module arguments
         unchanged.
+
+        :param given: options of the task
         """
         self._folder, self._node = folder, node
         return given

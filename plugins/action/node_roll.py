@@ -234,8 +234,8 @@ class ActionModule(ControllerAction):
 def _look_at_kernel(
     folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent
 ) -> dict[str, NodeDifferences]:
-    """Return the differences between the desired and the observed kernel arguments, by node. The result is empty if the
-    intent has no kernel arguments.
+    """Return the differences between the desired and the observed kernel arguments, by node. Return an empty dictionary
+    if the intent has no kernel arguments.
     """
     wanted = intent.host.kernel_arguments
     seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
@@ -266,8 +266,9 @@ def _look_at_firmware(folder: FactFolder, known: typing.Optional[Known], prove: 
 
 
 def _read_firmware_set(folder: FactFolder, node: str) -> typing.Optional[ObservedFirmwareSet]:
-    """Return what the run has set in the firmware of a node; None if it set nothing there. A fact that cannot be read
-    is the error of its node."""
+    """Return the firmware settings that the run has written on a node. Return None if it has written none there. A fact
+    that cannot be read becomes an error of the node.
+    """
     try:
         fact = folder.read("nic_firmware", node)
     except FileError as error:
@@ -314,8 +315,11 @@ def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> d
 def _collect_restarts_and_drains(
     folder: FactFolder, known: typing.Optional[Known]
 ) -> tuple[ObservedSource, ObservedSource]:
-    """Return two sources of notes for the plan: on the restarts, and on the drains that other stages of this run cause.
-    The restarts are those of nodes outside of any MachineConfigPool, the drains those of all nodes.
+    """Return two sources of notes for the plan: about restarts of services, and about drains that other stages of this
+    run cause. The notes about restarts concern nodes outside of any MachineConfigPool, those about drains concern
+    all nodes.
+
+    :param known: facts of the firmware plan; None for sources without notes
     """
     if known is None:
         return ObservedSource({}), ObservedSource({})

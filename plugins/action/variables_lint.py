@@ -31,7 +31,8 @@ class ActionModule(ControllerAction):
     SPEC: typing.ClassVar[Spec] = {"show_cluster": {"type": "bool", "default": False}}
 
     def work(self, options: Result, variables: Result) -> Result:
-        """Return the names of the variables that belong to the collection. Warn of those that it does not read.
+        """Return the names of the variables that belong to the collection. Show a warning for those that the collection
+        does not read.
 
         :raises RdmaError: a variable is misspelled, or has an invalid value
         """

@@ -92,7 +92,9 @@ def _stage_of(play: typing.Any) -> typing.Optional[str]:
 
 def _says_all(result: typing.Any) -> bool:
     """Return whether the message of a failed task is sufficient, so that the rest of its result need not be shown. This
-    is so for an error of this collection, whose single line contains cause and remedy.
+    is the case for an error of this collection, whose single line contains cause and remedy.
+
+    :param result: result of the task
     """
     lines = lines_of(result._result) or []
     known = result._task.action.startswith(_OURS) and isinstance(result._result.get("failure"), dict)
@@ -378,8 +380,8 @@ class CallbackModule(Default):
             self._show_lines(lines)
 
     def _show_task_message(self, name: str, found: typing.Mapping[str, typing.Any]) -> None:
-        """Show the message of a task. A message equal to the text that was just shown is left out. The task with the
-        durations is left out if several stages ran, because the summary contains them.
+        """Show the message of a task. A message equal to the text that was just shown is left out. So is the message
+        with the durations of the stages if several stages ran, because the summary contains them.
 
         :param name: name of the task
         :param found: result of the task
@@ -408,8 +410,9 @@ class CallbackModule(Default):
             self._show_line(line, _COLORS[how])
 
     def _keep_verdict(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
-        """Store the verdict of the run, which is shown as the last line, if the result of this task contains it.
+        """Store the verdict of the run, which is shown as the last line, if the result of a task contains it.
 
+        :param found: result of the task
         :param how: tone of the verdict, ``good`` or ``bad``
         :returns: whether the result contains a verdict
         """
@@ -450,8 +453,8 @@ class CallbackModule(Default):
             super()._handle_exception(*arguments, **options)
 
     def _dump_results(self, *found: typing.Any, **how: typing.Any) -> typing.Any:
-        """Return the text of a whole result with all non-printing characters escaped. It is shown for failed tasks, and
-        with -v for all tasks.
+        """Return the text of a whole result with all non-printing characters escaped. The text is shown for failed
+        tasks, and with -v for all tasks.
         """
         dumped = super()._dump_results(*found, **how)
         return escape.escape_nonprinting(dumped, "\n\t") if isinstance(dumped, str) else dumped

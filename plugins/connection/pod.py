@@ -278,8 +278,8 @@ class Connection(ConnectionBase):
 
     @property
     def _container(self) -> Container:
-        """The container in which commands run. Until it is found, this is the container that the options name. With the
-        option ``node``, it is the container of the observer pod on that node.
+        """Return the container in which commands run. Until it is found, this is the container that the options name.
+        With the option ``node``, it is the container of the observer pod on that node.
         """
         node = self.get_option("node")
         named = Container(

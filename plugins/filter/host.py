@@ -35,6 +35,8 @@ def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
 def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
     """Return the path and the content of containerd's drop-in file with the limit of locked memory. The content is
     empty unless the intent sets this limit through containerd.
+
+    :param cluster: value of ``rdma_cluster``
     """
     memlock = _parse_host_needs(cluster).memlock
     return {
@@ -47,6 +49,9 @@ def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
     """Return the desired settings of the host that need no reboot, and the options with which the module
     kernel_settings applies them.
+
+    :param cluster: value of ``rdma_cluster``
+    :param fabrics: value of ``rdma_fabrics``
     """
     found = collect_settings(parse_intent(fabrics, None, cluster or {}))
     return {

@@ -30,6 +30,8 @@ def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> 
     """Render the Kubernetes objects of a training job.
 
     :param wanted: value of ``rdma_job``
+    :param fabrics: value of ``rdma_fabrics``
+    :param cluster: value of ``rdma_cluster``
     """
     intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
     return [

@@ -154,10 +154,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self._give_no_nodes(AnsibleParserError(said))
 
     def _give_no_nodes(self, error: AnsibleParserError) -> None:
-        """End as an inventory without nodes, with one warning. For an error Ansible would try its plugins for YAML and
-        INI on the file, and warn of the mistakes of each, and go on without nodes as well.
+        """Return without nodes, after a warning with the error. If the error were raised instead, Ansible would try to
+        read the file as YAML and as INI, show the errors of each attempt, and continue without nodes, too.
 
-        :raises AnsibleParserError: the configuration of Ansible wants a run to end where an inventory can't be read
+        :param error: the error that prevents reading the nodes
+        :raises AnsibleParserError: Ansible is configured to end if an inventory cannot be read
         """
         if any(constants.config.get_config_value(name) for name in _UNPARSED_FAILS):
             raise error from None
@@ -231,8 +232,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         }
 
     def _kubeconfig(self) -> typing.Any:
-        """Return the kubeconfig of the playbooks: that of the command line, where it is no template, or that of the
-        file of the inventory.
+        """Return the kubeconfig that the playbooks use: that of the command line if it is not a template, otherwise
+        that of the inventory file.
         """
         typed = (self._vars or {}).get("rdma_kubeconfig")
         return self.get_option("kubeconfig") if not typed or "{{" in str(typed) else typed
@@ -279,8 +280,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         """Return the connection variables of a node. Texts from the node are marked as unsafe. Options of the user are
         not marked, since the user may write templates.
 
+        :param name: name of the node
         :param address: address of the node for ssh; empty to use its name
-        :param error: why the address of the node is refused; empty if it is accepted
+        :param error: reason why the address of the node is refused; empty if it is accepted
         :param by_ssh: whether the node is reached by ssh; otherwise by its observer pod
         """
         if by_ssh and error and not address:
@@ -299,8 +301,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
 
 
 def _complete(kubeconfig: typing.Any) -> typing.Any:
-    """Return the path of a kubeconfig as an absolute path, since modules run in the folder of the playbook. Return
-    anything else unchanged.
+    """Return the path of a kubeconfig as an absolute path, since modules run in the folder of the playbook. Return a
+    kubeconfig that is not a path unchanged.
     """
     is_path = isinstance(kubeconfig, str) and "\n" not in kubeconfig
     return os.path.abspath(os.path.expanduser(kubeconfig)) if is_path else kubeconfig

@@ -46,8 +46,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 
 class LookupModule(LookupBase):
-    """A lookup plugin that returns the version in the Chart.yaml of each Helm chart. Chart.yaml is searched as
-    ansible.builtin.file searches its files, and read with the collection's own parser.
+    """A lookup plugin that returns the version in the Chart.yaml of each Helm chart. The file is searched in the same
+    folders as the files of ansible.builtin.file, and read with limits on its size.
     """
 
     @guard_lookup

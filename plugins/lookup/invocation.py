@@ -73,7 +73,8 @@ _WRONG_OPTIONS = 5
 
 class LookupModule(LookupBase):
     """A lookup plugin that checks the command line of ansible-playbook, and returns its terms if at least one stage
-    would run. Otherwise it fails with the reason. Processes of ansible-playbook that start later inherit the paths.
+    would run. Otherwise it fails with the reason. It also makes relative paths in the environment absolute, because
+    modules run in another folder.
     """
 
     @guard_lookup
@@ -109,12 +110,17 @@ class LookupModule(LookupBase):
 
 
 def _without_links(playbook: str) -> str:
-    """Return a playbook's path without links; a full name stays what it is."""
+    """Return the path of a playbook with symbolic links resolved. The full name of a playbook in a collection is
+    returned unchanged.
+    """
     return os.path.realpath(playbook) if os.path.exists(playbook) else playbook
 
 
 def _read_limit(subset: typing.Optional[str]) -> list[str]:
-    """Patterns of ``--limit``. One that begins with @ is a file with a pattern in each line."""
+    """Return the patterns of ``--limit``. A pattern that begins with @ is the path of a file, whose lines are patterns.
+
+    :param subset: value of ``--limit``; None if it is not set
+    """
     patterns: list[str] = []
     for pattern in split_host_pattern(subset or ""):
         if not pattern.startswith("@"):

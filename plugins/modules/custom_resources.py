@@ -278,9 +278,9 @@ def describe(outcome: Outcome) -> str:
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
-    """Return whether a change of objects of these kinds must hold the Lease: it belongs to a run, or the objects affect
-    the results of runs. Objects of jobs and NIC maps do not need it: a job can be submitted during a run, by a user
-    without rights to the Lease.
+    """Return whether a change of objects of these kinds requires the Lease: the change belongs to a run, or the objects
+    affect the results of runs. Objects of jobs and NIC maps do not require it: a user without rights to the Lease
+    can submit a job during a run.
     """
     return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
 

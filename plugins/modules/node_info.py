@@ -489,6 +489,8 @@ SUBSETS = list_kinds_at(NODE, SWITCHES)
 def chosen(words: typing.Sequence[str]) -> list[str]:
     """Return the requested subsets. The option is interpreted like gather_subset of ansible.builtin.setup. ``all`` does
     not include the subsets about switches.
+
+    :param words: value of the option: names of subsets, ``all``, or ``!`` and a name
     """
     taken = [word for word in words if not word.startswith("!")]
     if not taken or "all" in taken:

@@ -209,7 +209,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier impor
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:
     """Return the result of the module.
 
-    :param figures: the facts without pairs whose figure is not a valid measurement, for the summary of each fabric
+    :param facts: the measurements
+    :param figures: the measurements without pairs whose figure is not valid, for the summary of each fabric; None for
+        all
     """
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
     return {
@@ -221,7 +223,7 @@ def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = Non
 
 
 def _read_link_facts(module: AnsibleModule) -> Facts:
-    """Return the facts about the links of the HCAs. The result is empty without a folder of facts."""
+    """Return the facts about the links of the HCAs. Return empty facts if the module has no folder of facts."""
     folder = find_folder(module)
     if folder is None:
         return NOTHING

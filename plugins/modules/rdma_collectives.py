@@ -233,6 +233,7 @@ def answer(
 ) -> dict[str, typing.Any]:
     """Return the result of the module for Ansible.
 
+    :param facts: results of all tests
     :param steps: proven figures of each step of the collectives
     :param latencies: proven latencies of small messages
     """
@@ -264,8 +265,8 @@ def _require_collectives(intent: Intent) -> tuple[Collectives, Fabric]:
 
 
 def _seen(module: AnsibleModule) -> Facts:
-    """Read the facts about the rates of the rails and the topology of the nodes. Without a folder of facts, return
-    empty facts.
+    """Return the facts about the rates of the rails and the topology of the nodes. Return empty facts if the module has
+    no folder of facts.
     """
     folder = find_folder(module)
     if folder is None:

@@ -32,7 +32,7 @@ _NONE = f"no access is configured by {VARIABLE}, K8S_AUTH_*, KUBECONFIG or ~/.ku
 def show(access: str) -> None:
     """Show the cluster of a run, as the first line of its output. Nothing is shown if the stdout callback writes JSON.
 
-    :param access: result of ``access_of``
+    :param access: description of the cluster in one line; empty to show nothing
     """
     if str(getattr(constants, "DEFAULT_STDOUT_CALLBACK", "")).rpartition(".")[2] not in _DATA:
         Display().display(f"cluster: {access or _NONE}")
@@ -104,8 +104,11 @@ def _describe_cluster_access(
 def _read_module_options(
     variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]
 ) -> dict[str, typing.Any]:
-    """Return the connection options that the playbooks pass to the modules. The result is empty if the variable is not
-    set, or cannot be evaluated.
+    """Return the connection options that the playbooks pass to the modules. Return an empty dictionary if the user's
+    variable is not set, or cannot be evaluated.
+
+    :param variables: variables of localhost
+    :param template: function that evaluates a templated value
     """
     try:
         value = template(variables[VARIABLE]) if variables.get(VARIABLE) is not None else None
@@ -117,6 +120,7 @@ def _read_module_options(
 def _describe_access_source(found: Credentials, variables: typing.Mapping[str, typing.Any], given: bool) -> str:
     """Return the source of the credentials, and the configured sources that are not used.
 
+    :param found: credentials that the run uses
     :param given: whether the playbooks pass a kubeconfig to the modules
     """
     place = find_origins(variables, (VARIABLE,)).get(VARIABLE)
@@ -143,6 +147,8 @@ def _format_server_address(found: Credentials, server: typing.Any) -> str:
 def _in_kubeconfig(found: Credentials) -> tuple[str, str]:
     """Return the context and the API server of the kubeconfig, as the client of kubernetes.core reads them. Each is
     empty if it cannot be read.
+
+    :param found: credentials that the run uses
     """
     try:
         from kubernetes.config.kube_config import ConfigNode, KubeConfigMerger

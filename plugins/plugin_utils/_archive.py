@@ -94,8 +94,10 @@ class _Upload:
         self._end = time.monotonic() + attempts.in_all + size / SLOWEST
 
     def put(self, base: str, content: bytes) -> None:
-        """Upload a file, and retry while the limits allow it.
+        """Upload a file, and repeat a failed upload as long as the limits of retries and time allow it.
 
+        :param base: address of the file
+        :param content: bytes of the file
         :raises ArchiveError: the server refuses the file, or does not take it in time
         """
         while True:
@@ -124,6 +126,7 @@ def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
     and write and remove a temporary file in it.
 
     :param place: address or folder
+    :param login: credentials for the address
     :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
         system
     :param dry: whether nothing may be written to a folder
@@ -163,6 +166,12 @@ def send(
     """Pack the folder of a run, send it to a destination, and send its checksum after it. An archive that has a
     checksum is therefore complete.
 
+    :param report_dir: folder of the run
+    :param run: id of the run
+    :param place: address or folder
+    :param login: credentials for the address
+    :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
+        system
     :param keep: number of archives that remain in a folder, including this one. Archives at an address are never
         removed
     :param patience: seconds in which a server must answer or continue to read
@@ -205,7 +214,11 @@ def path_of(place: Folder) -> str:
 
 
 def _sum_line(digest: str, name: str) -> str:
-    """Return the line of a checksum file for ``sha256sum --check``."""
+    """Return the line for a file in the format of ``sha256sum --check``.
+
+    :param digest: SHA-256 of the file
+    :param name: name of the file
+    """
     return f"{digest}  {name}\n"
 
 

@@ -62,10 +62,14 @@ def send_request(
     """Send a request, with a time limit for the whole exchange. The timeout of a socket alone does not end an exchange
     with a server that reads or writes single bytes.
 
+    :param place: destination of the archive
+    :param method: HTTP method
     :param base: address of the request, which names the file
+    :param login: credentials
     :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
         system
     :param patience: timeout of the socket in seconds
+    :param content: body of the request; None for no body
     :param bare: whether the address has no query, and any answer of the server is accepted
     :param most_seconds: upper limit of the whole exchange in seconds
     :raises ArchiveError: the server does not answer, or refuses the request
@@ -170,8 +174,9 @@ def _exchange(
 
 @contextlib.contextmanager
 def _bounded_heads() -> typing.Iterator[None]:
-    """Let, as a context, connections of http.client limit the heads of their answers. ``open_url`` takes no class of
-    connections. The task has a process of its own, in which nothing else is asked meanwhile.
+    """Limit, as a context, the size of the header of each answer that a connection of http.client reads. The class of
+    the response is replaced, because ``open_url`` has no option for it. The task has a process of its own, in which
+    no other request runs meanwhile.
     """
     before = http.client.HTTPConnection.response_class
     http.client.HTTPConnection.response_class = BoundedResponse
@@ -294,8 +299,9 @@ def _find_remedy(error: urllib.error.HTTPError, place: Address, login: ArchiveLo
 
 
 def _find_redirection(location: typing.Optional[str]) -> str:
-    """Return the scheme and host of a redirection; empty where it is not an address. The path is left out, since the
-    server may repeat secrets in it."""
+    """Return the scheme and host to which a server redirects a request. Return an empty text if the header Location is
+    not an address. The path is left out, since the server may repeat secrets in it.
+    """
     try:
         found = place_of(location)
     except ArchiveError:

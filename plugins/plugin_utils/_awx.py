@@ -34,7 +34,7 @@ _WHERE = ("controller_host", "controller_username", "controller_password", "cont
 
 
 class Awx:
-    """An AWX that is changed through the modules of a collection.
+    """A client that changes objects of one AWX by running the modules of the AWX collection.
 
     :param action: action plugin that runs the modules
     :param options: options that were validated by AWX_SPEC

@@ -43,8 +43,8 @@ def list_bmcs_of_nodes(
 
 
 def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identity]:
-    """Return the identity of each node according to its DMI tables, as this run has read them on the node. Nodes
-    without such a fact are left out.
+    """Return the identity (UUID and serial numbers) of each node according to its DMI tables, as this run has read them
+    on the node. Nodes without such a fact are left out.
     """
     facts = {
         node: load(ObservedPlatform, data, f"platform of {node}")

@@ -2,11 +2,11 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Stops what a node sends by ssh at a number of bytes, and ends the programs that a task leaves behind.
+"""Limit the number of bytes that a node sends by ssh, and end the programs that a task leaves behind.
 
-The ssh plugin of ansible-core collects all that comes, which takes the square of its length in CPU, and leaves its
-``ssh`` running where the time of a task is over. Each task is done by a process of its own, so that nobody else's
-programs are changed.
+The ssh plugin of ansible-core collects all output, which takes CPU time that grows with the square of its length, and
+does not end its ``ssh`` if the task exceeds its timeout. Each task runs in a process of its own, so that programs of
+other tasks are not affected.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ _PLUGINS = ("ssh", "ansible.builtin.ssh")
 
 
 class _Pipe:
-    """The output of a program, which counts what is read."""
+    """The output stream of a program, which counts the bytes that are read."""
 
     def __init__(self, pipe: typing.Any, count: typing.Callable[[int], None]) -> None:
         self._pipe, self._count = pipe, count
 
     def read(self) -> typing.Optional[bytes]:
-        """Read what is there, as a stream does that does not wait: None where nothing is, and nothing at the end.
+        """Read the available bytes like a non-blocking stream: return None if there are none yet, and an empty text at
+        the end of the output.
 
-        :raises AnsibleConnectionFailure: too much came
+        :raises AnsibleConnectionFailure: the program has printed more than its limit
         """
         parts: list[bytes] = []
         while sum(map(len, parts)) < _BURST:
@@ -53,7 +54,9 @@ class _Pipe:
 
 
 class _Programs:
-    """In place of the module ``subprocess``, for one connection plugin."""
+    """A replacement for the module ``subprocess`` in one connection plugin, which limits the output of each program and
+    knows the started programs.
+    """
 
     def __init__(self, node: str, most: int, start: typing.Callable[..., typing.Any]) -> None:
         self._node, self._most, self._start = node, most, start
@@ -63,7 +66,9 @@ class _Programs:
         return getattr(subprocess, name)
 
     def Popen(self, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
-        """Start a program whose output has so many bytes."""
+        """Start a program. If it prints more bytes than the limit, it is killed, and reading its output raises
+        AnsibleConnectionFailure.
+        """
         started: typing.Any = self._start(*arguments, **options)
         self._started.append(started)
         left = self._most
@@ -85,7 +90,7 @@ class _Programs:
         return started
 
     def end(self) -> None:
-        """End what still runs: a task whose time is over leaves it."""
+        """End the programs that still run, because the task that started them has exceeded its timeout."""
         for started in self._started:
             if started.poll() is None:
                 started.kill()
@@ -95,9 +100,12 @@ class _Programs:
 
 @contextlib.contextmanager
 def bounded_ssh(connection: typing.Any, node: str, most: int) -> typing.Iterator[None]:
-    """Bound what each program of the ssh plugin prints meanwhile; nothing with another plugin.
+    """Limit, as a context, the output of each program that the ssh plugin starts. With another connection plugin, do
+    nothing.
 
-    :param most: bytes of one program, on both of its streams
+    :param connection: connection plugin of the task
+    :param node: name of the node, for messages
+    :param most: maximum number of bytes of one program, on both of its streams together
     """
     name = getattr(connection, "transport", "")
     module: typing.Any = sys.modules.get(type(connection).__module__) if name in _PLUGINS else None

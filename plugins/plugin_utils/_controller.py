@@ -142,17 +142,18 @@ class ControllerAction(ActionBase):
         return {**result, "failed": True, **remove_values(failed, secrets)}
 
     def _validate_and_work(self, variables: Result) -> Result:
-        """Validate the options, and return the result of ``work``.
+        """Validate the options of the task, and return the result of the action.
 
+        :param variables: variables of the host for which the task runs
         :raises AnsibleActionFail: an option is invalid
-        :raises RdmaError: ``work`` failed
+        :raises RdmaError: the action failed
         """
         _checked, options = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
         return self.work(options, variables)
 
 
 def _list_secret_texts(value: typing.Any) -> typing.Iterator[str]:
-    """Yield the texts in the value of a secret option."""
+    """Yield each text in the value of a secret option, which may be a list or a mapping."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _list_secret_texts(item)

@@ -14,12 +14,12 @@ _UNASKED = "/etc/ansible/hosts"
 
 
 class Cause(typing.NamedTuple):
-    """The reason for which an inventory gave no nodes.
+    """The reason for which an inventory has no nodes.
 
-    :ivar text: in its own words; empty where nobody knows of a cause
-    :ivar kind: ``library`` where the Kubernetes client is not installed, ``api_server`` where the API server gave no
-        answer that could be used; else empty
-    :ivar where: what led to the API server, without a secret
+    :ivar text: the reason, as a sentence; empty if it is not known
+    :ivar kind: ``library`` if the Kubernetes client is not installed, ``api_server`` if the API server gave no usable
+        answer; otherwise empty
+    :ivar where: source of the credentials and address of the API server, without secrets
     """
 
     text: str = ""

@@ -35,15 +35,15 @@ _TIMED_OUT = "TaskTimeoutError"
 
 
 def explain_why_not_asked(node: str) -> str:
-    """Return why a node is not queried any more, or an empty text if it still is."""
+    """Return the reason why a node is not queried any more in this run. Return an empty text if it still is."""
     kept = read_json(path_of("held-up", node))
     return str(kept["why"]) if isinstance(kept, dict) else ""
 
 
 @contextlib.contextmanager
 def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
-    """Store the node if the task in this context exceeds its timeout, and raise the error of the timeout again.
-    Timeouts below LEAST_SECONDS are ignored.
+    """Provide a context for a task on a node. If the task exceeds its timeout, store the node, so that it is not
+    queried any more, and raise the error of the timeout again. Timeouts below LEAST_SECONDS are ignored.
 
     :param task: task of Ansible, with its ``timeout``
     """
@@ -62,7 +62,9 @@ def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
 
 
 def _count(node: str, seconds: float) -> None:
-    """Add to the seconds that the tasks of this run took on a node, and give it up where these are too many."""
+    """Add to the time that the tasks of this run took on a node. If the total exceeds its limit, the node is not
+    queried any more in this run.
+    """
     kept = read_json(path_of("spent", node))
     spent = (kept["seconds"] if isinstance(kept, dict) else 0.0) + seconds
     write_text(path_of("spent", node), json.dumps({"seconds": spent}))

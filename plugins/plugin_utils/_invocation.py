@@ -26,11 +26,11 @@ _NAME = re.compile(r"linerate\.rdma\.(\w{1,60})", re.ASCII)
 
 
 def list_playbooks(given: typing.Iterable[str], folders: typing.Collection[str]) -> tuple[str, ...]:
-    """Return the names of the playbooks that the command line has; empty unless all are of this collection, since
-    others have tags of their own.
+    """Return the names of the playbooks on the command line. Return an empty tuple unless all of them are playbooks of
+    this collection, since other playbooks have tags of their own.
 
-    :param given: playbooks as they were typed, by full name or by path; paths without links
-    :param folders: of the playbooks of this collection
+    :param given: playbooks as they were typed, by full name or by path; paths without symbolic links
+    :param folders: folders with the playbooks of this collection
     """
     names = []
     for typed in given:
@@ -46,9 +46,10 @@ def list_playbooks(given: typing.Iterable[str], folders: typing.Collection[str])
 
 
 def complete_paths(environment: typing.Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return the variables of the environment that name files of the credentials by relative paths, with absolute
-    paths. Modules on localhost run in the folder of the playbook, where a relative path names another file.
+    """Return those environment variables that name credential files by relative paths, with absolute paths as their
+    values. Modules on localhost run in the folder of the playbook, where a relative path would name another file.
 
+    :param environment: environment variables
     :param folder: the current folder of ansible-playbook
     """
     found = {}
@@ -73,12 +74,13 @@ def explain_refusal(
     start_at_task: typing.Optional[str],
     playbooks: typing.Sequence[str] = (SITE,),
 ) -> str:
-    """Return why these playbooks would run less than they seem to; empty when they can be run.
+    """Return the reason why playbooks of this collection must not run with these options: an unknown tag, tags that
+    exclude everything, or a start in the middle of a stage. Return an empty text if they may run.
 
-    An unknown tag runs nothing, and Ansible ends with 0. To leave out what is not there is harmless: molecule leaves
-    out tags of its own.
+    Ansible runs nothing for an unknown tag, and exits with 0. An unknown tag in ``--skip-tags`` is accepted, because
+    molecule excludes tags of its own.
 
-    :param playbooks: their names; each but site has one tag, its name
+    :param playbooks: names of the playbooks. A playbook other than site has one tag, which is its name
     """
     tags, skip_tags = list(dict.fromkeys(map(str, tags))), list(dict.fromkeys(map(str, skip_tags)))
     own = [name for name in playbooks if name != SITE]
@@ -121,12 +123,12 @@ def _name_way_in(playbooks: typing.Sequence[str]) -> str:
 
 
 def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str) -> str:
-    """Return the reason why a run with ``--limit`` would check nothing: the inventory has no nodes, and ``--limit``
-    excludes localhost, which would report that. Return an empty text if localhost is included, or if the inventory was
-    read.
+    """Return the reason why a run with ``--limit`` would check nothing: ``--limit`` excludes localhost, on which each
+    playbook begins and reports its verdict. Return an empty text if localhost is included.
 
-    :param subset: value of ``--limit``
-    :param cause: reason why the inventory has no nodes; empty if it was read
+    :param patterns: parts of the value of ``--limit``
+    :param by_inventory: whether localhost is among the hosts of the run
+    :param cause: reason why the inventory has no nodes, which is added to the result; empty if it was read
     """
     if not patterns or by_inventory or _has_implicit_localhost(patterns):
         return ""
@@ -139,7 +141,9 @@ def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str
 
 
 def _has_implicit_localhost(patterns: typing.Sequence[str]) -> bool:
-    """Return whether the localhost that no inventory has is in this limit. It matches neither "all" nor a pattern."""
+    """Return whether ``--limit`` selects the implicit localhost, which no inventory contains. Only its name selects it,
+    and neither "all" nor a wildcard pattern.
+    """
     narrowed = [pattern[1:] for pattern in patterns if pattern.startswith("&")]
     return (
         any(pattern in _LOCALHOST for pattern in patterns)

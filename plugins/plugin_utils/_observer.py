@@ -71,7 +71,9 @@ class ObserverAction(ActionBase):
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
         """Return additional keys for the result of the task, which otherwise contains only counts. A subclass may
-        compare the answer with stored facts.
+        compare the answer with stored facts here.
+
+        :param answer: answer of the module
         """
         return {}
 

@@ -156,15 +156,15 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
 
 def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Return the answer of a module on a node without the keys on which ansible-core acts. Values that ansible-core
-    reads get the type that it expects, or are removed.
+    reads are converted to the type that it expects, or removed.
 
     The Python interpreter of a node is under the control of the node. An answer with ``ansible_facts`` would set
     variables of the host that override those of the inventory, such as the kubeconfig of tasks on the controller, or
     the address of the node's BMC. Before 2.19, a key with another type, such as ``results`` with a number in it, ends
     ansible-playbook for all nodes.
 
-    ansible-core shows some texts unchanged, so non-printing characters in them are escaped. Of a failed answer it shows
-    everything, including the names of keys.
+    ansible-core shows some texts unchanged, so non-printing characters in them are escaped. For a failed answer these
+    are all values, and the names of the keys.
     """
     kept: dict[str, typing.Any] = {}
     for key, value in answer.items():
@@ -299,7 +299,7 @@ def _clean_diff(item: typing.Any) -> typing.Any:
 
 
 def _side(value: typing.Any) -> typing.Any:
-    """Return the ``before`` or ``after`` value of a diff, shortened to the part that is shown, with escapes for
+    """Return one side of a diff, ``before`` or ``after``, shortened to the part that is shown, with escapes for
     non-printing characters. A short mapping remains a mapping.
     """
     text = said(value)
@@ -314,7 +314,7 @@ def _side(value: typing.Any) -> typing.Any:
 
 def escaped(value: typing.Any) -> typing.Any:
     """Return a value with an escape for each non-printing character in its texts, including the keys of mappings. A
-    text without such characters is returned as the same object, of whatever class.
+    text without such characters is returned as the same object.
     """
     kind = type(value)
     if isinstance(value, str):
@@ -516,13 +516,16 @@ def remove_internals(answer: typing.Any) -> typing.Any:
 
 
 def remove_tags(node: str, answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Return the decoded answer of a module with plain values only. From 2.19 on, ansible-core makes an object of its
-    own of each mapping with the key ``__ansible_type``, whoever wrote it. A text with the tag ``Deprecated`` makes each
-    later template that names it show words of the node, and a callback plugin fails on objects in a place where no
-    module puts them [ansible-core module_utils/_internal/_datatag, _json/_profiles/__init__.py].
+    """Return the decoded answer of a module with plain values only.
 
-    :raises AnsibleConnectionFailure: the answer has such an object that is not a warning, a deprecation or an error
-        in its place
+    From 2.19 on, ansible-core converts each mapping with the key ``__ansible_type`` to an object of its own, even if a
+    node has sent the mapping. Such an object can make later templates show texts of the node, and makes a callback
+    plugin fail if it is in an unusual place [ansible-core module_utils/_internal/_datatag,
+    _json/_profiles/__init__.py].
+
+    :param node: name of the node, for the message
+    :raises AnsibleConnectionFailure: the answer has such an object that is not a warning, a deprecation or an error, or
+        is not where ansible-core expects it
     """
     try:
         return {
@@ -533,9 +536,12 @@ def remove_tags(node: str, answer: typing.Mapping[str, typing.Any]) -> dict[str,
 
 
 def _make_plain(node: str, value: typing.Any, summary: str = "") -> typing.Any:
-    """Return a value of plain types.
+    """Return a value with plain Python types instead of the types of ansible-core.
 
+    :param node: name of the node, for the message
+    :param value: a part of the decoded answer
     :param summary: name of the class of ansible-core that the value, or each item of it, may have
+    :raises AnsibleConnectionFailure: the value has another type
     """
     kind = type(value)
     if value is None or kind in (bool, int, float, str):

@@ -28,8 +28,9 @@ class QueryError(RdmaError):
 
 
 def compiled(query: str) -> typing.Any:
-    """Return the compiled query.
+    """Compile a JMESPath query.
 
+    :param query: text of the query
     :raises QueryError: the query is not valid JMESPath, or the library is not installed
     """
     if jmespath is None:
@@ -53,7 +54,7 @@ def compiled(query: str) -> typing.Any:
 def ask(
     question: typing.Any, facts: typing.Iterable[tuple[str, Data, dict[str, str]]]
 ) -> tuple[list[Data], list[Data]]:
-    """Evaluate the query over the facts of each node in turn.
+    """Evaluate a query over the facts of each node in turn.
 
     :param question: compiled query
     :param facts: for each node its name, ``{kind: value}``, and ``{kind: error}`` for the facts that contain an error
@@ -85,7 +86,10 @@ def ask(
 
 def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> list[str]:
     """Return lines for a terminal: each item of an answer with its node, followed by the facts and nodes with an error.
-    Each part is limited to MOST_LINES lines.
+    Each of these two lists is limited to MOST_LINES lines.
+
+    :param answers: answers by node, as dictionaries with ``node`` and ``answer``
+    :param unread: errors, as dictionaries with ``node``, ``kind`` and ``error``
     """
     lines = []
     for item in answers:

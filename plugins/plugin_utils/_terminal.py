@@ -69,8 +69,10 @@ def usually(known: tuple[float, int]) -> str:
 def span(seconds: float) -> str:
     """Return a duration in a readable form. Example::
 
-    >>> span(42.4), span(130)
-    ('42 s', '2 min 10 s')
+        >>> span(42.4), span(130)
+        ('42 s', '2 min 10 s')
+
+    :param seconds: the duration
     """
     whole = round(seconds)
     return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
@@ -145,8 +147,10 @@ def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
 
 
 def goes_on(task: typing.Any) -> bool:
-    """Return whether the run continues if this task fails. It does if a block around the task has a rescue, and the
-    task is not part of that rescue.
+    """Return whether the run continues if a task fails. It does if a block around the task has a rescue, and the task
+    is not part of that rescue.
+
+    :param task: task of Ansible
     """
     inner, outer = task, getattr(task, "_parent", None)
     while outer is not None:
@@ -158,8 +162,9 @@ def goes_on(task: typing.Any) -> bool:
 
 def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
     """Return those lines of a message that are shown. If a stage did not start and all of its problems are skipped
-    checks, this is the first line, because the cause was shown at an earlier stage. Otherwise all lines are returned.
+    checks, only the first line is shown, because the cause was shown at an earlier stage.
 
+    :param lines: lines of the message
     :param go: whether the stage started
     """
     statuses = [line[1:].partition("]")[0] for line in lines if line.startswith("[")]

@@ -93,15 +93,16 @@ def collect_wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
 
 
 def read_trust(options: Options) -> Trust:
-    """Return the certificate authorities that the certificates of BMCs are verified against.
+    """Return the settings by which the certificates of BMCs are verified.
 
+    :param options: options of the module: ``validate_certs`` and ``ca_path``
     :raises RdmaError: ``ca_path`` contains no certificate authorities
     """
     return Trust(options["validate_certs"], options["ca_path"] or "")
 
 
 def read_bmc(one: Options, options: Options) -> Bmc:
-    """Return a BMC with its address and credentials.
+    """Return a BMC with its address and credentials, after their validation.
 
     :param one: options of this BMC
     :param options: options that apply to all BMCs, used where the BMC has no credentials

@@ -50,13 +50,13 @@ except ImportError:
     HAS_KUBERNETES = False
 
     class ApiException(Exception):  # type: ignore[no-redef]
-        """Replacement for ApiException of the kubernetes client, which is not installed."""
+        """Stands in for ApiException of the kubernetes client if that is not installed. It is never raised."""
 
     class ConfigException(Exception):  # type: ignore[no-redef]
-        """Replacement for ConfigException of the kubernetes client, which is not installed."""
+        """Stands in for ConfigException of the kubernetes client if that is not installed. It is never raised."""
 
     class HTTPError(Exception):  # type: ignore[no-redef]
-        """Replacement for HTTPError of urllib3, which is not installed."""
+        """Stands in for HTTPError of urllib3 if that is not installed. It is never raised."""
 
 
 def say_how_to_install() -> str:
@@ -68,21 +68,24 @@ def say_how_to_install() -> str:
 
 def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Return an argument spec with the authentication options of kubernetes.core, and the given options. The module
-    needs the doc fragment linerate.rdma._authentication.options.
+    also needs the doc fragment linerate.rdma._authentication.options.
     """
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 
 def make_facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """Return the argument spec of ``make_cluster_spec`` with the options by which a module stores its result as a fact.
-    The module needs the doc fragment linerate.rdma._options.cluster_facts too.
+    """Return an argument spec with three kinds of options: for authentication at the API server, for storing the result
+    of the module as a fact, and the given ones. The module also needs the doc fragments
+    linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts.
     """
     return make_cluster_spec(**FACT_SPEC, **options)
 
 
 def make_pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """Return the argument spec of ``make_facts_spec`` with the options of a module that runs pods on the nodes of the
-    intent. The module needs the doc fragments linerate.rdma._options.intent and .pods too.
+    """Return an argument spec for a module that runs pods on the nodes of the intent: options for authentication, for
+    storing the result as a fact, for the intent, the nodes and the wait for pods, and the given ones. The module
+    also needs the doc fragments linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts,
+    .intent and .pods.
     """
     nodes = {"type": "list", "elements": "str"}
     return make_facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
@@ -176,8 +179,8 @@ def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str)
 
 
 def end_by_interrupt() -> None:
-    """Install a handler that raises KeyboardInterrupt on SIGTERM. A terminated module thus removes its pods before it
-    ends, as an interrupted one does.
+    """Install a handler that raises KeyboardInterrupt on SIGTERM, so that a terminated module removes its pods before
+    it ends, like an interrupted one.
     """
 
     def interrupt(number: int, frame: typing.Any) -> None:

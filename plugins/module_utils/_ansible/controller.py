@@ -34,8 +34,8 @@ def look(
     stages: typing.Sequence[str],
     limit: float = FIRST_ANSWER,
 ) -> ControllerFacts:
-    """Return the prerequisites that are present on the controller. Contact the API server if the user has configured
-    it.
+    """Return which prerequisites of the stages that use the API server are present on the controller. Contact the API
+    server if the user has configured it.
 
     :param intent: intent that determines the required rights; None if it is invalid
     :param helm: path or name of the helm program; None if it is not needed

@@ -29,12 +29,15 @@ try:
 except ImportError:
     # the caller reports the missing library, or needs only the source of the credentials
     class ConfigException(Exception):  # type: ignore[no-redef]
-        """Replacement for ConfigException of the kubernetes client, which is not installed."""
+        """Stands in for ConfigException of the kubernetes client if that is not installed."""
 
     Configuration = dict
 
     def load_incluster_config(client_configuration: typing.Any) -> None:
-        """Raise ConfigException, as the kubernetes client does outside of a pod."""
+        """Replace the function of the kubernetes client, which is not installed.
+
+        :raises ConfigException: always, as the client does outside of a pod
+        """
         raise ConfigException
 
 
@@ -59,7 +62,7 @@ _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclasses.dataclass(frozen=True)
 class Credentials:
-    """The credentials that kubernetes.core uses, with their source.
+    """The credentials that kubernetes.core uses for the API server, with the source from which it reads them.
 
     :ivar given: values by option name. The environment provides the value of an option that is not set
     :ivar source: source that kubernetes.core uses
@@ -102,7 +105,7 @@ class Credentials:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The parts of the credentials that must not appear in messages."""
+        """Return the parts of the credentials that must not appear in messages."""
         headers = self.given.get("proxy_headers") or {}
         pairs = [_convert_to_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
         texts = (
@@ -171,6 +174,10 @@ def _kubeconfig(
 ) -> tuple[typing.Any, str]:
     """Return the kubeconfig in effect and a description of its source. The order is: the option, which the playbooks
     set from rdma_kubeconfig, then K8S_AUTH_KUBECONFIG, then KUBECONFIG, then the default path.
+
+    :param options: options of the module
+    :param given: options that are set by the module or the environment variables K8S_AUTH_*
+    :param environment: environment variables
     """
     if given.get("kubeconfig"):
         return given["kubeconfig"], _BY_OPTION if options.get("kubeconfig") else _BY_K8S_AUTH

@@ -89,7 +89,7 @@ def run_with_fact(
 
 
 def list_nodes(module: AnsibleModule) -> tuple[str, ...]:
-    """Return the nodes that take part: the nodes of the option ``nodes``, or all nodes of the run.
+    """Return the nodes on which the module works: the nodes of the option ``nodes``, or all nodes of the run.
 
     :raises RdmaError: the option is empty and there is no run
     """

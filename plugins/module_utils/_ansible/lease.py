@@ -52,9 +52,10 @@ class HeldLease:
 
 @contextlib.contextmanager
 def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLease]:
-    """Hold the Lease while the module changes the cluster. In check mode the Lease is not taken, and the guard refuses
-    every write.
+    """Hold the Lease, as a context, while the module changes the cluster. In check mode the Lease is not taken, and the
+    guard refuses every write.
 
+    :param cluster: client of the API server
     :raises LeaseHeld: another run holds the Lease
     :raises LeaseLost: this run held the Lease before, and no longer does
     :raises ApiError: the API server refuses, or cannot be reached
@@ -79,8 +80,9 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLeas
 
 
 def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
-    """Take the Lease. While another run holds it, wait and report that as progress.
+    """Take the Lease. While another run holds it, wait, and report that as progress.
 
+    :param keeper: client of the Lease
     :param noted: whether this run has recorded that it holds the Lease
     :raises LeaseHeld: another run still holds the Lease after the wait
     """
@@ -119,9 +121,10 @@ def has_taken(module: AnsibleModule) -> bool:
 
 
 def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
-    """Release the Lease. Return False if this run does not hold it. A run that never held the Lease does not contact
-    the API server.
+    """Release the Lease. A run that never held the Lease does not contact the API server.
 
+    :param connect: returns a client of the API server
+    :returns: whether this run held the Lease
     :raises ApiError: the API server refuses, or cannot be reached
     """
     me, note = _identify_holder(module), _find_note_path(module)

@@ -27,9 +27,10 @@ _TYPE = "__ansible_type"
 
 
 def _refuse_types(result: typing.Any) -> None:
-    """Refuse a result that contains a mapping of which Ansible would make an object.
+    """Refuse a result with a mapping that has the key by which Ansible marks serialized objects, because Ansible would
+    create an object from it.
 
-    :raises RdmaError: there is such a mapping
+    :raises RdmaError: the result contains such a mapping
     """
     left = [result]
     while left:
@@ -48,7 +49,7 @@ def _refuse_types(result: typing.Any) -> None:
 def run(module: AnsibleModule, work: typing.Callable[[], dict[str, typing.Any]]) -> None:
     """Run the work of a module and end the module with its result.
 
-    RdmaError, its subclasses and LoadError become one message, with a structured ``failure`` beside it. Any other
+    RdmaError, its subclasses and LoadError become one message, with the structured key ``failure`` beside it. Any other
     exception is a defect, and Ansible reports its traceback.
 
     :param work: returns the result of the module. ``changed`` is False unless the result contains it

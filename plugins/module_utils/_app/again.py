@@ -59,6 +59,7 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     :param target: folder for records and report; empty: ``judged`` in ``report_dir``
     :param wishes: intent to judge by, with the keys ``fabrics``, ``waivers`` and ``cluster``. The run supplies each
         value that is missing or None. ``applied`` is False for an intent that is not applied yet
+    :returns: the result of the module ``judge``
     :raises FileError: the folder contains no run, ``target`` is the folder of the run, or a file cannot be read or
         written
     """
@@ -82,13 +83,16 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     applied = wishes.get("applied") is not False
 
     def refused(stage: str) -> typing.Sequence[str]:
-        """Return the facts that could not be used since the last call, as text."""
+        """Return the facts that could not be used since the last call, each with the reason, as text.
+
+        :param stage: name of the stage for which they were read
+        """
         found, folder.refused = folder.refused, []
         return found
 
     def facts(stage: str) -> typing.Any:
-        """Return the facts by which a stage is judged, and their counts. If another intent is judged than that of the
-        run, the file positions of the run's own intent (``origins``) are left out.
+        """Return the facts by which a stage is judged, and the number of facts of each kind. If the run is judged by
+        another intent than its own, the positions in the files of its own intent (``origins``) are left out.
         """
         found, counts = read_facts(folder, stage)
         own = all(wishes.get(name) is None for name in chosen)
@@ -156,8 +160,8 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
 
 
 def read_snapshot(report_dir: str, variable: str = "rdma_report_dir") -> Snapshot:
-    """Read the results of a run that a comparison needs. A fact that cannot be read becomes an error of its node. The
-    result says which records and figures cannot be read.
+    """Return the results of a run that a comparison with another run needs. A fact that cannot be read becomes an error
+    of its node. The result also names the records and figures that could not be read.
 
     :param variable: variable with which a user names the folder, for the error message
     :raises FileError: the folder contains no run
@@ -244,7 +248,13 @@ def compare_with_kept(before_dir: str, report_dir: str) -> Since:
 def _write_differences(
     before: Snapshot, after: Snapshot, report_dir: str
 ) -> tuple[list[RunDifference], dict[str, str]]:
-    """Write the differences as JSON and HTML. Return the differences, and the path of each file by format."""
+    """Write the differences between two runs as JSON and HTML.
+
+    :param before: results of the earlier run
+    :param after: results of the later run
+    :param report_dir: folder for the files
+    :returns: the differences, and the path of each file by its format
+    """
     found = find_differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
     write_text(paths["json"], difference_json(before.start, after.start, found), report_dir)

@@ -38,9 +38,9 @@ Data = dict[str, typing.Any]
 def read_facts(
     folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
 ) -> tuple[Data, tuple[FactCount, ...]]:
-    """Return the data of a stage's ``Facts``, and the number of facts of each kind in it.
+    """Return the facts by which a stage is judged, as plain data, and the number of facts of each kind.
 
-    :param parts: fields to read; None: all. Reading all facts of a large cluster takes long
+    :param parts: fields of the stage's facts to read; None: all. Reading all facts of a large cluster takes long
     :raises FileError: a file cannot be read
     """
     start, data, counts = folder.start(), {}, []
@@ -88,7 +88,7 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
 
 def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
     """Return the kinds of node facts that a stage needs and that this run has not yet read on every node. If the stage
-    needs LLDP neighbors, the nodes that listen for them are stored as a fact.
+    needs LLDP neighbors, also store as a fact which nodes must listen for them.
 
     :param intent: returns the intent; called only for stages that need it
     :raises FileError: the folder cannot be written
@@ -153,8 +153,10 @@ def _collect_subnets(folder: FactFolder) -> dict[str, ObservedSubnets]:
 
 
 def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
-    """Return one key of a required fact about the cluster.
+    """Return the value of one key in a fact about the cluster, which must exist.
 
+    :param kind: kind of the fact
+    :param key: key in its value
     :raises FileError: the fact or the key does not exist in this run
     """
     value = _read_mapping(folder, kind)
@@ -173,7 +175,7 @@ def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[b
     """Return whether the fact of a source exists, and its value.
 
     :param start: start record of the run
-    :param source: fact or field of the run to read
+    :param source: description of a fact, or of a field of the run's start record
     """
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
@@ -237,7 +239,11 @@ def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNo
 
 
 def _extract_node_part(item: Data, source: OfNodes) -> Data:
-    """Return one key of a node's fact. If the fact does not have this key, return an error in its place."""
+    """Return one key of a node's fact. If the fact does not have this key, return an error in its place.
+
+    :param item: the fact, as a dictionary with ``value`` and ``error``
+    :param source: names the key
+    """
     if item["error"] is not None:
         return item
     if not isinstance(item["value"], dict) or source.key not in item["value"]:

@@ -72,7 +72,7 @@ def new_run() -> str:
 
 
 def records_dir(report_dir: str) -> str:
-    """Return the folder of the stages' records."""
+    """Return the path of the folder with the records of the stages, below the report folder."""
     return os.path.join(report_dir, "stages")
 
 
@@ -150,11 +150,12 @@ def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing
 
 
 def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
-    """Return whether a stage may start, and which facts must be read from its nodes first. If the stage must not start,
+    """Decide whether a stage may start, and which facts must be read from its nodes first. If the stage must not start,
     write a record with the reason.
 
-    :param options: options of ``stage_begin``
+    :param options: options of the module ``stage_begin``
     :param folder: fact folder of the run
+    :returns: the result of the module
     :raises FileError: the folder cannot be read or written
     """
     if options["resume_from"] and options["stage"] in before(options["resume_from"]):
@@ -177,8 +178,10 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
 
 def _describe_look(kinds: typing.Sequence[str]) -> Data:
-    """Return the kinds of facts that must still be read from the nodes, on which machines they are read, and the kinds
-    that observer pods read.
+    """Return the part of a module's result that lists the facts to read: their kinds, the machines on which they are
+    read, and the kinds that observer pods read.
+
+    :param kinds: kinds of facts that must still be read from the nodes
     """
     return {
         "look": list(kinds),
@@ -206,7 +209,8 @@ def pass_over(
 def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     """Judge a stage by the facts of this run, or by the error that ended it, and write its record.
 
-    :param options: options of ``stage_gate``
+    :param options: options of the module ``stage_gate``
+    :returns: the result of the module
     :raises FileError: the folder cannot be read or written
     """
     context, raw, stage = _make_context(options, folder.run, check_mode), _build_raw_intent(options), options["stage"]
@@ -246,8 +250,12 @@ def _report_kept_stage(options: Data, run: str) -> Data:
 
 
 def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
-    """Return the median duration of the stage in seconds over the kept earlier runs, and the number of these runs;
-    empty if there are none. Runs count if they have the same check mode and the gate of the stage was not closed.
+    """Return the usual duration of a stage for its heading: the median in seconds over the kept earlier runs, and the
+    number of these runs. Return an empty dictionary if there are none. Only runs with the same check mode count, in
+    which the gate of the stage was not closed.
+
+    :param options: options of the module ``stage_begin``
+    :param run: id of the current run
     """
     report_dir, stage = options["report_dir"], options["stage"]
     heads = (
@@ -263,8 +271,11 @@ def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
 
 
 def _make_context(options: Data, run: str, check_mode: bool) -> StageContext:
-    """Return the context of the stage. A record that cannot be read counts as missing: the report gives the reason and
-    judges the stage as not run.
+    """Return the context in which a stage is judged: the run, the times, the check mode and the records of earlier
+    stages. A record that cannot be read counts as missing: the report gives the reason and judges the stage as not
+    run.
+
+    :param options: options of the module that begins or judges the stage
     """
     heads = read_heads(records_dir(options["report_dir"]))
     return StageContext(
@@ -304,8 +315,9 @@ def _finish_stage_action(context: StageContext, record: typing.Optional[Record],
 
 
 def _build_stage_stats(record: Record, folder: FactFolder, path: str) -> Data:
-    """Return the summary data of this stage for later tasks, in the form in which the report summarizes a whole run.
+    """Return the summary of a stage for later tasks, in the form in which the report summarizes a whole run.
 
+    :param record: record of the stage
     :param path: path of the record, which replaces the path of the report page
     """
     of_run = build(

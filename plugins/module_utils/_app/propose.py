@@ -41,7 +41,9 @@ class ProposalError(RdmaError):
 
 
 def _in_short(reasons: typing.Sequence[str]) -> str:
-    """Join the first reasons on one line, each of them shortened. The output of a module on a node may be long."""
+    """Return the first reasons on one line, each of them shortened, because the output of a module on a node may be
+    long.
+    """
     lines = [cut(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
     return folded(lines, _MOST_REASONS, "; ")
 

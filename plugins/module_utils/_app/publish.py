@@ -37,7 +37,7 @@ def report_of(
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
 ) -> Report:
-    """Return the report of a run as data, before it is rendered.
+    """Build the report of a run as data, which is then rendered in several formats.
 
     :param facts: folder and run of the figures
     :param records: records by stage, of any run

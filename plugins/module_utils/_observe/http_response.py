@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HTTP responses of BMCs, registries and upload servers, with limits of what comes before their bodies."""
+"""HTTP responses of BMCs, registries and upload servers, with limits on the size of their headers and of the framing of
+their bodies.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +20,25 @@ _OF_CHUNK = 18
 
 
 class HeadError(http.client.HTTPException):
-    """Raised if the head or the trailer of an answer exceeds a limit, or is not valid."""
+    """Raised if the header or the trailer of an HTTP response exceeds a limit, or is not valid."""
 
 
 class BoundedResponse(http.client.HTTPResponse):
-    """An HTTP response with limits of its head, of its trailer and of the extensions of its chunks.
+    """An HTTP response with limits on the size of its header, of its trailer and of the extensions of its chunks.
 
-    ``http.client`` limits a head to 100 lines of 64 KiB each. The parser of the standard library behind it also takes a
-    CR alone for the end of a line, so it would make millions of headers of these lines in one call, which no time limit
-    ends. ``http.client`` skips interim responses, lines of a trailer and extensions of chunks for as long as a server
-    sends them.
+    ``http.client`` limits a header to 100 lines of 64 KiB each. But the parser of the standard library also accepts a
+    single CR as the end of a line, so it could create millions of headers from these lines in one call, which no time
+    limit ends. ``http.client`` also skips interim responses, lines of a trailer and extensions of chunks for as long as
+    a server sends them.
     """
 
     _heads = 0
     _skipped = 0
 
     def begin(self) -> None:
-        """Read the head.
+        """Read the status line and the header.
 
-        :raises HeadError: the head exceeds a limit, or is not valid
+        :raises HeadError: the header exceeds a limit, or is not valid
         """
         whole = self.fp
         self.fp = typing.cast(typing.Any, _Head(whole))
@@ -54,10 +56,11 @@ class BoundedResponse(http.client.HTTPResponse):
         self._read_skipped(super()._read_and_discard_trailer, 0)  # type: ignore[misc]
 
     def _read_skipped(self, read: typing.Callable[[], typing.Any], free: int) -> typing.Any:
-        """Read lines of which nothing is kept.
+        """Read lines whose content is not used: chunk sizes and the trailer.
 
-        :param free: bytes of each line that do not count
-        :raises HeadError: all such lines of the answer have too many bytes
+        :param read: function of ``http.client`` that reads the lines
+        :param free: bytes of each line that do not count against the limit
+        :raises HeadError: all such lines of the response together have too many bytes
         """
         whole = self.fp
         lines = _Skipped(whole, free, self._skipped)
@@ -78,16 +81,18 @@ class BoundedResponse(http.client.HTTPResponse):
 
 
 class _Head:
-    """The lines of the heads of one answer."""
+    """A wrapper of the response's file that limits the bytes of all header lines, including those of interim
+    responses.
+    """
 
     def __init__(self, whole: typing.Any) -> None:
         self._whole = whole
         self._left = MOST_HEAD
 
     def readline(self, size: int) -> bytes:
-        """Return the next line.
+        """Return the next line of the header.
 
-        :raises HeadError: the heads have too many bytes, or the line has a CR that does not end it (RFC 9112, 2.2)
+        :raises HeadError: the headers have too many bytes, or the line has a CR that does not end it (RFC 9112, 2.2)
         """
         line: bytes = self._whole.readline(min(size, self._left + 1))
         self._left -= len(line)
@@ -102,9 +107,10 @@ class _Head:
 
 
 class _Skipped:
-    """The lines before the chunks of an answer and behind the last of them.
+    """A wrapper of the response's file that limits the bytes of the lines around the chunks of a body: chunk sizes with
+    their extensions, and the trailer.
 
-    :ivar skipped: bytes of them so far
+    :ivar skipped: bytes of such lines so far
     """
 
     def __init__(self, whole: typing.Any, free: int, skipped: int) -> None:

@@ -26,10 +26,10 @@ _MOST = 65536
 
 
 def place_of(said: typing.Any) -> typing.Optional[Place]:
-    """Parse the destination of the archive: a folder, or an HTTP address that accepts PUT. Return None if the value is
-    None or empty.
+    """Parse the destination of the report's archive: a folder, or an HTTP address that accepts PUT. Return None if the
+    value is None or empty.
 
-    :param said: value of the variable, of any type
+    :param said: value of the variable with which the user sets the destination, of any type
     :raises ArchiveError: the value is neither the path of a folder nor a valid address
     """
     if said is None or said == "":

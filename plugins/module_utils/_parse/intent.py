@@ -132,8 +132,10 @@ def _list_placeholder_errors(data: typing.Any, path: str) -> typing.Iterator[Loa
 
 
 def _normalize_subnet_managers(fabrics: typing.Any) -> typing.Any:
-    """Return the fabrics with each single subnet manager replaced by a list of one, because most users write only
-    ``any``.
+    """Return the fabrics with each ``subnet_managers`` that is not a list replaced by a list of one item, because most
+    users write only ``any``.
+
+    :param fabrics: value of ``rdma_fabrics`` as the user wrote it
     """
     return [_add_managers(item) for item in fabrics] if isinstance(fabrics, (list, tuple)) else fabrics
 
@@ -151,6 +153,10 @@ def _load_list(
 ) -> typing.Optional[tuple[typing.Any, ...]]:
     """Load a list of fabrics or waivers, and add all errors to ``problems``. Return None if the value is not a list,
     has too many items, or is an empty list of fabrics.
+
+    :param cls: dataclass of an item
+    :param data: value of the variable as the user wrote it
+    :param path: name of the variable, for messages
     """
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, "missing" if data is None else kind_of(data), "a list of mappings"))

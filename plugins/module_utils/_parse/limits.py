@@ -51,15 +51,15 @@ def decode_json(
     most_depth: int = MOST_DEPTH,
     unique: bool = True,
 ) -> typing.Any:
-    """Decode JSON that comes from a node, a pod, an API, a BMC or a folder.
+    """Decode JSON that comes from a node, a pod, an API, a BMC or a folder, within limits on its size.
 
     :param text: the JSON; bytes are UTF-8
     :param what: tool, API or file that the JSON is from, for messages
-    :param most_bytes: maximum number of bytes, or of characters of a text. The values may take four times as many bytes
-        of memory
+    :param most_bytes: maximum number of bytes, or of characters of a text. The decoded values may take four times as
+        many bytes of memory
     :param most_depth: maximum number of levels of lists and mappings
-    :param unique: reject a key that occurs twice in one mapping. Use False for tools that may write such mappings. Then
-        the last value counts
+    :param unique: reject a key that occurs twice in one mapping. If False, which is for tools that may write such
+        mappings, the last value counts
     :raises ParseError: the data is not valid text, is too large or too deep, or is not JSON; or it has a duplicate key,
         NaN, Infinity, an integer of more than 64 digits, a number beyond the range of 64-bit floating point, or half of
         a surrogate pair
@@ -97,7 +97,7 @@ def decode_json(
 
 
 def _list_texts(data: typing.Any) -> typing.Iterator[str]:
-    """Yield all texts and keys in plain data, without a copy of it."""
+    """Yield all texts and keys in lists and mappings of any depth, without copying the data."""
     left = [data]
     while left:
         item = left.pop()
@@ -111,15 +111,17 @@ def _list_texts(data: typing.Any) -> typing.Iterator[str]:
 
 
 def longest_text(data: typing.Any) -> int:
-    """Return the number of characters of the longest text or key in plain data."""
+    """Return the number of characters of the longest text or key in lists and mappings of any depth."""
     return max(map(len, _list_texts(data)), default=0)
 
 
 def describe_excess(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:
-    """Return why ``decode_json`` would refuse the text of plain data for its size, its depth or the digits of a number;
-    empty if it would not.
+    """Return the reason why JSON exceeds the limits with which the collection reads its own files: too many bytes,
+    values or levels, or a number of too many digits. Return an empty string if it does not.
 
-    :param text: JSON of ASCII characters
+    :param text: JSON of ASCII characters, as the collection would write it
+    :param most_bytes: maximum number of bytes
+    :param most_depth: maximum number of levels of lists and mappings
     """
     values = count_values(text)
     if len(text) > most_bytes:
@@ -132,7 +134,9 @@ def describe_excess(text: str, most_bytes: int = MOST_BYTES, most_depth: int = M
 
 
 def _find_long_number(text: str) -> str:
-    """Return that a text of JSON has a whole number with too many digits; empty if the digits are in a string."""
+    """Return a message if a JSON text has a whole number of too many digits. Return an empty string if it has none;
+    digits inside of a string do not count.
+    """
     try:
         json.loads(text, parse_int=_parse_integer)
     except _Refused:
@@ -141,18 +145,18 @@ def _find_long_number(text: str) -> str:
 
 
 def count_values(text: typing.Union[str, bytes]) -> int:
-    """Return the largest number of values that a JSON text can have, by counting commas and opening brackets."""
+    """Return an upper limit of the number of values in a JSON text: the number of its commas and opening brackets."""
     if isinstance(text, bytes):
         return text.count(b",") + text.count(b"[") + text.count(b"{")
     return text.count(",") + text.count("[") + text.count("{")
 
 
 def count_values_outside_strings(text: bytes) -> int:
-    """Return the largest number of values that a JSON text can have, by counting commas and opening brackets outside of
-    its strings.
+    """Return an upper limit of the number of values in a JSON text: the number of its commas and opening brackets
+    outside of strings.
 
-    This takes three times the memory of the text, and more time than ``count_values``. If the text has more strings
-    than its values allow, it is not JSON, and the result is that of ``count_values``.
+    This takes three times the memory of the text, and more time than to count them in the whole text. If the text has
+    more strings than its values allow, it is not JSON, and the strings are counted too.
     """
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     most = count_values(text)
@@ -168,6 +172,7 @@ def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_val
     ``most_depth`` levels is replaced by null. No kind of Kubernetes uses so many levels, and the other objects of the
     list stay readable.
 
+    :param what: name of the response in messages
     :param most_values: maximum number of values; 0 for no limit, as for a list
     :raises ParseError: the response has more values, is not JSON, or has NaN, Infinity, an integer of more than 64
         digits or a number beyond the range of 64-bit floating point
@@ -195,7 +200,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
 def _is_deep(text: bytes, most: int) -> bool:
-    """Return whether a list or mapping is nested deeper than ``most`` levels."""
+    """Return whether a list or mapping in a JSON text is nested deeper than ``most`` levels."""
     depth = 0
     for token in _TOKEN.finditer(text) if _may_be_deep(text, most) else ():
         depth += 1 if token[0] in b"[{" else -1 if token[0] in b"]}" else 0
@@ -205,8 +210,8 @@ def _is_deep(text: bytes, most: int) -> bool:
 
 
 def _may_be_deep(text: bytes, most: int) -> bool:
-    """Return False if no list or mapping is nested deeper than ``most`` levels, for certain. Return True if one may be.
-    This is much faster than ``_is_deep``.
+    """Return False if no list or mapping in a JSON text can be nested deeper than ``most`` levels. Return True if one
+    may be. This estimate is much faster than an exact count of the levels.
     """
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next

@@ -45,8 +45,8 @@ def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChang
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
-    """Return whether a reset is needed before the desired settings take effect. Firmware that does not report its
-    current values needs a reset after each change.
+    """Return whether a reset is needed before the desired settings take effect. If the firmware does not report its
+    current values, a reset is needed after each change.
 
     :param seen: firmware settings that the HCA reports
     :param wishes: desired settings of the HCA
@@ -110,7 +110,7 @@ def _get_next_value(hca: HcaFirmware, name: str) -> str:
 
 
 def _for_tool(value: str) -> str:
-    """Return a value as the tool accepts it. A boolean becomes 1 or 0, which all versions of the tool accept, and a
+    """Return a value in the form that mstconfig accepts. A boolean becomes 1 or 0, which all its versions accept, and a
     number is written in decimal.
     """
     words = {"true": "1", "yes": "1", "false": "0", "no": "0"}

@@ -28,12 +28,12 @@ Rolls = tuple[PoolPlan, ...]
 
 
 def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
-    """Return the steps, with the MachineConfigPool added to each step whose node that pool reboots, and the rolls of
-    these pools.
+    """Add to each step the MachineConfigPool that reboots its node, if one does.
 
     :param steps: steps of the nodes of the inventory, as if a BMC rebooted each node. A step that has a pool already
         waits for the roll of that pool that is in progress
     :param machines: nodes and pools of the cluster; ``configs`` are the MachineConfigs and KubeletConfigs to apply
+    :returns: the steps, and the planned rolls of the pools
     """
     found = (find_machine_pool(node, machines.pools) for node in machines.nodes)
     pools = {node.name: pool for node, pool in zip(machines.nodes, found) if pool is not None}
@@ -53,8 +53,9 @@ def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Ste
 
 
 def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
-    """Return the steps and the rolls of pools. If a node of a pool is blocked, no pool is rolled now, because its nodes
-    would be rebooted twice: the result then has no rolls, and the steps of these pools get the reason.
+    """Prevent the rolls of MachineConfigPools if a node of one of them is blocked, because the nodes would be rebooted
+    twice. The result then has no rolls, and the steps of the nodes of these pools have the reason. Otherwise return
+    both arguments unchanged.
     """
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]

@@ -154,8 +154,8 @@ def _require_main_plugin(plugin: Object, fabric: Fabric, cluster: ClusterIntent)
 
 
 def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Return the keys of the main plugin, the CNI plugin that creates the interface, that must match the intent, with
-    their values.
+    """Return the values that the CNI plugin which creates the interface (the main plugin) must have according to the
+    intent, by key.
     """
     kind = attachment_kind(fabric)
     if not find_traits(fabric).functions:
@@ -165,9 +165,10 @@ def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 
 def _read_resource_name(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
-    """Return the name of the device plugin's resource from the annotation of the network. Return an empty text if the
-    network has no such annotation and needs none.
+    """Return the name of the device plugin's resource from the annotation of a NetworkAttachmentDefinition. Return an
+    empty text if it has no such annotation and needs none.
 
+    :param found: the NetworkAttachmentDefinition
     :raises _Different: the name does not match the intent
     """
     annotations = (found.get("metadata") or {}).get("annotations") or {}

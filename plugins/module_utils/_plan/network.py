@@ -56,7 +56,7 @@ def plan(
     platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
 ) -> NetworkPlan:
     """Render the objects of all fabrics, and check them against the state of the cluster. The objects of a fabric are
-    left out if its IP addresses are already in use, or if the linter reports a failure that no waiver covers.
+    left out if its IP addresses are already in use, or if a check of the objects fails and no waiver covers it.
 
     :param nodes: names of the nodes on which the fabrics must work
     :param answers: HCAs and subnets that the nodes reported
@@ -93,9 +93,12 @@ def _find_host_needs(
     operators: OperatorFacts,
     platforms: typing.Mapping[str, ObservedPlatform],
 ) -> HostNeeds:
-    """Return the settings that fabrics need on the hosts, without kernel arguments if no MachineConfig has to set them.
-    This is so if no node is in a MachineConfigPool, because stage platform sets the arguments on such nodes, and all
-    nodes already run with all of them.
+    """Return the settings that fabrics need on the hosts. The kernel arguments are left out if no MachineConfig has to
+    set them: no node is in a MachineConfigPool (stage platform sets the arguments on such nodes), and all nodes
+    already run with all arguments.
+
+    :param operators: observed operators, with the MachineConfigPools
+    :param platforms: observed platform of each node
     """
     pooled = any(node.machine_config for node in operators.nodes if node.name in nodes)
     seen = [platforms.get(node, ObservedPlatform()) for node in nodes]

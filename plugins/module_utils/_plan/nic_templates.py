@@ -49,7 +49,13 @@ _MOST_CLAIMS = 16
 
 
 class _Card(typing.NamedTuple):
-    """An HCA of a fabric for which the NIC configuration operator has a NicDevice."""
+    """An HCA of a fabric for which the NIC configuration operator has a NicDevice.
+
+    :ivar node: name of the node
+    :ivar address: PCI address of the HCA
+    :ivar nic: the NicDevice
+    :ivar settled: whether the HCA is known to have its desired settings
+    """
 
     node: str
     address: str
@@ -187,9 +193,10 @@ def of_operator(
     allowed: bool,
     dry: bool,
 ) -> NodeDifferences:
-    """Return the differences, the refusals and the notes of one node that concern the cards that the operator
-    configures.
+    """Return the state of the cards of one node that the NIC configuration operator configures: the reasons why
+    settings are not applied (refusals), and the progress (notes).
 
+    :param templates_of_node: names of the templates that select cards of the node
     :param cards: names of the NicDevices of the node
     :param actions: result of applying each template, and the reason of a refusal, by the name of the template
     :param left: reason why a card does not have its template's settings, by the name of the NicDevice

@@ -44,8 +44,8 @@ class Unmet:
 
     @property
     def difference(self) -> NodeDifference:
-        """The setting as a difference of its node, which a roll corrects by a reset. It needs a power cycle: a warm
-        reboot does not always load settings, and a BlueField loads them only at a power cycle.
+        """Return the setting as a difference of its node, which a roll corrects by a reset. The reset is a power cycle:
+        a warm reboot does not always load settings, and a BlueField loads them only at a power cycle.
         """
         wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
         return NodeDifference(
@@ -55,7 +55,7 @@ class Unmet:
 
 @dataclasses.dataclass(frozen=True)
 class OfHost:
-    """The firmware settings of a node that the host manages.
+    """The firmware settings of a node that are set by programs on the node, not through the API server.
 
     :ivar unmet: settings that differ from the desired ones
     :ivar asked: whether a tool has reported the settings of at least one HCA, or has failed to do so
@@ -132,7 +132,13 @@ class Before:
 def collect_hosts(
     memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, OfHost]:
-    """Return the result of ``plan_host`` for each node. It is empty for a node whose platform could not be observed."""
+    """Return the firmware settings of each node that the host manages, with their differences from the desired ones.
+    They are empty for a node whose platform could not be observed.
+
+    :param memberships: HCAs of each fabric
+    :param platforms: observed platform of each node
+    :param fleet: intent, NicDevices and firmware settings of all nodes
+    """
     return {
         node: plan_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
         for node, platform in platforms.items()
@@ -146,9 +152,9 @@ def plan_nodes(
     unread: str,
     pods: typing.Container[str],
 ) -> dict[str, NodeFirmwarePlan]:
-    """Plan the firmware settings of the HCAs of all nodes. Nodes with nothing to write or to report are left out.
+    """Plan the firmware settings to write on all nodes. Nodes with nothing to write or to report are left out.
 
-    :param hosts: result of ``plan_host`` by node
+    :param hosts: settings of each node that the host manages
     :param before: earlier resets by node. A node that is absent was never reset
     :param operator: settings that NVIDIA's NIC configuration operator applies
     :param unread: reason why no setting may be written on any node; empty if settings may be written
@@ -189,8 +195,11 @@ def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str
 def _list_known_settings(
     wished: typing.Iterable[DesiredSetting], seen: HcaFirmware
 ) -> typing.Iterator[tuple[DesiredSetting, FirmwareSetting, bool]]:
-    """Yield each desired firmware setting of an HCA, with the reported setting, and whether the desired value is
-    stored, so that the next reset applies it. Settings that the tool does not report are left out.
+    """Yield the desired firmware settings of an HCA that the tool reports, each as a tuple: the desired setting, the
+    reported setting, and whether the desired value is stored, so that the next reset applies it.
+
+    :param wished: desired settings
+    :param seen: settings that the HCA reports
     """
     for wish in wished:
         setting = seen.setting(wish.name)

@@ -37,6 +37,8 @@ class RollCluster(GateInputs, PodsOfCluster):
     """The state of the cluster from which a roll is planned.
 
     :ivar marks: record of an earlier roll, by node; None if it cannot be read
+    :ivar pods: pods that drains would evict
+    :ivar budgets: PodDisruptionBudgets of these pods
     :ivar configs: MachineConfigs and KubeletConfigs to apply
     :ivar kubelets: KubeletConfigs that the collection does not manage
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
@@ -187,13 +189,14 @@ def turn(
 def explain_why_not_again(
     step: NodeStep, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> str:
-    """Return the reason why a node must not be reset again. Its mark records a reset that did not take place, because
-    the run was interrupted. Return an empty text if it may be reset. The state of the cluster may have changed since
-    then, so all checks that precede a first reset are repeated.
+    """Return the reason why a node must not be reset again, although its mark records a reset that did not take place
+    because the run was interrupted. Return an empty text if it may be reset. The state of the cluster may have
+    changed since then, so all checks that precede a first reset are repeated.
 
     :param step: step of the node
     :param cluster: present state of the cluster, with pods and etcd
     :param planned: plan of the whole roll
+    :param inventory: names of the nodes of the inventory
     """
     node = next((node for node in cluster.nodes if node.name == step.node), None)
     if node is None:
@@ -304,8 +307,8 @@ def _describe_pool_operator(pool: str) -> str:
 
 
 def _describe_reset_reasons(step: NodeStep) -> str:
-    """Describe in words why a BMC resets the node of a roll step, or why the roll of its MachineConfigPool reboots the
-    node.
+    """Return the reasons, as text, why a BMC resets the node of a step, or why its MachineConfigPool reboots
+    the node.
     """
     return ", ".join(
         (
@@ -414,9 +417,12 @@ def _looked_into(
     inventory: typing.Container[str],
     awaited: typing.Container[str],
 ) -> NodeStep:
-    """Return a roll step that takes its node down, completed with the pods that the drain evicts and with its blockers,
-    which are the reasons against taking the node down now.
+    """Return a step that reboots its node with two additions: the pods that the drain evicts, and the reasons against
+    taking the node down now (its blockers).
 
+    :param node: the node of the step
+    :param cluster: present state of the cluster
+    :param inventory: names of the nodes of the inventory
     :param awaited: names of the nodes whose reset an earlier run has begun
     """
     going = [pod for pod in cluster.list_pods(node.name) if leaves(pod, True, "")]

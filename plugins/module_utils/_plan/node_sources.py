@@ -54,8 +54,11 @@ def _note_others_pending(bios: NodeBios) -> tuple[str, ...]:
 
 
 def look_at_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> NodeDifferences:
-    """Return the desired kernel arguments that the running kernel of a node lacks. A task on the node has already
-    written them for the next boot, or reported why it could not.
+    """Return the desired kernel arguments that the running kernel of a node lacks, as differences. A task on the node
+    has already written them for the next boot, or reported the reason why it could not, which becomes a refusal.
+
+    :param observed: kernel arguments of the node, and the result of that task
+    :param wanted: desired arguments
     """
     value = observed.value
     if value is None or observed.error is not None:

@@ -35,10 +35,12 @@ from .._render.cluster.operators import render_worker_sources
 
 @dataclasses.dataclass(frozen=True)
 class ChartWish:
-    """The user's changes to a chart, such as a mirror, another version or other values. None or an empty text keeps the
-    default.
+    """The user's changes to a Helm chart. A field that is None or empty keeps the default.
 
-    :ivar values: replace the values that follow from the intent
+    :ivar chart: name of the chart, path of a folder or archive, or OCI address
+    :ivar repository: address of the chart repository
+    :ivar release: name of the Helm release
+    :ivar values: values that replace those that follow from the intent
     """
 
     chart: typing.Optional[str] = None
@@ -51,8 +53,11 @@ class ChartWish:
 
 @dataclasses.dataclass(frozen=True)
 class PackageWish:
-    """The user's changes to an OLM package. Unset fields keep the default. The catalog chooses ``channel`` and
-    ``version`` if they are unset.
+    """The user's changes to an OLM package. A field that is None keeps the default. The catalog chooses ``channel`` and
+    ``version`` if they are None.
+
+    :ivar source: name of the CatalogSource
+    :ivar source_namespace: namespace of the CatalogSource
     """
 
     package: typing.Optional[str] = None
@@ -99,7 +104,14 @@ def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A Helm release that a run installs or upgrades: its name and namespace, and its chart with version and values."""
+    """A Helm release that a run installs or upgrades.
+
+    :ivar operator: name of the operator
+    :ivar release: name of the release
+    :ivar chart: name, path or OCI address of the chart
+    :ivar repository: address of the chart repository; empty if the chart is not in one
+    :ivar values: values for the chart
+    """
 
     operator: str
     release: str
@@ -129,6 +141,9 @@ def _list_needed_operators(intent: Intent, seen: OperatorsSeen, wishes: Operator
 def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[Release, ...]:
     """Return the Helm releases in the order of installation: those of operators that are missing, and those that an
     earlier run installed. Return an empty tuple if OLM installs operators.
+
+    :param seen: state of the operators in the cluster
+    :param wishes: the user's changes to the installation
     """
     if seen.olm:
         return ()
@@ -151,6 +166,8 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
 def find_chart(operator: Operator, wishes: OperatorRequests) -> typing.Optional[OperatorChart]:
     """Return the chart of an operator with the user's changes; None if the operator has no chart. A chart that the user
     replaced does not inherit repository and version.
+
+    :param wishes: the user's changes to the installation
     """
     wish, chart = wishes.charts.get(operator.name, ChartWish()), operator.chart
     if chart is None:
@@ -191,6 +208,8 @@ def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen)
 def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:
     """Return the Helm values of an operator's chart: the user's values if there are any, else the values that follow
     from the intent. The latter disable the operators that the chart bundles, since a run installs these separately.
+
+    :param wishes: the user's changes to the installation
     """
     wish = wishes.charts.get(operator.name)
     if wish is not None and wish.values is not None:
@@ -225,6 +244,9 @@ def list_namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
 def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[dict[str, typing.Any], ...]:
     """Return the packages for the module ``olm`` in the order of installation: those of operators that are missing, and
     those that OLM installed and may upgrade. Return an empty tuple if the cluster does not use OLM.
+
+    :param seen: state of the operators in the cluster
+    :param wishes: the user's changes to the installation
     """
     if not seen.olm:
         return ()
@@ -246,6 +268,8 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
 def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
     """Return the entry of an operator for the module ``olm``, with the user's changes. Return None if no catalog has
     the operator.
+
+    :param wishes: the user's changes to the installation
     """
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
@@ -267,6 +291,9 @@ def list_unconfigured_operators(
 ) -> tuple[tuple[Operator, str], ...]:
     """Return the operators, each with its namespace, that OLM has installed but that have no configuration object yet.
     Without this object they do nothing.
+
+    :param seen: state of the operators in the cluster
+    :param wishes: the user's changes to the installation
     """
     found = []
     for row in _list_needed_operators(intent, seen, wishes):
@@ -287,6 +314,9 @@ def list_unconfigured_operators(
 def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
     """Return a row for each needed operator, for the result of the module: the reasons why it is needed, its observed
     state, whether it works, and the remedy.
+
+    :param seen: state of the operators in the cluster
+    :param nodes: names of the nodes of the run
     """
     by_name = {finding.subject: finding for finding in check(intent, seen, nodes)}
     return tuple(

@@ -24,10 +24,10 @@ def make_ping_schedule(
     limit_seconds: int,
     forks: int,
 ) -> PingSchedule:
-    """Return the pings of each node: its servers, and the destinations of its clients. A fabric whose members cannot be
-    identified is left out, and the stage reports it as not measured.
+    """Return the pings of each node: the servers that run on it, and the destinations that its clients ping. A fabric
+    whose members cannot be identified is left out, and the stage reports it as not measured.
 
-    If the number of rounds is limited, pairs of nodes are added such that each link of the fabric whose paths are known
+    If the number of rounds is limited, pairs of nodes are added so that each link of the fabric whose paths are known
     is used.
 
     :param answers: facts of the nodes that answered

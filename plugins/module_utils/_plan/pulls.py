@@ -34,7 +34,11 @@ def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: Op
 def collect_charts(
     intent: Intent, job: typing.Optional[JobNeeds], wishes: OperatorRequests
 ) -> dict[str, ChartWithValues]:
-    """Return the charts that Helm installs, each with its values, by operator."""
+    """Return the charts that Helm installs, each with its values, by operator.
+
+    :param job: needs of a training job; None if there is no job
+    :param wishes: the user's changes to the installation
+    """
     found = {}
     for row in wanted(intent, job, False, wishes):
         chart = find_chart(row.operator, wishes)
@@ -54,6 +58,7 @@ def collect_pulls(
 ) -> Pulls:
     """Return all images, charts and packages that a run would pull.
 
+    :param wishes: the user's changes to the installation
     :param seen: images in the rendered chart of each operator, by operator
     :param named: additional images, by the variable that sets them. An empty name is left out, since the cluster
         provides that image

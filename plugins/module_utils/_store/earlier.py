@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the bandwidth figures of kept runs, pair by pair. A kept run is an earlier run whose folder is stored (see
-history.py).
+"""Read the bandwidth figures of kept runs, pair by pair. A kept run is an earlier run whose folder is stored below the
+report folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def earlier(folder: FactFolder) -> Earlier:
     """Return the bandwidth figures of all kept runs before this one that had the same fabrics. Runs with other waivers
     are included, because waivers change no figure.
 
-    :param folder: folder of the current run, with whose figures they are compared
+    :param folder: folder of the current run, whose figures are compared with the result
     :returns: the figures. A run that cannot be read is listed with the reason. A run without measurements, such as one
         in check mode, is left out
     :raises FileError: the folder of this run or that of the kept runs cannot be read

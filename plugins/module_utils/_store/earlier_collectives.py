@@ -52,7 +52,13 @@ def read_earlier_collectives(folder: FactFolder) -> EarlierCollectives:
 
 
 def _read_figures(path: str, run: str, now: RunStart) -> tuple[tuple[StepFigures, ...], tuple[LatencyFigures, ...]]:
-    """Return the figures of the steps of a kept run, and those of its small messages."""
+    """Return the figures of a kept run: those of its collectives by step, and the latencies of small messages. Both are
+    empty if the run is in check mode, or had other collectives or fabrics.
+
+    :param path: folder of the kept run
+    :param run: id of the kept run
+    :param now: start of the current run
+    """
     start = read_start(path)
     if start is None or start.check_mode or start.fabrics != now.fabrics or _wish(start) != _wish(now):
         return (), ()

@@ -114,7 +114,7 @@ class _Once:
         raise tarfile.ReadError("a part of it would be read twice")
 
     def finished(self) -> str:
-        """Read the rest of the stream and return the SHA-256 of all of it."""
+        """Read the rest of the stream, and return the SHA-256 of all of its bytes as hexadecimal digits."""
         while self.read(_MOST_AT_ONCE):
             pass
         return self._digest.hexdigest()
@@ -327,8 +327,8 @@ def listed(report_dir: str) -> tuple[list[str], list[str]]:
 
 
 def _walk(report_dir: str) -> typing.Iterator[str]:
-    """Yield the relative paths of all files in a folder but those of kept runs. A link, and a folder deeper than
-    those of a run, count as files.
+    """Yield the relative paths of all files in a folder, except those of kept runs. A symbolic link counts as a file,
+    and so does a folder that is deeper than those of a run.
     """
     open_folders = [""]
     while open_folders:
@@ -346,7 +346,11 @@ def _walk(report_dir: str) -> typing.Iterator[str]:
 
 
 def _limit_of(name: str, facts: FactFolder) -> int:
-    """Return how many bytes a file of a run may have."""
+    """Return the limit in bytes of a file of a run.
+
+    :param name: path of the file, relative to the folder of the run
+    :param facts: fact folder of the run, which has the limits of facts
+    """
     found = _FACT.fullmatch(name)
     return facts.limit(found[1], urllib.parse.unquote(found[2]))[0] if found else MOST_BYTES_OF_A_FILE
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read and write the facts of a run, ``<report>/facts/<kind>/<node>.json``, and the start of the run,
+"""Read and write the facts of a run, ``<report>/facts/<kind>/<node>.json``, and its start record,
 ``<report>/run.json``.
 
 Observers write facts, and checks read them. A file is written completely or not at all, and contains no secrets.
@@ -75,8 +75,8 @@ _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
 def _largest_part(value: typing.Any) -> str:
-    """Return a message with the part of a value that has the longest JSON text. Return an empty string if the value has
-    no parts.
+    """Return a message with the entry of a value whose JSON text is the longest. Return an empty string if the value
+    has no entries.
     """
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
@@ -88,7 +88,7 @@ def _largest_part(value: typing.Any) -> str:
 
 
 def _count_functions(value: typing.Any) -> int:
-    """Return the number of functions in an HCA fact. Return 0 for any other fact."""
+    """Return the number of PCI functions in a fact about HCAs. Return 0 for any other fact."""
     functions = value.get("hcas") if isinstance(value, dict) else None
     return len(functions) if isinstance(functions, list) else 0
 
@@ -101,11 +101,12 @@ def _limit_of_node(kind: str) -> tuple[int, str]:
 
 
 def _choose_largest(sizes: typing.Mapping[str, int], most: int, what: str) -> dict[str, str]:
-    """Return why facts are left out, by name: the largest, until the others have at most so many bytes together.
+    """Return the facts that are left out so that the remaining ones together do not exceed a limit: the largest ones,
+    by name, each with the reason.
 
-    :param sizes: bytes by name
-    :param most: bytes that all may have together
-    :param what: the facts and their number, for the message
+    :param sizes: size of each fact in bytes, by name
+    :param most: limit in bytes of all facts together
+    :param what: the facts and their number, for the reason
     """
     total = left = sum(sizes.values())
     chosen: dict[str, str] = {}
@@ -121,9 +122,10 @@ def _choose_largest(sizes: typing.Mapping[str, int], most: int, what: str) -> di
 
 
 def file_name(node: str) -> str:
-    """Return the file name for the facts of a node. It never points out of the folder, whatever the name of the node.
+    """Return the file name for the facts of a node. Characters that would lead out of the folder are escaped.
 
-    >>> file_name("worker-1.example"), file_name("../etc") ('worker-1.example.json', '%2E.%2Fetc.json')
+    >>> file_name("worker-1.example"), file_name("../etc")
+    ('worker-1.example.json', '%2E.%2Fetc.json')
     """
     # surrogatepass: a name in the inventory may hold what is no character
     name = quote(node, safe="", errors="surrogatepass")
@@ -131,7 +133,7 @@ def file_name(node: str) -> str:
 
 
 class FactFolder:
-    """The facts of one run in a report folder.
+    """The folder of the facts of one run, below its report folder, with methods that read and write facts.
 
     :param report_dir: path of the report folder
     :param run: id of the run. Facts of other runs are ignored
@@ -145,8 +147,10 @@ class FactFolder:
         self._nodes = 0
 
     def path(self, kind: str, node: str = CLUSTER) -> str:
-        """Return the path of a fact.
+        """Return the path of the file of a fact.
 
+        :param kind: kind of the fact
+        :param node: name of the node; by default the whole cluster
         :raises FileError: the kind is not a valid name
         """
         if not _KIND.match(kind):
@@ -156,8 +160,9 @@ class FactFolder:
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
 
     def limit(self, kind: str, node: str = CLUSTER) -> tuple[int, str]:
-        """Return how many bytes a fact may have, and of what these are the most. One node has no more than it may
-        answer."""
+        """Return the limit in bytes of a fact, and a text for messages that says to which facts the limit applies. The
+        limit of a fact about the cluster grows with the number of nodes.
+        """
         if node != CLUSTER:
             return _limit_of_node(kind)
         nodes = self._count_nodes()
@@ -165,7 +170,7 @@ class FactFolder:
         return most, f"a fact of the cluster in a run of {nodes} nodes"
 
     def _count_nodes(self) -> int:
-        """Return how many nodes the run began with; 0 where that is not known."""
+        """Return the number of nodes with which the run began. Return 0 if it is not known."""
         if not self._nodes:
             with contextlib.suppress(FileError):
                 start = read_start(self.report_dir)
@@ -254,7 +259,7 @@ class FactFolder:
         return fact if fact.run == self.run else None
 
     def holds(self, kind: str, node: str) -> bool:
-        """Return whether a fact of the node exists, of any run."""
+        """Return whether the folder contains a fact of a node, from any run."""
         return os.path.lexists(self.path(kind, node))
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
@@ -283,8 +288,9 @@ class FactFolder:
         }
 
     def find_excess(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, str]:
-        """Return why facts are not read, by node: the largest of a kind, until the others have no more bytes together
-        than those of a fleet of this size. They are all in memory at once."""
+        """Return the facts of a kind that are not read, by node, each with the reason: the largest ones, so that the
+        remaining ones together fit into the memory that a cluster of this size may need.
+        """
         sizes: dict[str, int] = {}
         most, each = _limit_of_node(kind)[0], _MOST_OF_EACH_HCAS if kind.startswith("hcas") else _MOST_OF_EACH
         for node in nodes:
@@ -296,10 +302,10 @@ class FactFolder:
         return {node: f"{self.path(kind, node)} was not read: {why}" for node, why in found.items()}
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
-        """Return all facts of this run for a node: values by kind, and errors by kind. They are all in memory at once,
-        so the largest are not read if all together are too large.
+        """Return all facts of this run for a node: values by kind, and errors by kind. If all facts together are too
+        large for the memory, the largest ones are not read and get an error.
 
-        :raises FileError: the folder cannot be read, or names more kinds than any run has
+        :raises FileError: the folder cannot be read, or has more kinds of facts than any run
         """
         values: Data = {}
         path = os.path.join(self.report_dir, "facts")
@@ -326,8 +332,9 @@ class FactFolder:
         return values, errors
 
     def _find_excess_of_kinds(self, kinds: typing.Iterable[str], node: str) -> dict[str, str]:
-        """Return why facts of a node or of the cluster are not read, by kind: the largest, until the others fit into
-        what one of them may have."""
+        """Return the facts of a node or of the cluster that are not read, by kind, each with the reason: the largest
+        ones, so that the remaining ones together do not exceed the limit of a single fact.
+        """
         sizes: dict[str, int] = {}
         most = 0
         for kind in kinds:
@@ -352,7 +359,7 @@ class FactFolder:
         return None if fact is None else fact.value
 
     def begin(self, start: RunStart) -> str:
-        """Write the start of this run, which contains its intent, nodes and versions.
+        """Write the start record of this run, which contains its intent, nodes and versions.
 
         :returns: path of the file
         :raises FileError: the file cannot be written, or exceeds the limits of reading
@@ -370,9 +377,9 @@ class FactFolder:
         return path
 
     def resume(self, start: RunStart, kept: typing.Container[str]) -> None:
-        """Continue this run: write its start, and remove the facts of the stages that run again.
+        """Continue this run: write its start record, and remove the facts of the stages that run again.
 
-        :param start: start of the run with the note that it was resumed
+        :param start: start record of the run, with the note that it was resumed
         :param kept: kinds of facts that remain
         :raises FileError: the folder cannot be read or written
         """
@@ -392,7 +399,7 @@ class FactFolder:
             ) from error
 
     def start(self) -> RunStart:
-        """Return the start of this run.
+        """Return the start record of this run.
 
         :raises FileError: this run was not begun in this folder, or the file cannot be read
         """
@@ -416,7 +423,7 @@ class FactFolder:
 
 
 def read_start(report_dir: str) -> typing.Optional[RunStart]:
-    """Read the start of the run in a folder. Return None if there is no such file.
+    """Return the start record of the run in a folder. Return None if the folder has none.
 
     :raises FileError: the file cannot be read, or is invalid
     """
@@ -437,7 +444,9 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
 
 
 def _describe_excess(start: RunStart) -> str:
-    """Return a message if the start of a run exceeds a limit. Otherwise return an empty string."""
+    """Return a message if the start record of a run exceeds a limit, such as the number of nodes. Otherwise return an
+    empty string.
+    """
     for name, most in _MOST.items():
         value = getattr(start, name)
         # what the user wrote is not loaded yet, and may be anything
@@ -463,8 +472,10 @@ def clock() -> datetime.datetime:
 def _load_fact_file(
     cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]
 ) -> typing.Any:
-    """Return the dataclass of a fact or of the start of a run.
+    """Load the dataclass of a fact, or of the start record of a run, from plain data.
 
+    :param cls: the dataclass
+    :param path: path of the file, for messages
     :param times: function that returns the times in the dataclass
     :raises FileError: the data has another schema, is malformed, or has an implausible time
     """

@@ -34,8 +34,8 @@ class FileError(RdmaError):
 
 
 def base_of(path: str, folder: str) -> str:
-    """Return the argument ``below`` for files in the folder ``path``, which is the folder below which links are not
-    followed: ``folder`` if it contains ``path``, otherwise ``path`` itself.
+    """Return the folder below which no link is followed when files in the folder ``path`` are read or written:
+    ``folder`` if it contains ``path``, otherwise ``path`` itself.
     """
     path, folder = os.path.abspath(path), os.path.abspath(folder)
     return folder if os.path.commonpath((path, folder)) == folder else path
@@ -44,6 +44,7 @@ def base_of(path: str, folder: str) -> str:
 def write_text(path: str, text: str, below: str = "") -> None:
     """Write a text file atomically, so that an interrupted run leaves no partial file. Create its folder if necessary.
 
+    :param below: folder below which no link is followed; empty for the folder of the file
     :raises FileError: the file cannot be written
     """
     # a tool may print what is no text at all; half a report would be worse than an escape in it
@@ -51,16 +52,19 @@ def write_text(path: str, text: str, below: str = "") -> None:
 
 
 def write_bytes(path: str, content: bytes, below: str = "") -> None:
-    """Write a file of bytes, as ``write_text`` does.
+    """Write a file of bytes atomically, so that an interrupted run leaves no partial file. Create its folder if
+    necessary.
 
+    :param below: folder below which no link is followed; empty for the folder of the file
     :raises FileError: the file cannot be written
     """
     write_parts(path, (content,), below)
 
 
 def write_parts(path: str, parts: typing.Iterable[bytes], below: str = "") -> None:
-    """Write a file from parts that need not fit into memory together, as ``write_text`` does.
+    """Write a file atomically from parts, which need not fit into memory together. Create its folder if necessary.
 
+    :param below: folder below which no link is followed; empty for the folder of the file
     :raises FileError: the file cannot be written
     """
     with _translate_os_errors(path, "written"), _open_folder(path, below, make=True) as (folder, name):
@@ -139,21 +143,23 @@ def refuse_links(path: str, below: str) -> None:
 
 
 def read_json(path: str, below: str = "", most: int = MOST_BYTES, of_what: str = "") -> typing.Any:
-    """Return the plain data of a file; None when there is none.
+    """Return the plain data of a JSON file. Return None if the file does not exist.
 
-    :param most: bytes that it may have
-    :param of_what: what may have so many, for the message: ``a fact of one node``
-    :raises FileError: it can't be read, is no regular file, too large, or no JSON that ``decode_json`` takes
+    :param below: folder below which no link is followed; empty for the folder of the file
+    :param most: limit in bytes
+    :param of_what: kind of file to which the limit applies, for the message, such as ``a fact of one node``
+    :raises FileError: the file cannot be read, is not a regular file, is too large, or is not valid JSON
     """
     with opened(path, below, most, of_what) as stream:
         return None if stream is None else decode_file_json(_read_text(stream, path, most), path, most=most)
 
 
 def _read_text(stream: typing.BinaryIO, path: str, most: int) -> typing.Union[str, bytes]:
-    """Return what is in a file. Of a large one that is text, whose characters take a byte each; they would take four
-    with one of them beyond Unicode's first 65,536.
+    """Read the content of a file. A large file is returned as text, and must consist of ASCII characters, each of which
+    takes one byte of memory. A single character beyond Unicode's first 65,536 would make each of them take four.
 
-    :raises FileError: it is large, and has other characters than ASCII
+    :param most: limit in bytes
+    :raises FileError: the file is large, and has other characters than ASCII
     """
     # as many bytes as are asked for are set aside at once
     content = stream.read(min(most, os.fstat(stream.fileno()).st_size) + 1)
@@ -167,9 +173,10 @@ def _read_text(stream: typing.BinaryIO, path: str, most: int) -> typing.Union[st
 
 
 def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = True) -> str:
-    """Return plain data as JSON that ``read_json`` accepts. A lone surrogate, which a program may print, becomes the
-    text of its escape sequence.
+    """Return plain data as JSON that the collection can read again. A lone surrogate, which a program may print,
+    becomes the text of its escape sequence.
 
+    :param indent: columns of each level; None for the most compact form
     :param nan: whether NaN and Infinity are allowed
     :raises ValueError: the data contains NaN or Infinity, and ``nan`` is False
     """
@@ -186,9 +193,10 @@ def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = T
 def decode_file_json(text: typing.Union[str, bytes], path: str, what: str = "it", most: int = MOST_BYTES) -> typing.Any:
     """Return the data of the JSON text of a file, or of a part of it.
 
-    :param what: name of the part, for the error message
+    :param path: path of the file, for the message
+    :param what: name of the part, for the message
     :param most: limit in bytes
-    :raises FileError: the text is too large, or is not JSON that ``decode_json`` accepts
+    :raises FileError: the text is too large, is not valid JSON, has a duplicate key, or nests too deeply
     """
     try:
         return decode_json(text, what, most)
@@ -201,9 +209,10 @@ def open_file(
 ) -> typing.Optional[typing.BinaryIO]:
     """Open a regular file for reading.
 
+    :param below: folder below which no link is followed; empty for the folder of the file
     :param most: limit in bytes
     :param of_what: kind of file to which the limit applies, for the message
-    :returns: None if the file does not exist
+    :returns: the stream; None if the file does not exist
     :raises FileError: the file cannot be read, is not a regular file, or is too large
     """
     try:
@@ -217,7 +226,13 @@ def open_file(
 def opened(
     path: str, below: str = "", most: int = MOST_BYTES, of_what: str = ""
 ) -> typing.Iterator[typing.Optional[typing.BinaryIO]]:
-    """Open a regular file for reading, as ``open_file`` does. Errors of reading are a ``FileError`` too."""
+    """Open a regular file for reading, as a context. The stream is None if the file does not exist.
+
+    :param below: folder below which no link is followed; empty for the folder of the file
+    :param most: limit in bytes
+    :param of_what: kind of file to which the limit applies, for the message
+    :raises FileError: the file cannot be opened or read, is not a regular file, or is too large
+    """
     stream = open_file(path, below, most, of_what)
     if stream is None:
         yield None

@@ -77,8 +77,9 @@ def before(report_dir: str, run: str) -> typing.Optional[str]:
 
 
 def keep(report_dir: str, run: str, most: int) -> list[str]:
-    """Keep a run under its name, and remove the oldest kept runs.
+    """Keep a run: store its files in a folder with the id of the run, and remove the oldest kept runs.
 
+    :param report_dir: folder of the run
     :param run: id of the run in the folder. If the folder belongs to another run, nothing is kept
     :param most: number of kept runs that remain. If it is less than 1, nothing is kept or removed
     :returns: names of the runs that were removed
@@ -122,8 +123,12 @@ def _check_mode(folder: str) -> typing.Optional[bool]:
 
 
 def _link_all(report_dir: str, fresh: str, target: str) -> None:
-    """Link all files that are not older than the start of the run, because the folder may contain files of an earlier
-    run.
+    """Create hard links of the files of a run in a new folder, and rename the folder to ``target``. Files that are
+    older than the start of the run are left out, because they belong to an earlier run.
+
+    :param report_dir: folder of the run
+    :param fresh: path of the new folder
+    :param target: final path of the new folder
     """
     begun = os.path.getmtime(os.path.join(report_dir, "run.json"))
     shutil.rmtree(fresh, ignore_errors=True)

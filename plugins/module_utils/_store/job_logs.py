@@ -29,20 +29,23 @@ _HOLE = "\0" * (1 << 16)
 
 
 class _Left:
-    """The part of the limits that remains for logs that are read together.
+    """The limits that remain for logs that are read together.
 
     :ivar characters: number of characters that may still be read
     :ivar lines: number of lines that may still be read
-    :ivar end: CPU time of this thread after which nothing more is read
+    :ivar end: CPU time of this thread, in seconds, after which nothing more is read
     """
 
     def __init__(self) -> None:
         self.characters, self.lines, self.end = _MOST_OF_ALL, _MOST_LINES, time.thread_time() + _MOST_SECONDS
 
     def take(self, path: str, piece: str) -> None:
-        """Subtract a piece of a log.
+        """Subtract a piece of a log from the limits.
 
-        :raises SourceRefused: the piece has a hole, or all logs together are too large or take too long
+        :param path: path of the log, for messages
+        :param piece: text of the piece
+        :raises SourceRefused: the piece has a hole (a long sequence of NUL characters), or all logs together are too
+            large or take too long
         """
         if time.thread_time() > self.end:
             raise SourceRefused(
@@ -68,11 +71,11 @@ def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
     """Yield the lines of all files, one file after the other, with their line ends. A line that is too long becomes an
     empty line.
 
-    Whoever writes the logs of a job may put anything into their folder. What is not a regular file is not opened for
-    longer than it takes to see that: a FIFO or a device may have no end, and a link names a file that its owner may not
+    A user who can write into the folder of the logs can put any kind of file there. A file that is not a regular file
+    is therefore not read: a FIFO or a device may have no end, and a link may lead to a file that its creator must not
     read.
 
-    :raises RdmaError: there is no such file
+    :raises RdmaError: a file does not exist
     :raises SourceRefused: a file cannot be read, is not a regular file, or is too large
     """
     yield from _read_all(paths, _Left())
@@ -84,8 +87,8 @@ def _read_all(paths: typing.Sequence[str], left: _Left) -> typing.Iterator[str]:
 
 
 def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing.Iterator[str]]]:
-    """Yield the name and the lines of each file once. The name includes the folders if another file has the same name.
-    The lines are those of ``read_lines``.
+    """Yield the name and the lines of each file, one file after the other. The name includes the folders if another
+    file has the same name. The lines have their ends, and a line that is too long becomes an empty line.
 
     :raises RdmaError: raised by the iterator of lines if a file cannot be read
     """
@@ -117,10 +120,12 @@ def has_several_logs(paths: typing.Sequence[str]) -> bool:
 def _read_lines_of(
     path: str, most: typing.Optional[int] = None, left: typing.Optional[_Left] = None
 ) -> typing.Iterator[str]:
-    """Yield the lines of a file.
+    """Yield the lines of a file, with their ends.
 
-    :param left: what all logs may still have together; None for a file that is read alone
-    :param most: characters after which the reading ends; None for a file of at most ``_MOST_OF_A_LOG``
+    :param most: number of characters after which the reading ends; None for a file of at most ``_MOST_OF_A_LOG``
+    :param left: remaining limits of all logs together; None for a file that is read alone
+    :raises RdmaError: the file does not exist
+    :raises SourceRefused: the file cannot be read, is not a regular file, or is too large
     """
     try:
         stream = open_file(path, most=_MOST_OF_A_LOG, of_what="a log of a job")
@@ -142,14 +147,14 @@ def _read_lines_of(
 def _read_bounded_lines(
     file: typing.TextIO, path: str, most: typing.Optional[int], together: _Left
 ) -> typing.Iterator[str]:
-    """Yield the lines of a file, which is read in pieces. Reading line by line takes twice as long, and a broken log
-    may consist of a single line.
+    """Yield the lines of an open file, which is read in pieces. Reading line by line takes twice as long, and a broken
+    log may consist of a single line.
 
-    :param path: of the file, for the error
-    :param most: as for ``_read_lines_of``
-    :param together: what all logs may still have together
-    :raises SourceRefused: the file has grown beyond _MOST_OF_A_LOG while it was read, has a hole, or all logs together
-        are too large or take too long
+    :param path: path of the file, for messages
+    :param most: number of characters after which the reading ends; None for a file of at most ``_MOST_OF_A_LOG``
+    :param together: remaining limits of all logs together
+    :raises SourceRefused: the file has grown beyond _MOST_OF_A_LOG while it was read, has a hole (a long sequence of
+        NUL characters), or all logs together are too large or take too long
     """
     rest, skip, left = "", False, _MOST_OF_A_LOG if most is None else most
     for piece in iter(lambda: file.read(_PIECE), ""):

@@ -3,7 +3,7 @@
 """Read and write records. A record is the result of one stage in one file, with the summary (its head) in the first
 line and a finding in each further line.
 
-A reader that only needs the result of a stage reads one line, however many findings there are.
+A reader that only needs the result of a stage reads one line, regardless of the number of findings.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _MOST_TEXTS = (64 * 1024, 4096, 256)
 
 @dataclasses.dataclass
 class _Budget:
-    """The findings and bytes that the remaining records of a folder may have together. All records are in memory at
-    once, and so are the pages of the report.
+    """The limits that remain for the records of a folder that are read next. All records are in memory at once, and so
+    are the pages of the report.
 
-    :ivar findings: number of findings that are left
-    :ivar size: bytes that are left
+    :ivar findings: number of findings that may still be read
+    :ivar size: number of bytes that may still be read
     :ivar nodes: number of nodes of the run, for the message
     """
 
@@ -56,9 +56,12 @@ class _Budget:
     nodes: int
 
     def take(self, path: str, findings: int, size: int) -> None:
-        """Count a record.
+        """Subtract a record from the limits.
 
-        :raises FileError: it has more than is left
+        :param path: path of the record, for the message
+        :param findings: number of its findings
+        :param size: its size in bytes
+        :raises FileError: the record exceeds the remaining limits
         """
         for number, left, what in ((findings, self.findings, "findings"), (size, self.size, "bytes")):
             if number > left:
@@ -72,7 +75,7 @@ class _Budget:
 
 
 def _make_budget(directory: str, nodes: typing.Optional[int]) -> _Budget:
-    """Return what the records in a folder may have together.
+    """Return the limits for all records in a folder together. They grow with the number of nodes.
 
     :param nodes: number of nodes of the run; None: those of the run.json beside the folder, or none without it
     """
@@ -90,8 +93,11 @@ def _read_start_beside(directory: str) -> typing.Optional[RunStart]:
 
 
 def _make_room(directory: str, record: Record, nodes: typing.Optional[int]) -> _Budget:
-    """Return what a record may have, so that all records of its run in the folder can be read again, and those that are
-    not written yet have room too.
+    """Return the limits for a new record, so that all records of its run in the folder can be read again, and the
+    records of later stages have enough space, too.
+
+    :param record: the record to write
+    :param nodes: number of nodes of the run; None: those of the run.json beside the folder
     """
     budget = _make_budget(directory, nodes)
     findings, size = budget.findings // _SHARE, budget.size // _SHARE
@@ -105,8 +111,8 @@ def _make_room(directory: str, record: Record, nodes: typing.Optional[int]) -> _
 
 
 def _measure(path: str, stage: str, run: str) -> typing.Optional[tuple[int, int]]:
-    """Return how many findings and bytes a record has. Return None for one that does not exist, cannot be read, or is
-    of another run.
+    """Return the number of findings of a record, and its size in bytes. Return None if it does not exist, cannot be
+    read, or belongs to another run.
     """
     try:
         with _open_record(path) as stream:
@@ -119,11 +125,13 @@ def _measure(path: str, stage: str, run: str) -> typing.Optional[tuple[int, int]
 
 
 def write_record(directory: str, record: Record, below: str = "", nodes: typing.Optional[int] = None) -> str:
-    """Write ``<directory>/<stage>.jsonl`` atomically, so that an interrupted run leaves no partial file. What is too
-    large to be read again, together with the other records in the folder, is reduced: texts of findings are truncated,
-    with their full length appended, and of many findings the last are counted in one.
+    """Write ``<directory>/<stage>.jsonl`` atomically, so that an interrupted run leaves no partial file. A record that
+    is too large to be read again, together with the other records in the folder, is reduced: texts of findings are
+    truncated, with their full length appended, and the last of many findings are replaced by one finding with their
+    number.
 
-    :param below: folder that the user named, see files.py; if empty, the parent folder of ``directory``
+    :param below: folder that the user named, below which no link is followed; if empty, the parent folder of
+        ``directory``
     :param nodes: number of nodes of the run; None: those of the run.json beside ``directory``
     :returns: path of the file
     :raises FileError: the folder or the file cannot be written, or the record exceeds the limits of reading
@@ -135,10 +143,12 @@ def write_record(directory: str, record: Record, below: str = "", nodes: typing.
 
 
 def _render_record_lines(path: str, record: Record, room: _Budget) -> list[str]:
-    """Return the lines of a record.
+    """Return the lines of a record: the head, and one line for each finding.
 
-    :param room: what the record may have
-    :raises FileError: the lines exceed the limits of reading, even with texts cut and findings counted
+    :param path: path of the record, for the message
+    :param room: limits for the record
+    :raises FileError: the lines exceed the limits of reading, even if texts are truncated and findings are replaced by
+        their number
     """
     most = max(1, min(_MOST_FINDINGS, room.findings))
     while most > 0:
@@ -154,7 +164,11 @@ def _render_record_lines(path: str, record: Record, room: _Budget) -> list[str]:
 
 
 def _render_lines(record: Record, most_bytes: int) -> list[str]:
-    """Return the lines of a record, with its texts cut if they must be. Return none if they are too large even then."""
+    """Return the lines of a record, with its texts truncated if necessary. Return an empty list if the lines are too
+    large even then.
+
+    :param most_bytes: limit of all lines together
+    """
     data = redact(make_record_data(record))
     judged = data.pop("judged")
     head = f"{json_of({**data, 'findings': len(judged)})}\n"
@@ -167,10 +181,10 @@ def _render_lines(record: Record, most_bytes: int) -> list[str]:
 
 
 def read_records(directory: str, nodes: typing.Optional[int] = None) -> tuple[dict[str, Record], dict[str, str]]:
-    """Read all records in a folder, of any run. Those of other runs than that of the run.json beside it come last, and
-    have what the others leave.
+    """Read all records in a folder, of any run. The records of the run in the run.json beside it are read first. Those
+    of other runs share the limits that remain.
 
-    :param nodes: as in ``write_record``
+    :param nodes: number of nodes of the run; None: those of the run.json beside ``directory``
     :returns: records by stage; and errors by stage for files that could not be read
     """
     budget, start, heads = _make_budget(directory, nodes), _read_start_beside(directory), read_heads(directory)
@@ -195,7 +209,7 @@ def read_head(directory: str, stage: str) -> typing.Optional[Record]:
 def remove_record(directory: str, stage: str, below: str = "") -> None:
     """Remove the record of a stage if it exists.
 
-    :param below: as in ``write_record``
+    :param below: folder below which no link is followed; if empty, the parent folder of ``directory``
     :raises FileError: the file cannot be removed
     """
     remove(_get_record_path(directory, stage), below or os.path.dirname(directory))
@@ -238,8 +252,8 @@ def _read_head(path: str, stage: str) -> typing.Optional[Record]:
 def _read_record(path: str, stage: str, budget: _Budget) -> typing.Optional[Record]:
     """Read the record of one stage. Return None if it does not exist.
 
-    :param budget: what all records may still have together
-    :raises FileError: the file cannot be read, is not valid JSON, or has more than is left
+    :param budget: remaining limits of all records together
+    :raises FileError: the file cannot be read, is not valid JSON, or exceeds the remaining limits
     :raises LoadError: the record belongs to another stage, has another schema, is truncated, or contradicts itself
     """
     with _open_record(path) as stream:
@@ -256,7 +270,11 @@ def _read_record(path: str, stage: str, budget: _Budget) -> typing.Optional[Reco
 
 
 def _number_of(findings: typing.Any) -> int:
-    """Return the number of findings that a head names. Return 0 for one that is refused when the findings are read."""
+    """Return the number of findings in the head of a record. Return 0 for an invalid number, which is reported when the
+    findings are read.
+
+    :param findings: value in the head
+    """
     return findings if isinstance(findings, int) and 0 <= findings <= _MOST_FINDINGS else 0
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judge the times of small messages of one pair alone, without other pairs and without a limit of the intent."""
+"""Evaluate the latencies of small messages between two nodes without a comparison with other pairs of nodes, and
+without a limit from the intent.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ _FAR_RATIO = 3
 
 
 def find_no_measurement(usual_us: float, p99_us: typing.Optional[float], is_median: bool) -> str:
-    """Return why these times are no measurement; empty where they may be one.
+    """Return the reason why latencies cannot be the result of a measurement. Return an empty text if they can.
 
-    :param is_median: else the usual time is a mean, which a few long ones raise above the 99th percentile
+    :param usual_us: median or mean latency in microseconds
+    :param p99_us: latency in microseconds that 99 % of the messages do not exceed; None if not known
+    :param is_median: whether ``usual_us`` is a median. A mean may exceed the 99th percentile, because a few very slow
+        messages raise it
     """
     if usual_us < LEAST_US:
         return f"A time of {usual_us:g} us is too short for any link; expected at least {LEAST_US:g} us"
@@ -28,7 +33,7 @@ def find_no_measurement(usual_us: float, p99_us: typing.Optional[float], is_medi
 
 def explain_far_ratio(ratio: float, most_us: typing.Optional[float]) -> typing.Optional[tuple[str, str, str]]:
     """Return the measured value, the expected value and the reason why a latency ratio finds no slow pair. Return None
-    if it can find one, or if a limit in microseconds stands beside it.
+    if it can find one, or if the intent also has a limit in microseconds.
 
     :param ratio: ``latency_ratio`` of the intent
     :param most_us: ``most_latency_us`` of the intent
@@ -43,7 +48,11 @@ def explain_far_ratio(ratio: float, most_us: typing.Optional[float]) -> typing.O
 
 
 def find_tail(usual_us: float, p99_us: typing.Optional[float]) -> str:
-    """Return what the slowest messages tell; empty where they tell nothing."""
+    """Return a message if a few messages take much longer than the others. Return an empty text otherwise.
+
+    :param usual_us: median or mean latency in microseconds
+    :param p99_us: latency in microseconds that 99 % of the messages do not exceed; None if not known
+    """
     if p99_us is not None and p99_us > MOST_TAIL * usual_us:
         return (
             f"One message in a hundred takes more than {MOST_TAIL} times the usual time. Such a message is lost and"

@@ -217,9 +217,9 @@ def _make_failed_ping(before: Ping, error: str) -> Ping:
 
 
 def _list_marked_processes() -> dict[int, PortName]:
-    """Return the process IDs of the ibping servers that the collection started, each with the port from its mark, a
-    variable in its environment. Processes of other users, processes whose environment cannot be read, and marks that
-    ``start`` does not write are left out.
+    """Return the process IDs of the ibping servers that the collection started, each with its port. The port is in a
+    variable of the process's environment, which marks these servers. Processes of other users, processes whose
+    environment cannot be read, and invalid marks are left out.
     """
     marks = {int(name): _read_mark(int(name)) for name in os.listdir("/proc") if name.isdigit()}
     return {pid: port for pid, port in marks.items() if port is not None}
@@ -239,8 +239,8 @@ def _read_mark(pid: int) -> typing.Optional[PortName]:
 
 
 def _find_mark(environment: bytes) -> typing.Optional[PortName]:
-    """Return the port that the mark in the environment of a process names. Return None if it has no mark, or one that
-    ``start`` does not write.
+    """Return the port that is named in the mark of a process, a variable in its environment. Return None if it has no
+    mark, or one that the collection does not write.
     """
     prefix = f"{MARK}=".encode()
     for item in environment.split(b"\0"):
@@ -313,8 +313,8 @@ def _list_session_processes(leaders: typing.Sequence[int]) -> list[int]:
 
 
 def _cpu_times(pid: int) -> str:
-    """Return state, user time and system time of a process (proc(5), fields 3, 14 and 15). Return an empty string if it
-    has ended.
+    """Return the state, the user time and the system time of a process (proc(5), fields 3, 14 and 15), separated by
+    spaces. Return an empty string if it has ended.
     """
     fields = _read_process_stat(pid)
     return " ".join((fields[0], *fields[11:13])) if fields else ""

@@ -62,7 +62,7 @@ class PortQuery:
 
 @dataclasses.dataclass(frozen=True)
 class SubnetLimits:
-    """The time limits of :func:`read_fabric`, in seconds.
+    """The time limits for reading one fabric, in seconds.
 
     :ivar discovery: limit for one discovery of the whole fabric
     :ivar activity: limit for the activity count of the manager to rise. opensm sweeps every 10 s
@@ -180,8 +180,9 @@ def _run_port_query(tool: str, name: PortName, *more: str) -> str:
 
 
 def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tuple[SeenTopology, ...]:
-    """Read the fabric of each port, several ports at a time.
+    """Read the fabric of each port, several ports at the same time.
 
+    :param limits: time limits for each port
     :raises ToolMissing: a tool is not installed
     """
     return command.each(lambda name: read_fabric(name, limits), names, _PARALLEL)
@@ -191,9 +192,10 @@ def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
     """Read topology, links, forwarding tables, subnet managers and error counters of the fabric of one port. The fabric
     is discovered once, and the other tools load the cached discovery. Only dump_fts cannot do that.
 
-    If no subnet manager answers, only the topology is read. Wait between the two readings of the error counters for
-    ``limits.errors`` seconds in all.
+    If no subnet manager answers, only the topology is read. The error counters are read twice, at least
+    ``limits.errors`` seconds apart.
 
+    :param name: local port through which the fabric is read
     :raises ToolMissing: a tool is not installed
     """
     for tool in ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo", "dump_fts"):
@@ -273,6 +275,7 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
 
     :param name: local port through which the fabric is read
     :param walked: file with the cached discovery of the fabric
+    :param limit_seconds: time limit of the tool in seconds
     """
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
     finished = command.run(
@@ -292,7 +295,11 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
 
 def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
     """Query each subnet manager that the subnet administration knows. Then read the SMInfo records until the activity
-    count of the master has risen, or the limit is reached. A failure is stored in ``error``.
+    count of the master has risen, or the time limit is reached. A failure is stored in the field ``error`` of the
+    result.
+
+    :param name: local port through which the queries are sent
+    :param interval_seconds: time limit in seconds
     """
     managers = SeenManagers()
     try:

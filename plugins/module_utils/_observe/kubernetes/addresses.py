@@ -23,8 +23,8 @@ _MOST_ATTACHED = 512
 
 
 class _Reader:
-    """Reads objects of the cluster page by page, and collects errors. A kind that the API server does not know counts
-    as one without objects.
+    """A reader of Kubernetes objects, page by page, that collects errors. A kind that the API server does not know
+    counts as one without objects.
 
     :ivar errors: errors of objects and kinds that could not be read
     :ivar unread: nodes whose objects could not be read

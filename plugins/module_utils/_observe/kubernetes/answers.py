@@ -40,6 +40,7 @@ MOST_VALUES = 16 * MIB // 72
 class Page:
     """One page of a list of objects.
 
+    :ivar items: the objects
     :ivar version: resourceVersion of the list
     :ivar values: number of JSON values in the text of the page
     :ivar size: size of that text in bytes
@@ -51,7 +52,7 @@ class Page:
     size: int
 
     def chosen(self, only: Choice) -> Page:
-        """Return a copy of the page that contains only the objects that ``only`` accepts.
+        """Return a copy of the page with only the objects that a filter accepts.
 
         :param only: function that returns whether an object is accepted
         """
@@ -134,8 +135,11 @@ def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes
 def read_object(
     response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES
 ) -> Resource:
-    """Read an answer that is one object.
+    """Read an answer that is one JSON object.
 
+    :param where: request, for error messages
+    :param most_bytes: limit in bytes
+    :param most_values: limit of JSON values
     :raises ApiError: the answer exceeds a limit, is not a JSON object, or the connection broke
     """
     return decode_object(read_body(response, where, "answer", most_bytes), response.status, where, most_values)
@@ -144,6 +148,8 @@ def read_object(
 def decode_object(body: bytes, status: int, where: str, most_values: int = 0) -> Resource:
     """Parse a JSON object.
 
+    :param status: HTTP status of the answer, for the error
+    :param where: request, for error messages
     :param most_values: limit of JSON values; 0 means no limit
     :raises ApiError: the text is not a JSON object, or has more values
     """
@@ -221,6 +227,7 @@ def find_version(data: Resource) -> str:
 def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
     """Yield the lines of a watch. Each line is one event with one object.
 
+    :param where: request, for error messages
     :raises ApiError: a line exceeds the limits of an object. Its status is 410, as for a version that is too old, so
         the caller lists the objects again and continues the watch after that
     """
@@ -243,6 +250,8 @@ def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
 
 
 def list_warnings(response: typing.Any) -> tuple[str, ...]:
-    """Return the texts of the headers ``Warning: 299 - "text"``."""
+    """Return the warnings in the header of an answer. Each has the form ``Warning: 299 - "text"``, and only the text is
+    returned.
+    """
     values = response.headers.getlist("Warning") if hasattr(response.headers, "getlist") else []
     return tuple(value.partition('"')[2].rstrip('"') for value in values)

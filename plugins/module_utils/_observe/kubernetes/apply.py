@@ -141,6 +141,10 @@ def _plan_apply(
 def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource) -> Outcome:
     """Return the outcome for a foreign object that would get the label of the collection. The outcome is unchanged if a
     dry run shows that the object equals the rendered one, and refused otherwise. Nothing is written.
+
+    :param applied: identity of the object
+    :param definition: the rendered object
+    :param there: the existing object
     """
     metadata, before = dict(definition["metadata"]), stable(there)
     metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in (LABEL, FABRIC_LABEL)}
@@ -170,6 +174,8 @@ def _mark_unjudged(definition: Resource, planned: Outcome, made: typing.Iterable
     an earlier stage or this run would create it, the action becomes ``unjudged``: the API server cannot judge the
     object.
 
+    :param definition: the rendered object
+    :param planned: outcome of the dry run
     :param made: objects that this run would create
     """
     if not _is_not_found(planned) and not _came_too_early(planned, made):

@@ -76,7 +76,7 @@ _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Refused(Exception):
-    """Raised if the API server did not open the channels.
+    """Raised if the API server did not open the websocket channels of an exec.
 
     :ivar status: HTTP status; 0 if there was no answer
     :ivar body: body of the answer
@@ -97,8 +97,8 @@ _STATUS = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
 
 
 class Way:
-    """A factory for websocket connections to one API server. It uses the address and credentials of a kubernetes
-    client. Several threads may share it.
+    """A factory for websocket connections to one API server, with the address and credentials of a kubernetes client.
+    Several threads may share it.
     """
 
     def __init__(self, configuration: typing.Any, headers: typing.Iterable[tuple[str, str]]) -> None:
@@ -255,7 +255,7 @@ class _Answering:
         self._left, self._end = MOST_ANSWER, time.monotonic() + seconds
 
     def recv(self, size: int) -> bytes:
-        """Receive bytes within the limits.
+        """Receive bytes of the server's answer, within the limits of bytes and time.
 
         :raises WebSocketException: the answer is too long or takes too long
         """
@@ -275,11 +275,12 @@ class _Answering:
 def _connect_through(
     made: socket.socket, host: str, port: int, login: typing.Optional[tuple[str, str]], seconds: float
 ) -> None:
-    """Open a tunnel through a proxy (RFC 9110, 9.3.6).
+    """Open a tunnel to a server through an HTTP proxy with CONNECT (RFC 9110, 9.3.6).
 
     :param made: connection to the proxy, which afterwards is a connection to the server
     :param host: host of the server, with brackets around an IPv6 address
-    :param login: user name and password for the proxy
+    :param login: user name and password for the proxy; None if it needs none
+    :param seconds: time limit for the answer of the proxy
     :raises WebSocketException: the proxy refuses or closes the connection, or its answer is too long or takes too long
     """
     lines = [f"CONNECT {host}:{port} HTTP/1.1", f"Host: {host}:{port}"]
@@ -333,22 +334,25 @@ class _Socket(_Base):  # type: ignore[misc]
         self._sock = sock if sock is None or self._seconds is None else _Answering(sock, self._seconds)
 
     def answered(self) -> None:
-        """End the handshake: from now on the limits of frames apply instead of those of the HTTP answer."""
+        """Mark the handshake as complete, so that the limits of frames apply instead of those of the HTTP answer."""
         self._seconds = None
         self._sock = getattr(self._sock, "whole", self._sock)
 
     def begin_turn(self) -> None:
-        """Start a turn of receiving: reset the limits of bytes, frames and seconds that one turn may take. Because of
-        these limits, a flood of data cannot delay the check of a timeout.
+        """Reset the limits of bytes, frames and seconds for one call that receives data (a turn). Because of these
+        limits, a flood of data cannot delay the check of a timeout.
         """
         self._bytes, self._frames, self._end = BURST, BURST_FRAMES, time.monotonic() + BURST_SECONDS
 
     def _read_part(self, size: int) -> bytes:
-        """Return the next bytes of a frame: its head, a part of its head or its content. The library would add up all
-        pieces that it has each time that another one comes.
+        """Return the next bytes of a frame: its header, a part of its header or its content. This replaces a method of
+        the library that concatenates all fragments each time that a new fragment arrives.
 
-        :raises BlockingIOError: not all of them are there, or the turn is over; what came is kept
-        :raises WebSocketProtocolException: they are more than MOST_FRAME, or come in too many pieces
+        :param size: number of bytes
+        :raises BlockingIOError: not all bytes have arrived, or the limits of this turn are reached. The bytes so far
+            are kept
+        :raises WebSocketProtocolException: more than MOST_FRAME bytes are requested, or they arrive in too many
+            fragments
         """
         if size > MOST_FRAME:
             raise websocket.WebSocketProtocolException(f"a frame has {size} bytes; the limit is {MOST_FRAME} bytes")
@@ -365,9 +369,9 @@ class _Socket(_Base):  # type: ignore[misc]
         return part
 
     def _count_one(self) -> None:
-        """Count a frame, or a small piece of one.
+        """Count a frame, or a small fragment of one.
 
-        :raises WebSocketProtocolException: they are more than any command prints
+        :raises WebSocketProtocolException: there are more of them than any command can print
         """
         self._heard += 1
         seconds = time.monotonic() - self._since
@@ -380,7 +384,7 @@ class _Socket(_Base):  # type: ignore[misc]
     def recv_frame(self) -> typing.Any:
         """Receive a frame. The library reads all frames of a message in one call.
 
-        :raises BlockingIOError: no data is available, or the turn is over
+        :raises BlockingIOError: no data is available, or the limits of this turn are reached
         :raises WebSocketProtocolException: a message is larger than MOST_FRAME
         """
         if self._bytes <= 0 or self._frames <= 0 or time.monotonic() >= self._end:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Change objects on the API server, and run commands in pods. cluster_reader.py reads from it."""
+"""Change objects on the API server, and run commands in pods. The base class, which only reads, is in another
+module.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ class Cluster(ClusterReader):
     """A client for one API server that reads and changes objects, and runs commands in pods."""
 
     def __init__(self, dynamic: typing.Any, guard: typing.Optional[typing.Callable[[], None]] = None) -> None:
-        """:param dynamic: as for ``ClusterReader``
-        :param guard: as for ``ClusterReader``
+        """:param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
+        :param guard: function that is called before each write and raises an error if writes are forbidden
         """
         super().__init__(dynamic, guard)
         self._way: typing.Optional[Way] = None
 
     def guarded(self, guard: typing.Callable[[], None]) -> Cluster:
-        """Return a client for the same API server with another guard.
+        """Return a client for the same API server with another guard of its writes.
 
         :param guard: function that is called before each write, and raises an error if writes are forbidden
         """
@@ -35,6 +37,8 @@ class Cluster(ClusterReader):
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> tuple[Resource, tuple[str, ...]]:
         """Apply an object by server-side apply. Return the new object, and the warnings of the server.
 
+        :param manager: name of the field manager
+        :param dry_run: let the server compute the result without storing it
         :raises ApiError: the server or a webhook refuses it. The reason is Conflict if another manager owns a field
         """
         metadata = definition["metadata"]
@@ -170,8 +174,10 @@ class Cluster(ClusterReader):
             raise api_error(refused, f"exec in {container}") from refused
 
     def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> Shell:
-        """Start a shell in a container, with a few retries (_parse/pods/shell.py parses its output).
+        """Start a shell in a container, with a few retries.
 
+        :param command: command that runs the shell
+        :param clock: returns monotonic seconds
         :raises ApiError: the container does not exist or does not run
         """
         target = Container(namespace, pod, container)

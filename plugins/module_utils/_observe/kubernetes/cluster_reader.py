@@ -68,8 +68,9 @@ _SHRINK = (
 
 @dataclasses.dataclass(frozen=True)
 class Listing:
-    """The objects of a list.
+    """The objects of a list request.
 
+    :ivar items: the objects
     :ivar version: resourceVersion from which a watch continues
     """
 
@@ -78,7 +79,7 @@ class Listing:
 
 
 class ClusterReader:
-    """A client that reads from one API server."""
+    """A client that reads objects, logs and watches from one API server."""
 
     def __init__(self, dynamic: typing.Any, guard: typing.Optional[typing.Callable[[], None]] = None) -> None:
         """:param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
@@ -125,8 +126,7 @@ class ClusterReader:
         return read_object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
 
     def version(self) -> str:
-        """Return the version of the API server, such as v1.34.4. Return ``of unknown version`` if the answer does not
-        contain it.
+        """Return the version of the API server, such as v1.34.4, or ``of unknown version`` if the answer has none.
 
         :raises ApiError: the server refuses or does not answer
         """
@@ -154,8 +154,9 @@ class ClusterReader:
         return decode_object(read_page(self._call("get", path), where)[0], 200, where)
 
     def get(self, kind: str, namespace: str, name: str) -> Resource:
-        """Return an object.
+        """Return one object as the API server sends it.
 
+        :param namespace: namespace of the object; empty for a cluster-scoped one
         :raises ApiError: the server refuses, or the object does not exist
         """
         return self._json("get", path_of(kind, namespace, name))
@@ -237,19 +238,20 @@ class ClusterReader:
 
         :param selector: label selector
         :param fields: field selector
-        :param only: as in ``list``
-        :param partial: accept an object with only its metadata, as for a kind in _PARTIAL
-        :raises ApiError: as in ``list``. If an object exceeds the limits of a page and must not be partial, an error
-            with its name is raised after all other objects
+        :param only: function that accepts an object by its metadata
+        :param partial: accept an object with only its metadata if the whole object exceeds the limits of a page
+        :raises ApiError: the server refuses, or does not know the kind. If an object exceeds the limits of a page and
+            must not be partial, an error with its name is raised after all other objects
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         for page in self._read_pages(kind, namespace, chosen, only=only, partial=partial):
             yield from page.items
 
     def metadata(self, kind: Kind, namespace: str, selector: str = "", fields: str = "") -> typing.Iterator[Resource]:
-        """Yield the metadata of all objects of a kind, page by page. The content of Secrets is never read.
+        """Yield the metadata of all objects of a kind, page by page. The content of Secrets is never read. ``selector``
+        is a label selector, ``fields`` a field selector.
 
-        :raises ApiError: as ``pages``
+        :raises ApiError: the server refuses, does not know the kind, or metadata exceeds the limits of a page
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         for page in self._read_pages(kind, namespace, chosen, METADATA):
@@ -265,14 +267,13 @@ class ClusterReader:
         only: typing.Optional[Choice] = None,
         partial: bool = False,
     ) -> typing.Iterator[Page]:
-        """Yield pages with as many objects as fit into the limits of a page. Any client that can create an object
-        decides its size, and a page of 500 objects is in memory.
+        """Yield pages with as many objects as fit into the limits of a page. The client that creates an object decides
+        its size.
 
         :param chosen: query parameters of the selectors
         :param accept: media types of the header Accept; empty for whole objects
-        :param most: largest number of objects of a page
-        :param only: as in ``list``
-        :param partial: as in ``pages``
+        :param only: function that accepts an object by its metadata
+        :param partial: accept an object with only its metadata if the whole object exceeds the limits of a page
         """
         path, rest, limit = path_of(kind, namespace), "", most
         headers = {"Accept": accept} if accept else {}
@@ -320,6 +321,7 @@ class ClusterReader:
     ) -> tuple[Page, str]:
         """Return a page with only the metadata of an object that is too large to read, and the token of the next page.
 
+        :param path: path of the list in the API
         :param query: parameters of a request for a page of one object
         :param error: error of the request for the whole object
         :raises ApiError: the metadata is too large as well, or the page does not contain exactly one object

@@ -20,10 +20,10 @@ try:
 except ImportError:
     # the modules name the missing library before they come here
     class ApiException(Exception):  # type: ignore[no-redef]
-        """Replacement for ApiException of the kubernetes client, which is not installed."""
+        """Stands in for ApiException of the kubernetes client if that is not installed. It is never raised."""
 
     class HTTPError(Exception):  # type: ignore[no-redef]
-        """Replacement for HTTPError of urllib3, which is not installed."""
+        """Stands in for HTTPError of urllib3 if that is not installed. It is never raised."""
 
 
 __all__ = ["CONFIGURATION", "PAUSES", "TOO_LARGE", "ApiError", "ApiException", "HTTPError", "again", "api_error"]
@@ -147,7 +147,11 @@ def again(attempt: typing.Callable[[], T]) -> T:
 
 
 def api_error(error: typing.Any, where: str) -> ApiError:
-    """Return the ApiError for an exception of the client, with the details of the server's Status if there is one."""
+    """Return the ApiError for an exception of the kubernetes client, with the details of the server's Status if there
+    is one.
+
+    :param where: request, for the message
+    """
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
     try:
         status = decode_json(body or "", "Status", most_bytes=MIB, unique=False)

@@ -56,6 +56,7 @@ def objects_of_others(
     deletion. Objects that are created after this check are not found.
 
     :param limit: limit in seconds of the wait for objects that are being deleted
+    :param clock: returns monotonic seconds
     :param pause: function that sleeps for a number of seconds
     :raises ApiError: the API server cannot be reached
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads objects of a cluster for the jobs that use them. One malformed object, or one kind that the API server does not
-know, hides no other.
+"""Read objects of a cluster for the jobs that use them. A malformed object, or a kind that the API server does not
+know, does not prevent reading the others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NAMED, _SAID = 5, 300
 
 
 class JobReader:
-    """Reads and parses objects of the cluster, and collects errors. It is not an error if an object does not exist, or
-    if the API server does not know a kind.
+    """A reader of Kubernetes objects that parses them and collects errors. It is not an error if an object does not
+    exist, or if the API server does not know a kind.
 
     Any client that can create an object can create a malformed one. Such an object is reported as an error with its
     name, and the remaining objects are read.
@@ -39,7 +39,9 @@ class JobReader:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """The errors so far. Up to ``_NAMED`` malformed objects of each kind are named, and the rest are counted."""
+        """Return the errors so far. Up to ``_NAMED`` malformed objects of each kind are named, and the rest are
+        counted.
+        """
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that could not be read" for kind, number in more))
 
@@ -125,8 +127,8 @@ class JobReader:
         return None
 
     def controllers(self) -> tuple[Controller, ...]:
-        """Return the operators of the operator table that run as Deployments and whose ServiceAccount has cluster-wide
-        rights, see ``has_rights``.
+        """Return the supported operators that run as Deployments and whose ServiceAccount has cluster-wide rights,
+        which no tenant can give it.
 
         :raises ApiError: the server cannot be reached
         """

@@ -45,7 +45,8 @@ def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Re
 
 
 def read_runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> tuple[Resource, ...]:
-    """Return the runtimes that TrainJobs refer to. A missing runtime is left out, and the linter reports it.
+    """Return the runtimes that TrainJobs refer to. A missing runtime is left out, and is reported by a later check of
+    the job.
 
     :raises ApiError: the server refuses
     """
@@ -155,6 +156,7 @@ def _read_compute_domains(
     """Return the ComputeDomains that create a ResourceClaimTemplate to which the jobs refer. Return None if the jobs
     refer to no template, or if the API server does not serve the kind or refuses the list.
 
+    :param wanted: names of the objects to which the jobs refer
     :raises ApiError: the API server cannot be reached
     """
     templates = {name for kind, name in wanted.claims if kind == TEMPLATE}

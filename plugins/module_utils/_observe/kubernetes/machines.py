@@ -131,7 +131,7 @@ def read_machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
 
 
 def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> tuple[HostConfig, ...]:
-    """Return the KubeletConfigs of the cluster that the collection does not render.
+    """Return the KubeletConfigs of the cluster that the collection does not render, parsed.
 
     :param items: all KubeletConfigs of the cluster
     :param wanted: KubeletConfigs that the collection renders

@@ -51,7 +51,7 @@ class Outcome:
 
 
 def ours(resource: Resource) -> bool:
-    """Return whether the object has the label of the collection."""
+    """Return whether an object has the label of the collection."""
     return is_ours(resource.get("metadata", {}).get("labels") or {})
 
 

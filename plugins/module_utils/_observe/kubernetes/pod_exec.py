@@ -99,7 +99,13 @@ def run_on_many(
     limits: typing.Optional[Limits] = None,
     parallel: int = PARALLEL,
 ) -> typing.Iterator[tuple[Container, typing.Union[Answer, RdmaError]]]:
-    """Run one command in many containers. The results are those of ``on_many``."""
+    """Run one command in many containers, several at a time. Yield each container with its answer or its error, in the
+    order of completion.
+
+    :param stdin: all bytes of stdin for each container
+    :param limits: limits of each command; None for the defaults
+    :param parallel: number of containers at once
+    """
     return on_many(lambda container, over: run(cluster, container, command, stdin, limits, over), containers, parallel)
 
 
@@ -175,8 +181,8 @@ def _wait_for_answer(
 
 
 def _end_shell(channels: Channels) -> None:
-    """Wait up to a second for the shell to end by itself. If the connection were closed earlier, a shell could remain
-    in the pod, or an error in the log of the kubelet.
+    """Wait up to a second for the shell to end by itself. If the connection were closed earlier, the shell could remain
+    in the pod, or the kubelet could log an error.
     """
     end = time.monotonic() + _FAREWELL
     while channels.open and time.monotonic() < end:
@@ -189,6 +195,10 @@ def _end_shell(channels: Channels) -> None:
 def _make_exec_failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
     """Return the error that explains why the answer of a command is missing or incomplete: an ApiError if the command
     did not begin, otherwise a NoAnswer.
+
+    :param channels: connection to the container
+    :param exchange: client side of the protocol, with the data received so far
+    :param limits: limits of the command
     """
     said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
     server = (

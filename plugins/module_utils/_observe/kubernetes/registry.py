@@ -47,7 +47,7 @@ _HOSTS = {"docker.io": "registry-1.docker.io"}
 
 @dataclasses.dataclass(frozen=True)
 class RegistryQuery:
-    """A query whether a registry has an image.
+    """An image whose existence in its registry is queried.
 
     :ivar name: ``registry/path`` with its tag or digest
     :ivar by_system: accept also a tag that has a hyphen and a suffix, such as an operating system, after this tag
@@ -77,8 +77,11 @@ class _Silent(RdmaError):
 def ask(
     images: typing.Sequence[RegistryQuery], logins: Logins, authority: str, limit: float
 ) -> dict[RegistryQuery, RegistryReply]:
-    """Query the registry of each image.
+    """Query registries for images, without pulling them. Return the reply for each image: whether the registry has it,
+    or the reason why this is not known.
 
+    :param images: images to query
+    :param logins: credentials by registry
     :param authority: file with the certificates to trust instead of those of the system; empty for those of the system
     :param limit: limit in seconds for all queries. Images without an answer by then get the state ``silent``
     :raises RdmaError: the file with the certificates cannot be read

@@ -163,7 +163,11 @@ def fold_outcomes(outcomes: typing.Sequence[Outcome]) -> list[Outcome]:
 
 
 def _refuse_late(kind: str, number: int) -> Outcome:
-    """Return the outcome of the objects of a kind whose deletion would have begun too late."""
+    """Return the outcome for objects of a kind that are not deleted, because the time budget of the deletions is used
+    up.
+
+    :param number: number of these objects
+    """
     refusal = f"{number} objects of the kind were not deleted, because the deletion of the others took too long"
     return Outcome(AppliedObject(kind, f"({number} more)", action="refused", reason="Remains", refusal=refusal))
 
@@ -182,6 +186,8 @@ def _find_kept(
     tenant delay the removal no longer than one.
 
     :param limit: seconds until that deadline
+    :param clock: returns monotonic seconds
+    :param pause: function that sleeps for a number of seconds
     """
     end = clock() + limit
     # the namespace of the measurements comes first: any client may make a namespace with the label, and each of them

@@ -94,12 +94,14 @@ def has_libyaml() -> bool:
 
 @functools.cache
 def _restrict_loader(loader: typing.Any) -> typing.Any:
-    """Return a loader that raises only errors of YAML and constructs only types of JSON.
+    """Return a class of loaders that raises only errors of YAML and constructs only types of JSON.
 
-    The loader takes each mapping key as text, as in JSON, and refuses a key that is not a scalar. The reason is hash
+    The loader reads each mapping key as text, as in JSON, and refuses a key that is not a scalar. The reason is hash
     collisions: the author of a text can choose numeric keys with equal hashes, and a mapping of 300,000 such keys takes
     more than a minute. Numbers of 61 bits are sufficient for that, so a limit of their size does not help. The hash of
     a text is randomized.
+
+    :param loader: a safe loader of PyYAML
     """
 
     def construct_mapping(self: typing.Any, node: typing.Any, deep: bool = False) -> typing.Any:
@@ -204,8 +206,9 @@ class _Count:
         self._sizes: dict[str, tuple[int, int, int]] = {}
 
     def read(self, text: str, loader: typing.Any) -> None:
-        """Count the values, characters and levels of a text.
+        """Count the values, characters and levels that a YAML text has when its aliases are expanded.
 
+        :param loader: class of PyYAML loaders
         :raises _Unfolds: the text exceeds a limit, or has an alias without an anchor
         :raises yaml.YAMLError: the text is not valid YAML
         :raises ValueError: the text contains a tag that changes the type of a value

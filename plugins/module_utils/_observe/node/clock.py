@@ -43,8 +43,8 @@ def read_clock() -> NodeClock:
 
 
 def _read_timex() -> typing.Optional[_Timex]:
-    """Return the result of adjtimex(2). Return None if the C library does not have it, or if the kernel or seccomp
-    refuses it.
+    """Return the result of adjtimex(2), which reads the state of the kernel clock. Return None if the C library does
+    not have the function, or if the kernel or seccomp refuses it.
     """
     state = _Timex()
     try:

@@ -18,8 +18,10 @@ _MOST_NAME = 16
 
 
 def link_modes(name: str) -> ethtool.LinkModes:
-    """Return the link modes that the port of an interface supports, and those that its link partner advertises. Both
-    are None if the driver does not report them.
+    """Return the fastest link modes that the port of an interface supports, and that the port at the other end
+    advertises. Both are None if the driver does not report them.
+
+    :param name: name of the interface
     """
     nothing = ethtool.LinkModes(None, None)
     if len(name.encode()) >= _MOST_NAME:

@@ -53,7 +53,7 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """The name of the program with its version, for messages."""
+        """Return the name of the program with its version, for messages."""
         return " ".join([os.path.basename(self.path), *([".".join(map(str, self.version))] if self.version else [])])
 
 
@@ -148,8 +148,10 @@ def _read_text_file(path: str) -> str:
 
 
 def _can_query_hca(hca: Hca, devices: str) -> bool:
-    """Return whether mstconfig can query the HCA: it is an NVIDIA HCA that sysfs shows and that is not passed through
-    with vfio-pci.
+    """Return whether mstconfig can query an HCA: it is an NVIDIA HCA that sysfs shows and that is not passed through to
+    a virtual machine (vfio-pci).
+
+    :param devices: folder of the PCI devices in sysfs
     """
     function = hca.pci
     return (
@@ -179,6 +181,7 @@ def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     """Return the firmware of an HCA, with the versions that devlink reports added. If devlink is not installed or does
     not answer, only record that in ``not_asked``: it is not an error, because sysfs has the version too.
 
+    :param made: firmware as read from sysfs
     :param end: deadline of the whole query
     """
     try:

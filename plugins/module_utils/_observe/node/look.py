@@ -113,7 +113,8 @@ class Look:
 def answer(asked: Kept) -> dict[str, Kept]:
     """Return a value or an error for each requested kind of fact. An error of one kind does not affect the other kinds.
 
-    :param asked: the request: ``kinds``, and optionally the parameters of ``Look``
+    :param asked: the request: ``kinds``, and optionally sysfs roots, interfaces, the folder of the node's files and
+        kernel arguments
     """
     roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
     look = Look(

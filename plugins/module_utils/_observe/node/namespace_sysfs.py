@@ -26,10 +26,11 @@ Look = typing.Callable[[str, str], None]
 
 
 def look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
-    """Call ``look`` with the path and the sysfs of each network namespace, one after the other, in a temporary thread.
-    A namespace that ends before it is entered is left out.
+    """Call a function with the path and the sysfs root of each network namespace, one after the other, in a temporary
+    thread. A namespace that ends before it is entered is left out.
 
     :param namespaces: paths such as ``/proc/4711/ns/net``
+    :param look: reads a namespace, given its path and its sysfs root
     :returns: errors of namespaces that could not be read; empty if all could be read
     """
     if not namespaces:
@@ -85,8 +86,10 @@ def _enter_namespace(libc: ctypes.CDLL, path: str) -> bool:
 
 
 def _require_success(name: str, answer: int) -> None:
-    """Check the return value of a function of the C library.
+    """Raise an error if a function of the C library failed.
 
+    :param name: name of the function, for the message
+    :param answer: its return value; -1 means failure
     :raises OSError: the function failed
     """
     if answer:

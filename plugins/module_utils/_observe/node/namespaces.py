@@ -106,8 +106,8 @@ class _Found:
         self._devices: dict[str, HeldParts] = {}
 
     def left_out(self, why: str) -> None:
-        """Record the reason why an interface, a device or a namespace was left out. The first _MOST_ERRORS reasons are
-        kept, and the rest are counted.
+        """Record the reason why an interface, a device or a namespace was left out. The first ``_MOST_ERRORS`` reasons
+        are kept, and the rest are counted.
         """
         if len(self._errors) < _MOST_ERRORS:
             self._errors.append(why)
@@ -217,7 +217,10 @@ def _list_other_namespaces(proc: str) -> dict[str, str]:
 
 
 def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
-    """Return the paths of network namespaces that have a name and no process."""
+    """Return the paths of network namespaces that have a name and no process.
+
+    :param known: identities of the namespaces that have processes
+    """
     folder, own = os.path.join(proc, _NAMED), os.path.join(proc, "self/ns/net")
     paths = {
         _read_namespace_identity(path, own): path

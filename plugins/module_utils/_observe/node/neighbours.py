@@ -99,6 +99,8 @@ def _read_neighbours() -> dict[str, tuple[str, ...]]:
 def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
     """Return the first neighbors of each interface, up to MOST_ADDRESSES. An interface with more is added to the
     errors.
+
+    :param known: addresses of the neighbors, by interface
     """
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [

@@ -147,8 +147,13 @@ def _read_gpu(readers: typing.Sequence[sysfs.SysfsReader], said: typing.Optional
 
 
 def _arguments_of_interest(text: str, wanted: typing.Iterable[str]) -> tuple[str, ...]:
-    """A command line may hold secrets: only what is asked for, and what may undo it, leaves the node. What is behind
-    ``--`` is that of init."""
+    """Return those arguments of the kernel's command line that concern IOMMU or PCI, or that are requested, including
+    other values of a requested key. All others stay on the node, because a command line may contain secrets.
+    Arguments after ``--``, which belong to init, are left out.
+
+    :param text: command line of the kernel
+    :param wanted: requested arguments
+    """
     arguments = parse_command_line(text)
     of_kernel = arguments[: arguments.index("--")] if "--" in arguments else arguments
     asked = tuple(wanted)

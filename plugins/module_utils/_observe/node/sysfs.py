@@ -61,6 +61,8 @@ class SysfsReader:
     def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
         """Return the parsed text of a file. Return None if it is absent. Return None and add an entry to ``unread`` if
         it cannot be read or parsed.
+
+        :param name: path of the file, relative to the folder
         """
         raw = self.raw(name)
         if raw is None:
@@ -174,7 +176,6 @@ def read_node(
         as an error
     :param netdevs: names of interfaces whose functions are always relevant
     :param held: interfaces and RDMA devices in the network namespaces of pods, by PCI address
-        (_observe/node/namespaces.py)
     """
     found: dict[str, Hca] = {}
     errors: list[str] = []
@@ -264,10 +265,14 @@ def _read_hca(
     named: bool,
     held: typing.Optional[HeldParts],
 ) -> typing.Optional[Hca]:
-    """Return one network function. Return None if it is not relevant, see ``read_node``.
+    """Read one network function. Return None if it is not relevant: it has no RDMA device, no SR-IOV, is no VF, is not
+    from an HCA vendor, and is not named.
 
+    :param root: sysfs root
+    :param reader: reader of the folder of the function
     :param address: PCI address of the function; None if it has none
     :param device: name of its RDMA device; None if it has none
+    :param netdev_names: names of its network interfaces
     :param named: whether the function is relevant because the user named one of its interfaces
     :param held: interfaces and RDMA devices of the function in the network namespaces of pods
     """

@@ -78,7 +78,9 @@ def read_definitions(
 
     Helm installs these once and never upgrades them. It upgrades definitions among the templates, which are left out.
 
-    :raises HelmError: as in ``template``
+    :param binary: name or path of helm
+    :param kubernetes: version of the cluster, such as v1.33.2; empty for the default of helm
+    :raises HelmError: helm is missing, fails, exceeds a limit, or prints invalid YAML
     :raises ResourceError: a definition has malformed metadata
     """
     found = _render_chart(binary, chart, values, kubernetes, True, definitions_text)
@@ -96,6 +98,8 @@ def _render_chart(
 ) -> list[Resource]:
     """Run helm template and return the objects.
 
+    :param binary: name or path of helm
+    :param kubernetes: version of the cluster; empty for the default of helm
     :param with_definitions: make helm print the folders ``crds`` too
     :param part: function that selects the part of the output to parse
     """
@@ -113,7 +117,8 @@ def _render_chart(
 def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
     """Return the default values of a chart.
 
-    :raises HelmError: as in ``template``
+    :param binary: name or path of helm
+    :raises HelmError: helm is missing, fails, exceeds a limit, or prints invalid YAML
     """
     found = _read_helm_documents(binary, ["show", "values", chart.reference], chart)
     return dict(found[0]) if found else {}
@@ -179,8 +184,12 @@ def look_at_charts(
     charts: typing.Mapping[str, tuple[OperatorChart, typing.Mapping[str, typing.Any]]],
     kubernetes: str = "",
 ) -> dict[str, ChartSeen]:
-    """Render several charts in parallel, and return their images by operator. An error of one chart does not affect the
-    remaining charts.
+    """Render several charts in parallel, and return the images in each of them, by operator. An error of one chart does
+    not affect the remaining charts.
+
+    :param binary: name or path of helm
+    :param charts: chart and values, by operator
+    :param kubernetes: version of the cluster; empty for the default of helm
     """
 
     def look(name: str) -> ChartSeen:
@@ -212,8 +221,10 @@ def _describe_remedy(words: str, chart: OperatorChart) -> str:
 
 
 def _run_helm(argv: typing.Sequence[str], chart: OperatorChart) -> Finished:
-    """Run helm with limits of its time, output, memory and files. What it fetches is removed again, unless the chart is
-    in a repository that the user added to Helm: then helm needs the user's cache.
+    """Run helm with limits of its time, output, memory and files. Downloaded files are removed afterwards, unless the
+    chart is in a repository that the user added to Helm: then helm needs the user's cache.
+
+    :param argv: command line of helm
     """
     try:
         with tempfile.TemporaryDirectory(prefix="linerate-") as folder:

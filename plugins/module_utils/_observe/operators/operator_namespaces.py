@@ -93,8 +93,9 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     release is allowed, or if the namespace does not exist.
 
     An existing release is trusted if a ClusterRoleBinding proves that an administrator installed it. Otherwise the
-    namespace must not contain any object that can act for its creator, see ``acts``.
+    namespace must not contain any object that can act for its creator, such as a pod or the record of a release.
 
+    :param release: name of the release
     :raises ApiError: the API server cannot be reached, or refuses
     :raises ResourceError: an object is malformed
     """
@@ -156,9 +157,10 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
 
 
 def prove_release(cluster: Cluster, namespace: str, release: str) -> bool:
-    """Return whether a ClusterRoleBinding proves that a Helm release was installed with rights in the whole cluster,
-    see ``proven_releases``.
+    """Return whether a ClusterRoleBinding, which no tenant can create, proves that a Helm release was installed with
+    rights in the whole cluster.
 
+    :param release: name of the release
     :raises ApiError: the API server cannot be reached, or refuses
     :raises ResourceError: an object is malformed
     """

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the state of all operators of the operator table: which are installed, their owner, and the objects that
-configure them.
-"""
+"""Read the state of all supported operators: which are installed, their owner, and the objects that configure them."""
 
 from __future__ import annotations
 
@@ -38,8 +36,8 @@ from ..kubernetes.kinds import Resource
 
 
 def by_olm(cluster: Cluster) -> bool:
-    """Return whether operators are installed by OLM in this cluster. This is the case on OpenShift, as in its guides.
-    On other clusters OLM may be present for other purposes.
+    """Return whether operators are installed by OLM in this cluster. This is the case on OpenShift, where OLM is the
+    documented way. On other clusters OLM may be present for other purposes.
 
     :raises ApiError: the server refuses or does not answer
     """
@@ -138,6 +136,7 @@ def list_examples(cluster: Cluster, operator: Operator, packages: typing.Iterabl
     """Return the example objects in the ClusterServiceVersion of an operator that have the kind by which the operator
     is configured. The console of OpenShift offers these examples.
 
+    :param packages: objects of OLM in the cluster
     :raises ApiError: the API server refuses, or cannot be reached
     :raises RdmaError: the annotation with the examples is not a list of objects
     """

@@ -272,10 +272,12 @@ def find_established_name(crd: Resource) -> str:
 
 
 class _Daemon(typing.NamedTuple):
-    """All that is held of a DaemonSet.
+    """The parts of a DaemonSet that are kept.
 
-    :ivar runs_multus: a container's name ends with it
-    :ivar template: number of its pod template, where it tells one
+    :ivar work: name, namespace, images and numbers of pods
+    :ivar uid: uid of the DaemonSet; empty if it has none
+    :ivar runs_multus: whether the name of a container ends with multus
+    :ivar template: generation of its pod template; empty if the DaemonSet does not report it
     """
 
     work: Workload
@@ -290,6 +292,7 @@ def _find_daemon(
     """Return the DaemonSet if it is the config daemon of the operator in ``namespace``, or if its name contains multus
     and its ServiceAccount has cluster-wide rights. Return None for any other DaemonSet.
 
+    :param item: the DaemonSet
     :param bound: ServiceAccounts with cluster-wide rights, for each ClusterRoleBinding
     :raises ResourceError: the object is malformed
     """
@@ -327,10 +330,13 @@ def _list_containers(workload: Resource) -> list[Resource]:
 
 
 def _add_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
-    """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours.
+    """Return a DaemonSet with the nodes on which its pods are ready. The numbers in its status are not sufficient,
+    because they include nodes outside of the run.
 
-    While it replaces pods, one of an earlier template is not ready for what it asks now
-    [k8s.io/kubernetes pkg/controller/daemon/util/daemonset_util.go IsPodUpdated].
+    While the DaemonSet replaces pods, pods of an earlier template do not count as ready [k8s.io/kubernetes
+    pkg/controller/daemon/util/daemonset_util.go IsPodUpdated].
+
+    :param pods: pods of the namespace
     """
     owned = [
         pod

@@ -42,6 +42,7 @@ _PIECE = 64 * 1024
 class Finished:
     """The result of a program that has ended or was killed.
 
+    :ivar argv: program and arguments
     :ivar rc: exit code; negative for the signal that ended it; None if it was killed because it exceeded a limit
     :ivar limit_seconds: time limit in seconds
     :ivar most_bytes: limit of the output in bytes
@@ -79,8 +80,9 @@ def search_path() -> str:
 
 
 def require_tool(tool: str, package: str) -> str:
-    """Return the path of a program.
+    """Return the path of a program, which must be installed.
 
+    :param tool: name of the program
     :param package: package that contains the program, for the error message
     :raises ToolMissing: the program is not installed
     """
@@ -116,8 +118,11 @@ class Bounds:
     file: int
 
     def apply(self, process: int) -> None:
-        """Limit a program that has just been started, before it can have read anything. A function between fork and
-        exec would be unsafe beside other threads. Systems without prlimit(2) have no such limits."""
+        """Set the limits for a program that has just been started, before it can have read any input. A function
+        between fork and exec would be unsafe beside other threads. On systems without prlimit(2), no limits are set.
+
+        :param process: id of the process
+        """
         limit = getattr(resource, "prlimit", None)
         for kind, most in ((resource.RLIMIT_DATA, self.memory), (resource.RLIMIT_FSIZE, self.file)):
             # it may have ended already, or may have less anyhow
@@ -138,10 +143,10 @@ def run(
 
     :param argv: program and arguments. Arguments from outside of the collection must have passed ``operand``
     :param limit_seconds: time limit in seconds
-    :param kept: as in ``make_environment``
+    :param kept: prefixes of environment variables that the program needs although their names suggest a secret
     :param most_bytes: limit of both streams together in bytes. If it is exceeded, the program is killed, and the output
         so far is kept
-    :param more: environment variables beside those of ``make_environment``
+    :param more: additional environment variables
     :param bounds: limits of memory and files; None for those of this process
     """
     variables = {**make_environment(kept), **(more or {})}

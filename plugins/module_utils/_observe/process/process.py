@@ -14,7 +14,11 @@ _MOST_DIGITS = 10
 
 
 def identity(pid: int, proc: str = "/proc") -> str:
-    """Return ``boot/namespace/pid/start`` of a process. A part that the system does not provide is empty."""
+    """Return the identity of a process: boot ID, PID namespace, process ID and start time, separated by slashes. A part
+    that the system does not provide is empty.
+
+    :param proc: procfs
+    """
     return "/".join((*_read_boot_and_namespace(proc), str(pid), _read_start_ticks(pid, proc)))
 
 
@@ -22,7 +26,8 @@ def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     """Return whether the process with an identity still runs. Return None if this cannot be determined, because the
     process belongs to another machine or container, or because the system has no procfs.
 
-    :param name: identity of the process, as ``identity`` returns it
+    :param name: boot ID, PID namespace, process ID and start time, separated by slashes
+    :param proc: procfs
     """
     boot, _slash, rest = name.partition("/")
     namespace, _slash, rest = rest.partition("/")

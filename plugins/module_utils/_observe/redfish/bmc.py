@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Represent a BMC with its credentials, and its errors."""
+"""A BMC with its address and credentials, and the errors of requests to it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BmcError(RdmaError):
     """Raised if a BMC does not answer, answers invalid data, or refuses a request. The text of a BMC is included only
     if it contains no secret, because it may repeat the request.
 
-    :ivar cause: category of the error, see Cause
+    :ivar cause: category of the error, such as ``timeout`` or ``rights``
     :ivar what: description of the error without the name of the BMC
     """
 

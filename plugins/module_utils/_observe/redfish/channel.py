@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""TLS to a BMC, with one end for all that is read and sent, and a limit for what one answer takes.
+"""TLS connections to BMCs, with one deadline for all data that is read and sent, and a limit on the size of each
+answer.
 
-``ssl.SSLSocket`` has a limit of time for each wait. OpenSSL reads over records of TLS that are no data in one call, and
-does not wait for as long as a server sends them: such a call has no end. Here OpenSSL sees no socket. Each piece is
-read within the time, counted, and handed to it.
+``ssl.SSLSocket`` has only a time limit for each wait. Within one call, OpenSSL skips TLS records that contain no data,
+and does not return as long as a server sends such records. Here OpenSSL has no access to the socket: each piece of data
+is read within the deadline, counted, and passed to OpenSSL.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ _PIECE = 65536
 
 
 class TooMuch(Exception):
-    """More bytes came for one answer than any has, with all that TLS and HTTP put around it."""
+    """Raised if more bytes arrive for one answer than any valid answer has, including the overhead of TLS and HTTP."""
 
 
 def left(end: float) -> float:
-    """Return the seconds until then.
+    """Return the seconds until a deadline.
 
-    :raises TimeoutError: none
+    :param end: the deadline, as a time of ``time.monotonic``
+    :raises TimeoutError: the deadline has passed
     """
     left = end - time.monotonic()
     if left <= 0:
@@ -38,10 +40,12 @@ def left(end: float) -> float:
 class TlsChannel:
     """A TLS connection with the methods of a socket that ``http.client`` calls.
 
-    :param plain: connected; it belongs to the channel
-    :param end: moment of ``time.monotonic`` until which all has its time
-    :param most: bytes that may come until ``expect_answer`` says that another answer begins
-    :ivar end: may be set to another moment
+    :param plain: the connected socket, which the channel closes
+    :param context: settings of TLS
+    :param host: name of the server, for the verification of its certificate
+    :param end: deadline for all operations, as a time of ``time.monotonic``
+    :param most: maximum number of bytes of one answer, including the overhead of TLS
+    :ivar end: the deadline, which may be changed
     """
 
     def __init__(self, plain: socket.socket, context: ssl.SSLContext, host: str, end: float, most: int) -> None:
@@ -53,10 +57,10 @@ class TlsChannel:
         self._closed = False
 
     def handshake(self) -> None:
-        """Agree with the other end, and check its certificate as the context asks for.
+        """Perform the TLS handshake, and verify the certificate of the server as the TLS context requires.
 
-        :raises OSError: it failed, or its time is over
-        :raises TooMuch: it took more bytes than one answer
+        :raises OSError: the handshake failed, or the deadline has passed
+        :raises TooMuch: the server sent more bytes than one answer may have
         """
         try:
             self._call(self._tls.do_handshake)
@@ -67,46 +71,53 @@ class TlsChannel:
             raise
 
     def certificate(self) -> typing.Optional[bytes]:
-        """Return the certificate that the other end has shown."""
+        """Return the certificate of the server in DER form. Return None if it has sent none."""
         return self._tls.getpeercert(binary_form=True)
 
     def expect_answer(self) -> None:
-        """Begin to count anew: another answer comes."""
+        """Reset the count of received bytes, because a new answer begins."""
         self._taken = 0
 
     def sendall(self, data: typing.Any) -> None:
-        """Send all of it.
+        """Send all bytes.
 
-        :raises OSError: it failed, or its time is over
+        :raises OSError: sending failed, or the deadline has passed
         """
         view = memoryview(data)
         while view:
             view = view[self._call(self._tls.write, view) :]
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Return what reads from it. The socket is closed when this is closed as well."""
+        """Return a file object that reads from the connection. The socket stays open until this file and the channel
+        are closed.
+
+        :param mode: must be ``rb``
+        :raises ValueError: the mode is another one
+        """
         if mode != "rb":
             raise ValueError(mode)
         self._readers += 1
         return io.BufferedReader(_Reader(self))
 
     def close(self) -> None:
-        """Close the socket, as soon as nothing reads from it any more."""
+        """Close the channel. The socket is closed once no file object reads from it any more."""
         self._closed = True
         if not self._readers:
             self._plain.close()
 
     def let_go(self) -> None:
-        """Count one reader less."""
+        """Record that a file object was closed, and close the socket if it was the last one of a closed channel."""
         self._readers -= 1
         if self._closed:
             self.close()
 
     def read_into(self, place: typing.Any) -> int:
-        """Read what there is, and wait where there is nothing; 0 at the end.
+        """Read the available bytes into a buffer, and wait if there are none. Return the number of bytes, 0 at the end
+        of the stream.
 
-        :raises OSError: it failed, or its time is over
-        :raises TooMuch: see ``most``
+        :param place: the buffer
+        :raises OSError: reading failed, or the deadline has passed
+        :raises TooMuch: the answer exceeds its limit
         """
         try:
             return int(self._call(self._tls.read, len(place), place))
@@ -115,7 +126,13 @@ class TlsChannel:
             return 0
 
     def _call(self, step: typing.Callable[..., typing.Any], *arguments: typing.Any) -> typing.Any:
-        """Let OpenSSL do a step with what it has been handed, until it needs nothing more."""
+        """Call a function of OpenSSL until it has enough received data, and send the data that it produces. Return its
+        result.
+
+        :param step: the function
+        :raises OSError: receiving or sending failed, or the deadline has passed
+        :raises TooMuch: the answer exceeds its limit
+        """
         while True:
             try:
                 found = step(*arguments)

@@ -63,7 +63,7 @@ def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
 
 
 def out_of_hold(bmc: Bmc, what: str) -> BmcError:
-    """Return the error for a write that was given up, because no answer came while the run was certain to hold the
+    """Return the error for a write that was aborted, because no answer arrived before another run could have taken the
     Lease. It is unknown whether the BMC has accepted the write.
 
     :param what: description of the request
@@ -148,9 +148,10 @@ def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
 
 
 def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> BmcError:
-    """Return the error for a refused write.
+    """Return the error for a write that the BMC refused.
 
     :param what: description of the request
+    :param status: HTTP status
     :param reason: id of the message of the BMC; empty if it sent none
     :param words: text of the message of the BMC, which is left out if it contains a secret
     """

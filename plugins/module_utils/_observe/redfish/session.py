@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Send requests to a BMC over TLS: GET, and the writes of writer.py, within the time limit of the BMC. The layer
-_parse/redfish parses the answers.
+"""Send requests to a BMC over TLS: reads and writes, within the time limit of the BMC.
 
 Only the standard library is used, and no proxy, because BMCs are in a separate network. ``ansible.module_utils.urls``
 is not suitable. It has a time limit for each read instead of one for all, no certificate pinning, and no size limit. It
@@ -58,6 +57,7 @@ class BmcAnswer(typing.NamedTuple):
 class Write(typing.NamedTuple):
     """The content of a write request, and the checks before it is sent.
 
+    :ivar body: JSON text
     :ivar prove: function that is called before each attempt, and raises an error if the BMC does not belong to the node
         or the write is forbidden. It may read from the same BMC
     :ivar guard: permission check that is called immediately before the request is sent
@@ -95,7 +95,7 @@ class Session:
         self._close_connection()
 
     def get(self, path: str) -> dict[str, typing.Any]:
-        """Return a resource.
+        """Send a GET for a Redfish resource, and return it as decoded JSON.
 
         :param path: path on this BMC, optionally with a query
         :raises BmcError: the BMC does not answer, or its answer is not a resource
@@ -106,8 +106,9 @@ class Session:
         return resource
 
     def body(self, path: str) -> bytes:
-        """Return the body of a resource without decoding it. ``resource`` decodes it.
+        """Return the body of a resource as bytes, without decoding it.
 
+        :param path: path on this BMC
         :raises BmcError: the BMC does not answer, or answers with an error
         """
         return self._get_following_redirects(path).body
@@ -140,9 +141,11 @@ class Session:
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> BmcAnswer:
-        """Send a write. It is sent only once: if the connection breaks, the result can only be found out by reading.
-        Only a PATCH that the BMC has put off (status 429 or 503) is sent again.
+        """Send a write. It is sent only once: if the connection breaks, the result can only be determined by reading.
+        Only a PATCH that the BMC has postponed (status 429 or 503) is sent again.
 
+        :param method: PATCH or POST
+        :param path: path on this BMC
         :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy`` if the result is unknown, otherwise the BMC
             has not accepted the write
         :raises RdmaError: the write is not permitted
@@ -300,7 +303,7 @@ class Session:
             self._connection = None
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """Return an error of this BMC.
+        """Return an error of the BMC of this session.
 
         :param cause: category of the error
         :param what: description of the error without the name of the BMC

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""TLS to BMCs: whom to believe."""
+"""The verification of the TLS certificates of BMCs."""
 
 from __future__ import annotations
 

@@ -34,8 +34,9 @@ def refuse_stranger(session: Session, claims: Claims, machine: Identity) -> None
 
 
 class Writer:
-    """A writer for the ComputerSystem of a BMC that is a node.
+    """A client that writes to one BMC, and verifies before each write that the ComputerSystem of the BMC is the node.
 
+    :param session: connection to the BMC
     :param system: the system as it was read earlier in the run
     :param claims: identities of the nodes, with which the system is compared before each write
     :param guard: function that is called immediately before each write, and raises an error if the run may no longer
@@ -58,8 +59,10 @@ class Writer:
         return job_of(answer.headers.get("Location", "")) if answer.status == 202 else ""
 
     def post(self, path: str, body: typing.Mapping[str, typing.Any]) -> None:
-        """Start an action. It is sent only once.
+        """Start an action of a Redfish resource, such as a reset. The request is sent only once.
 
+        :param path: path of the action on this BMC
+        :param body: parameters of the action
         :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy`` if only its effect shows whether it was
             accepted, otherwise the BMC has not accepted it
         :raises RdmaError: the permission to write is lost

@@ -44,11 +44,12 @@ _PORT = {f"{port:03d}": port for port in range(256)}
 
 
 def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
-    """Parse the tables in the order of the text.
+    """Parse the forwarding tables of all switches, in the order of the text.
 
-    :param stderr: standard error of the tool, which names the blocks that a switch did not return
-    :raises ParseError: there is no table, a line has another form, a table has no end because the output was cut off, a
-        switch or LID occurs twice, or ``stderr`` names a switch without a table
+    :param text: standard output of dump_fts, or the file of opensm
+    :param stderr: standard error of the tool, which names the blocks of 64 LIDs that a switch did not return
+    :raises ParseError: there is no table, a line has an unexpected form, a table has no end because the output was cut
+        off, a switch or LID occurs twice, or ``stderr`` names a switch without a table
     """
     starts = [match.start() for match in re.finditer(r"^Unicast lids \[", text, re.MULTILINE)]
     if not starts or starts[0] != 0:
@@ -67,7 +68,11 @@ def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
 
 
 def _parse_failed_blocks(stderr: str) -> dict[str, set[int]]:
-    """Return the numbers of the blocks that were not read, by the GUID of the switch."""
+    """Parse the standard error of dump_fts. Return the numbers of the blocks of 64 LIDs that a switch did not return,
+    by the GUID of the switch.
+
+    :raises ParseError: a line that begins like the error of a block has an unexpected form
+    """
     result: dict[str, set[int]] = {}
     for line in stderr.split("\n"):
         if "SubnGet" not in line:
@@ -110,12 +115,13 @@ def _parse_forwarding_table(text: str, failed: typing.Mapping[str, set[int]]) ->
 
 
 def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
-    """Return the output port of each LID, indexed by LID, and the number of lines in the table. LIDs without a line
-    have the port UNTOLD.
+    """Return the output port of each LID, as bytes indexed by LID, and the number of lines in the table. A LID without
+    a line has the value UNTOLD (255) instead of a port.
 
     :param body: lines of the table
     :param first: lowest LID of the table
     :param last: highest LID of the table
+    :raises ParseError: a line has an unexpected form, or the LIDs are not ascending from ``first`` to ``last``
     """
     ports = bytearray([UNTOLD]) * (last + 1)
     count = body.count("\n")

@@ -28,8 +28,8 @@ _MOST_CHARACTERS, _MOST_UNREAD = 300, 20
 
 
 def parse(text: str) -> SeenCapabilities:
-    """Parse the ports whose link is narrower or slower than both of its ends support. A port whose line has another
-    form is added to the unread lines, and the other ports are still parsed.
+    """Return the ports whose link is narrower or slower than both of its ends support, and the number of links. A line
+    of a port that has an unexpected form is returned as unread, and the other ports are still parsed.
 
     :raises ParseError: the text is empty, no line could be read, a line does not begin like that of a port, or the last
         line is incomplete

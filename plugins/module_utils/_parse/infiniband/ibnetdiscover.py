@@ -63,10 +63,10 @@ def _no_garbage_collection() -> typing.Iterator[None]:
 
 @_no_garbage_collection()
 def parse(text: str) -> Topology:
-    """Parse the nodes and the links in the order of the text. Each link is listed once.
+    """Parse the nodes and links of a topology, in the order of the text. Each link is listed once.
 
-    :raises ParseError: there is no node, a line has another form or is cut off, a link leads to a node that is not
-        described, or a node has no link
+    :raises ParseError: there is no node, a line has an unexpected form or is cut off, a link leads to a node that is
+        not described, or a node has no link
     """
     if text and not text.endswith("\n"):
         raise ParseError(
@@ -133,9 +133,10 @@ def parse(text: str) -> Topology:
 
 
 def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
-    """Return the ParseError for a line that has an unknown form: the last line of a match.
+    """Return the ParseError for a line of an unknown form, with its line number and the line that was expected.
 
-    :param in_node: whether the line belongs to a node, so that it may be the line of a port
+    :param match: a match in the whole text. The last line of the match is the line of an unknown form
+    :param in_node: whether a line of a node precedes it, so that it may be the line of a port
     """
     end = match.end() - 1
     line = match.string[match.string.rfind("\n", 0, end) + 1 : end]

@@ -39,7 +39,7 @@ class Counts(typing.NamedTuple):
 
 
 def parse(text: str) -> Counts:
-    """Parse the statistics at the end of a run.
+    """Parse the statistics that a client of ibping prints at the end of a run.
 
     :raises ParseError: the text has no statistics, as when ibping was killed, or more than one; no packet was
         transmitted; or more packets were received than transmitted

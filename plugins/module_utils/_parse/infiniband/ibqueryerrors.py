@@ -34,7 +34,8 @@ _NO_COUNTER = "classportinfo"
 
 
 def parse(text: str, stderr: str = "") -> ErrorReport:
-    """Parse the counters that are not 0. ``port ALL``, the sum over a switch, is ignored.
+    """Return the ports whose error counters are not 0, and the number of ports that were checked. The line ``port
+    ALL``, the sum over a switch, is ignored.
 
     :param stderr: standard error of the tool, which names the ports that did not answer
     :raises ParseError: the summary at the end is missing because the tool failed or its output was cut off, or the

@@ -41,11 +41,12 @@ _MOST_CHARACTERS = 200
 
 
 def parse(text: str) -> tuple[PortCounters, ...]:
-    """Parse the ports, each listed once. If both kinds of counters were printed for a port, the wider ones are used.
-    Other lines, such as warnings, are allowed between the ports.
+    """Parse the counters of all ports in the output. Each port is returned once. If both kinds of counters were printed
+    for a port, each counter is taken from the kind in which it has more bits. Other lines, such as warnings, are
+    allowed between the ports.
 
-    :raises ParseError: the counters of a port are incomplete or belong to another port, or a value exceeds the width of
-        its counter
+    :raises ParseError: the counters of a port are incomplete or belong to another port, or a value exceeds the number
+        of bits of its counter
     """
     if text and not text.endswith("\n"):
         raise ParseError(_TOOL, text[-_MOST_CHARACTERS:].strip(), "a complete last line")
@@ -64,8 +65,11 @@ def parse(text: str) -> tuple[PortCounters, ...]:
 
 
 def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
-    """Merge two readings of a port. Of each counter the wider reading is used. If both have the same width, the later
-    one is used.
+    """Merge two readings of a port into one. Each counter is taken from the reading in which it has more bits
+    (PortCountersExtended before PortCounters). If both have the same number of bits, the later reading counts.
+
+    :param one: the earlier reading
+    :param other: the later reading
     """
     later = {name: value for name, value in other.counters.items() if name in other.wide or name not in one.wide}
     return PortCounters(one.lid, one.port, {**one.counters, **later}, tuple(dict.fromkeys((*one.wide, *other.wide))))
@@ -74,9 +78,11 @@ def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
 def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> PortCounters:
     """Parse the counters of one port.
 
-    :param at: index of the port's heading in ``lines``
-    :raises ParseError: the counters are incomplete or belong to another port, or a value exceeds the width of its
-        counter
+    :param head: match of the line with the LID and the number of the port, which precedes the counters
+    :param lines: all lines of the output
+    :param at: index of that line in ``lines``
+    :raises ParseError: the counters are incomplete or belong to another port, or a value exceeds the number of bits of
+        its counter
     """
     wide, lid, number = bool(head.group(1)), int(head.group(2)), int(head.group(3))
     fields: dict[str, int] = {}

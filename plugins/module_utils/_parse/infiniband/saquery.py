@@ -58,11 +58,12 @@ def parse_manager_ports(text: str) -> tuple[int, ...]:
 
 
 def parse_forwarding(text: str) -> dict[int, bytes]:
-    """Parse the forwarding tables (``saquery LFTR``). Return the table of each switch by the LID of the switch, in the
-    format of ForwardingTable.ports. The entries of a missing block are UNTOLD.
+    """Parse forwarding tables as ``saquery LFTR`` prints them. Return the table of each switch, by the LID of the
+    switch: one byte for each LID from 0 on, with the number of the output port. The bytes of a missing block of LIDs
+    are UNTOLD (255).
 
-    :raises ParseError: there is no record, a record has another form because the output was cut off, or a block is out
-        of range or occurs twice
+    :raises ParseError: there is no record, a record has an unexpected form because the output was cut off, or a block
+        is out of range or occurs twice
     """
     first, *records = text.split(_TABLE)
     if not records or first:

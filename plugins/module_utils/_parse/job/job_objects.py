@@ -80,7 +80,7 @@ def resource_of(resource: Resource) -> str:
 def parse_claim(resource: Resource) -> VolumeClaim:
     """Parse a PersistentVolumeClaim.
 
-    :raises ResourceError: its name or its access modes have another form
+    :raises ResourceError: its name or its access modes have an unexpected form
     """
     name = full_name_of(resource)
     return VolumeClaim(
@@ -94,7 +94,7 @@ def parse_pod_devices(pod: Resource) -> PodDevices:
     """Parse the network status annotation that multus writes on a pod. A pod without the annotation has no secondary
     network.
 
-    :raises ResourceError: the annotation has another form, too many networks or devices, or an invalid name
+    :raises ResourceError: the annotation has an unexpected form, too many networks or devices, or an invalid name
     """
     what = f"pod {name_of(pod)}"
     entries = json_of(

@@ -56,7 +56,7 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
     """Parse a job, with its pods as they will be created.
 
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes of the cluster. A TrainJob references one of them
-    :raises ResourceError: the object is not a job, a part of it has another form, or its runtime does not exist
+    :raises ResourceError: the object is not a job, a part of it has an unexpected form, or its runtime does not exist
     """
     name, namespace, title = (
         text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name"),
@@ -118,8 +118,12 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
 def _find_templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
-    """Yield all pod templates below a node, each with its path and the number of its pods.
+    """Yield all pod templates below a node of a job object: the path, the template, and the number of its pods.
 
+    :param node: a mapping, list or plain value of the object
+    :param path: path of ``node`` in the object, for messages
+    :param count: number of pods that the parents of ``node`` request
+    :param visited: counter of the visited nodes, shared by all levels
     :raises ResourceError: the object has more parts, more levels or longer paths than a job can have
     """
     if len(path) > _MOST_OF_A_PATH:

@@ -87,7 +87,9 @@ class ChannelLine(typing.NamedTuple):
 
 
 class ChannelReader:
-    """A parser for the lines of channels. It returns the same object for equal kinds of connection."""
+    """A parser for the lines about channels in NCCL's log. Equal kinds of connection are returned as the same object,
+    so that they can be compared by identity.
+    """
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[ConnectionKind]] = {}

@@ -77,12 +77,12 @@ def parse_files(
     """Parse the log of a job that consists of several files. If more than one file is a log, each file is the log of
     one pod, and each process of the result lists the files that contain its lines.
 
-    :param files: the name and the lines of each file, the lines as for ``parse``. All lines of a file are read before
-        the next file is opened
-    :param sources: ``files`` or ``hosts``: leave out a file, or a host if all ranks write into one file, whose lines
-        name more processes and ranks than one pod can have. Empty for no such limit
-    :param hosts: by the name of a file, the only host whose lines count in it
-    :raises ParseError: as ``parse`` does
+    :param files: the name and the lines of each file. The lines have their ends, as a file yields them. All lines of a
+        file are read before the next file is opened
+    :param sources: source that is left out if its lines name more processes and ranks than one pod can have: ``files``
+        for a file; ``hosts`` for a host, if all ranks write into one file. Empty for no such limit
+    :raises ParseError: the log names more threads, processes, ranks, transports and devices than a log of its length
+        can name
     """
     # a file whose lines raise SourceRefused is left out
     reader = _Reader(sources=sources)
@@ -96,28 +96,31 @@ def parse_files(
 
 
 def parse_text(text: str) -> NcclLog:
-    """Parse a log that is one text.
+    """Parse a log of NCCL that is one text. The result is empty if the log has no line of NCCL.
 
-    :raises ParseError: as ``parse`` does
+    :raises ParseError: the log names more threads, processes, ranks, transports and devices than a log of its length
+        can name
     """
     return parse(io.StringIO(text, newline="\n"))
 
 
 class PodLogs:
-    """The logs of the pods of one run, each of which counts for its own host. They are read one after the other, and
-    each only once."""
+    """The logs of the pods of one run, which are combined into one NcclLog. They are added one after the other. In the
+    log of a pod only the lines of the pod's own host count.
+    """
 
     def __init__(self) -> None:
         self._reader = _Reader()
 
     def add(self, name: str, host: str, lines: typing.Iterable[str], ranks: int) -> bool:
-        """Read the log of a pod, and add it, unless it names more than ``ranks`` processes or ranks, or more about them
-        than a log of its length can. What reading it raises leaves the others as they are.
+        """Read the log of a pod, and add its contents. The log is rejected, and the contents so far stay unchanged, if
+        it names more processes or ranks than the pod has, or more about them than a log of its length can.
 
-        :param name: of the pod
-        :param host: the only host whose lines count in it
-        :param lines: as for ``parse``
-        :returns: whether it was added
+        :param name: name of the pod
+        :param host: host name of the pod; lines of other hosts are ignored
+        :param lines: lines of the log with their ends
+        :param ranks: largest number of processes, and of ranks, that the pod can have
+        :returns: False if the log was rejected
         :raises ParseError: all logs together name more than logs of their length can
         """
         part = _Reader(ranks * OF_WHOLE_RANK)
@@ -132,7 +135,7 @@ class PodLogs:
         return True
 
     def build_log(self) -> NcclLog:
-        """Return the fact of all logs that were added."""
+        """Return the contents of all logs that were added, in the form of the fact."""
         return self._reader.build_log()
 
 
@@ -141,18 +144,20 @@ _MOST_ENDPOINTS = 1000
 
 
 class _OtherHost(Exception):
-    """Raised if a line is from another host than the only one whose lines count in its file."""
+    """Raised for a line of a host whose lines do not count in the current file."""
 
 
 class _Reader:
-    """A parser that collects the processes and ranks of a job from the lines of its log, in one or several files.
+    """A parser that collects the processes, ranks, problems and UCX endpoints of a job from the lines of its log, which
+    may consist of several files.
 
     :ivar host: the only host whose lines count in the current file; None for the lines of all hosts
     """
 
     def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
         """:param least: bytes of memory that a log of any length may use; None for the default
-        :param sources: as for ``parse_files``
+        :param sources: source that is left out if it names more processes and ranks than one pod can have: ``files``,
+            ``hosts``, or empty for no such limit
         """
         self._sources = sources
         self.host: typing.Optional[str] = None
@@ -170,8 +175,9 @@ class _Reader:
         self._logs = 0
 
     def begin_file(self, name: str, host: typing.Optional[str] = None) -> None:
-        """Begin the next of several files.
+        """End the current file, and begin the next one.
 
+        :param name: name of the new file
         :param host: the only host whose lines count in it; None for the lines of all hosts
         """
         self._end_file()
@@ -183,9 +189,10 @@ class _Reader:
         self._logs += self._file is not None and (bool(self._file.hosts) or not self._file.document)
 
     def read_lines(self, lines: typing.Iterable[str]) -> None:
-        """Read the lines of the current file.
+        """Read the lines of the current file, or of the only file.
 
-        :raises ParseError: the log names more than a log of its length can name
+        :param lines: the lines with their ends. A last line without an end was cut off and is not parsed
+        :raises ParseError: the log names more threads, processes and ranks than a log of its length can name
         """
         file = self._file
         for line in lines:
@@ -235,9 +242,9 @@ class _Reader:
                     return
 
     def refuse_file(self, why: str) -> None:
-        """Leave out the current file, which is not read to its end.
+        """Record that the current file is left out, because its lines could not be read to the end.
 
-        :param why: the reason
+        :param why: reason why the file could not be read
         """
         name = "" if self._file is None else self._file.name
         if self._sources == "files":
@@ -246,8 +253,10 @@ class _Reader:
         self._left_out[name] = NcclLeftOut(name, hosts, f"{NOT_READ}{why}")
 
     def absorb(self, part: _Reader) -> None:
-        """Take all that another reader has read, of a file about other hosts.
+        """Add the contents that another reader has collected from the log of another host. Processes that this reader
+        knows already are not replaced.
 
+        :param part: the other reader, which must not be used afterwards
         :raises ParseError: both together name more than logs of their length can
         """
         part._end_file()
@@ -306,10 +315,10 @@ class _Reader:
         )
 
     def _keep_endpoint(self, text: str) -> None:
-        """Count a line about an endpoint of UCX. A line from another host than the only one whose lines count in the
-        file is ignored.
+        """Count a line about an endpoint of UCX. Any other line is ignored, and so is a line of a host whose lines do
+        not count in the current file.
 
-        :param line: the parsed line; None if the line is not about an endpoint
+        :param text: the line
         """
         line = transports.parse_endpoint(text)
         if line is None:
@@ -323,8 +332,9 @@ class _Reader:
 
     @staticmethod
     def _name_communicators(processes: typing.Iterable[LogProcess]) -> dict[str, dict[int, LogRank]]:
-        """Return the ranks of each communicator by rank number. If two processes have the same rank of a communicator,
-        the job was restarted, and the second rank is added to another communicator.
+        """Return the ranks of each communicator, by name of the communicator and rank number. If two processes have the
+        same rank of a communicator, the job was restarted, and the second rank is added to a communicator with
+        ``again`` in its name.
         """
         communicators: dict[str, dict[int, LogRank]] = {}
         times: dict[tuple[str, int], int] = {}
@@ -460,8 +470,10 @@ class _Reader:
 
 
 def _mark_unanswered(ranks: typing.Mapping[int, LogRank]) -> None:
-    """Mark the channels of each rank for which only the peer wrote a line. Both ends of a connection over the network
-    normally write one.
+    """Record in the ranks of a communicator each channel for which only the rank at the other end wrote a line. Both
+    ends of a connection over the network normally write one.
+
+    :param ranks: ranks of the communicator, by rank number
     """
     for number, rank in ranks.items():
         for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):

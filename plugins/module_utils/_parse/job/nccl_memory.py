@@ -48,7 +48,7 @@ class MemoryBudget:
     """
 
     def __init__(self, least: typing.Optional[int] = None) -> None:
-        """:param least: bytes of memory that a log of any length may use; None for the default"""
+        """:param least: bytes of memory that the contents of a log of any length may use; None for the default"""
         self.characters = 0
         self.kept = 0
         self._least = _LEAST if least is None else least
@@ -59,7 +59,7 @@ class MemoryBudget:
 
         :param cost: bytes of memory
         :param source: the file or host whose lines name the item; None if there is no limit for each source
-        :raises SourceTooLarge: the source names more than a pod can
+        :raises SourceTooLarge: the source names more processes, ranks and connections than one pod can have
         :raises LogTooLarge: the log names more than a log of its length, or any job, can name
         """
         if source is not None:
@@ -72,6 +72,10 @@ class MemoryBudget:
             raise LogTooLarge
 
     def release(self, source: str) -> str:
-        """Subtract the memory of a file or host that is left out, and return the reason why it is left out."""
+        """Subtract the memory of a file or host that is left out. Return the reason, for a message: its contents exceed
+        the limit of memory.
+
+        :param source: name of the file or host
+        """
         self.kept -= self._kept_of.pop(source, 0)
         return f"its processes, ranks and connections require more than {_MOST_OF_SOURCE // MIB} MiB of memory"

@@ -80,8 +80,8 @@ _LONGEST_NAME = 200
 
 
 class MessageReader:
-    """A parser that stores the contents of NCCL's messages in the processes and ranks that wrote them. The messages are
-    read one after the other.
+    """A parser that reads NCCL's messages one after the other, and stores their contents in the processes and ranks
+    that wrote them.
 
     :ivar versions: versions of NCCL, in the order of the log
     """
@@ -136,8 +136,8 @@ class MessageReader:
             self.add_version(version)
 
     def _read_counts(self, thread: LogThread, message: str) -> None:
-        """Read a message that begins with a number: the numbers of channels of a rank or, with old releases, an
-        algorithm choice.
+        """Read a message that begins with a number: the numbers of channels of a rank or, with old releases of NCCL,
+        the algorithm that it chose for a collective.
         """
         counts = _COUNTS.fullmatch(message)
         if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
@@ -180,11 +180,11 @@ class MessageReader:
         may have several ranks with the same number.
 
         If there are several, it is the rank that is being initialized, or else the last rank that does not have this
-        link yet, because a communicator has each link once.
+        channel to this peer yet, because a communicator has each such pair once.
 
         :param own: number of the rank in its communicator
         :param peer: number of the rank at the other end of the channel
-        :param link: channel and peer as one number; None for a connection that has no link
+        :param link: channel and peer, encoded as one number; None for a connection outside of the collectives' channels
         :param incoming: whether the rank receives over the channel
         :return: a rank without a communicator if no known rank fits
         """

@@ -64,8 +64,8 @@ class Completion(typing.NamedTuple):
 
     @property
     def crosses_subnets(self) -> bool:
-        """Return whether the two GIDs are in different subnets, so that packets between them need a route. Return False
-        if one of them is missing or invalid.
+        """Return whether the two GIDs are in different subnets, so that packets between them need a router. Return
+        False if a GID is missing or invalid.
         """
         ends = [_parse_gid(self.local_gid), _parse_gid(self.remote_gid)]
         if ends[0] is None or ends[1] is None:

@@ -20,6 +20,13 @@ class LogRank:
     """A rank of a communicator, as far as it is known from the lines so far. If its communicator is not known yet,
     ``size`` is None.
 
+    :ivar process: process of the rank
+    :ivar rank: number of the rank
+    :ivar pointer: address of the communicator in the process, by which lines identify it
+    :ivar name: name of the communicator; empty if not known yet
+    :ivar bus_id: PCI address of the GPU, as NCCL writes it
+    :ivar complete: whether the line about the end of the initialization was read
+    :ivar counts: numbers of channels for collectives, and for sending between two ranks; None if not known
     :ivar links: outgoing connections of collectives, each with channel and peer as one number
     :ivar sent: outgoing connections over the network
     :ivar received: incoming connections over the network, in the form of ``links``
@@ -47,11 +54,17 @@ class LogRank:
     routes: dict[ConnectionKind, list[int]] = dataclasses.field(default_factory=dict)
 
     def select_links(self, incoming: bool) -> set[int]:
-        """Return ``received`` for incoming connections, and ``links`` for outgoing ones."""
+        """Return the set of connections to which a new connection belongs: ``received`` if it is incoming, otherwise
+        ``links``.
+        """
         return self.received if incoming else self.links
 
     def add_connection(self, kind: ConnectionKind, channel: int) -> None:
-        """Count a connection, and add its channel to the mask of its kind."""
+        """Count a connection over a channel.
+
+        :param kind: transport, direction and index of the connection
+        :param channel: number of the channel
+        """
         route = self.routes.get(kind)
         if route is None:
             route = self.routes[kind] = [0, 0]
@@ -59,8 +72,8 @@ class LogRank:
         route[1] += 1
 
     def merge_channels(self, other: LogRank) -> None:
-        """Add the channels of ``other``, which holds those lines of the same rank that were read before its
-        communicator was known.
+        """Add the channels of another object for the same rank, which has the lines that were read before the
+        communicator of the rank was known.
         """
         self.links |= other.links
         self.sent |= other.sent
@@ -116,9 +129,9 @@ class LogRank:
 
 @dataclasses.dataclass
 class LogFile:
-    """One of several files that together are a log.
+    """A file of a log that consists of several files.
 
-    :ivar hosts: hosts that have lines in the file
+    :ivar hosts: names of the hosts that have lines in the file; the values are None
     :ivar document: whether the file is a JSON document of nccl-tests, which has no lines of hosts; None before its
         first line is read
     """
@@ -132,11 +145,19 @@ class LogFile:
 class LogProcess:
     """A process of the job, as far as it is known from the lines so far.
 
+    :ivar network: name of the network that NCCL uses, such as IB
+    :ivar oob: interface and address of the connections for setup
+    :ivar dma_buf: whether GPUDirect RDMA uses DMA-BUF; None if not known
+    :ivar without_ib: reason why NCCL does not use InfiniBand; empty if it does, or if not known
+    :ivar devices: network devices by the name of the network and by index
+    :ivar direct: by network and index of the device: whether GPUDirect RDMA is enabled, and the reason if it is not
+    :ivar distances: by index of the device: distances to GPUs that are too long for GPUDirect RDMA
     :ivar choices: algorithm choices; None until the process writes one. Most processes write none
     :ivar mtus: mask of the MTU numbers of the verbs API, from 1 for 256 bytes to 5 for 4096 bytes
     :ivar gid_indexes: mask of the GID indexes
     :ivar ranks: ranks in the order in which their communicators were named. ``by_rank``, ``on_gpu`` and ``of_size``
         index them
+    :ivar in_making: ranks whose initialization has begun, by pointer and number
     :ivar strays: by rank number, ranks whose channels belong to a communicator that is not known yet
     :ivar files: files that have lines of the process; None if there is only one file
     """

@@ -64,7 +64,7 @@ _TAG = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>: ?")
 
 
 def parse(lines: typing.Iterable[str]) -> tuple[NcclTests, ...]:
-    """Parse the runs in a log, in their order. The result is empty if no line is from nccl-tests.
+    """Parse the runs of nccl-tests in a log, in their order. The result is empty if no line is from nccl-tests.
 
     :param lines: the lines with their ends, as a file yields them. A line without its end is ignored
     """
@@ -75,13 +75,13 @@ def parse(lines: typing.Iterable[str]) -> tuple[NcclTests, ...]:
 
 
 def parse_text(text: str) -> tuple[NcclTests, ...]:
-    """Parse the runs of a text, as ``parse`` does."""
+    """Parse the runs of nccl-tests in a text, in their order. The result is empty if no line is from nccl-tests."""
     return parse(io.StringIO(text, newline="\n"))
 
 
 class NcclTestsReader:
-    """A parser for the output of nccl-tests that gets a log line by line, so that another parser can read the same
-    lines.
+    """A parser that collects the runs of nccl-tests from a log. The log is passed in line by line, so that another
+    parser can read the same lines.
     """
 
     def __init__(self) -> None:
@@ -129,15 +129,17 @@ class NcclTestsReader:
             self._run.read_piece(line.split())
 
     def _count_line(self, run: NcclTestsRun) -> bool:
-        """Count a line, or a piece of a row, of the current run. Return whether it may be read. If the limit is
-        exceeded, mark the run as incomplete.
+        """Count a line, or a part of a row, of the current run. If the limit for all runs is exceeded, mark the run as
+        incomplete.
+
+        :returns: whether the line may be parsed, because the limit is not exceeded
         """
         self._read += 1
         run.overrun = run.overrun or self._read > _MOST
         return self._read <= _MOST
 
     def runs(self) -> tuple[NcclTests, ...]:
-        """Return the runs so far, at most 64."""
+        """Return the results of the runs read so far, at most 64, including the run that has not ended."""
         return tuple(run.build_run() if isinstance(run, NcclTestsRun) else run for run in self._runs)
 
     def _begin_run(self, text: str) -> None:
@@ -159,10 +161,10 @@ class NcclTestsReader:
 
 
 def _split_before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
-    """Return the words of a piece of a row that stands on one line with a message of NCCL. Return an empty list if it
-    is not clear where the piece ends and the head of NCCL's message begins.
+    """Return the words of a part of a table row that is followed by a message of NCCL on the same line. Return an empty
+    list if it is not clear where the row ends and the head of NCCL's message begins.
 
-    :param text: text before the word NCCL: the piece, followed by host:pid:thread [gpu]
+    :param text: text before the word NCCL: the part of the row, followed by host:pid:thread [gpu]
     :param hosts: names of the hosts of the job
     """
     stamp = _STAMP.search(text)

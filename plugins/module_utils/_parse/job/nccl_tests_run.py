@@ -74,6 +74,9 @@ class _Columns:
 class _Open:
     """A row of the table that is not complete yet.
 
+    :ivar size: message size in bytes
+    :ivar count: number of elements
+    :ivar type: data type of the elements
     :ivar keys: values of the columns between type and time, by the name of the column
     :ivar words: words of the figures that were read so far
     """
@@ -87,12 +90,26 @@ class _Open:
 
 @dataclasses.dataclass
 class NcclTestsRun:
-    """A run of a program of nccl-tests, as far as its lines were read.
+    """A run of a program of nccl-tests, with the contents of the lines that were read so far.
 
     :ivar begun: kinds of the lines before the table that were read
     :ivar columns: layout of the table; None before the line with the names of the columns, and after the end of the run
     :ivar titled: whether the line with the names of the columns was read
     :ivar overrun: whether the log has more lines or rows of the run than the limit
+    :ivar open: the row that is not complete yet; None if the last row is complete
+    :ivar cpu_time: whether the figures are times of the CPU instead of the GPU
+    :ivar starting: whether the line about the start of the collective was read
+    :ivar concluded: whether the line about the end of the collective was read
+    :ivar version: version of nccl-tests
+    :ivar library: release of NCCL; empty if not known
+    :ivar span: smallest size, largest size, step, and whether the step is a factor; None before the line of the
+        parameters
+    :ivar reduced: largest size to which the program reduced the requested one, in bytes; None if it did not
+    :ivar unfinished: sizes of rows that were not completed, in bytes
+    :ivar bounds: numbers of values out of bounds, as the summary prints them
+    :ivar averages: average bus bandwidths, as the summary prints them
+    :ivar errors: lines of failures; the values are None
+    :ivar torn: number of rows whose figures are not consistent
     """
 
     begun: set[str] = dataclasses.field(default_factory=set)
@@ -187,7 +204,7 @@ class NcclTestsRun:
             self.columns = _Columns(keys, _WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
 
     def read_piece(self, words: typing.Sequence[str]) -> None:
-        """Read a row, or a piece of a row, from the words of a line."""
+        """Read a table row, or one of the three parts in which nccl-tests prints a row, from the words of a line."""
         if self.columns is None:
             return
         if len(words) > 2 and _DAY.fullmatch(words[-2]) and _CLOCK.fullmatch(words[-1]):
@@ -245,7 +262,10 @@ class NcclTestsRun:
         )
 
     def add_row(self, row: typing.Optional[NcclTestRow]) -> None:
-        """Add a row if its figures are consistent. Otherwise only count it as torn."""
+        """Add a row to the table if its figures are consistent. Otherwise count it as torn.
+
+        :param row: the row; None if its words could not be parsed, which also counts as torn
+        """
         if row is None or not (
             self.cpu_time or all(_is_consistent(row, figure, self.collective) for figure in row.figures)
         ):
@@ -256,8 +276,8 @@ class NcclTestsRun:
             self.overrun = True
 
     def end_row(self) -> None:
-        """Record the row that is not complete yet, if there is one, as unfinished, because its remaining pieces are
-        lost.
+        """Record the row that is not complete yet, if there is one, as unfinished, because the rest of it is missing in
+        the log.
         """
         if self.open is not None and len(self.unfinished) < MOST_ROWS:
             self.unfinished.append(self.open.size)
@@ -368,10 +388,10 @@ def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) ->
 
 
 def _parse_rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
-    """Return the number of message sizes from the smallest to the largest, which is the number of rows of a complete
-    table. Return None if it is unknown.
+    """Return the number of rows of a complete table: the number of message sizes from the smallest to the largest.
+    Return None if it is unknown.
 
-    :param span: smallest size, largest size, step, and whether the step is a factor
+    :param span: smallest size, largest size, step, and whether the step is a factor; None if the run did not print them
     """
     if span is None:
         return None

@@ -40,7 +40,7 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
     :param count: number of pods that are created from it
     :param namespace: namespace of the job, in which its networks are if they name none
     :param replaced: resources of the runtime's template that a TrainJob replaced
-    :raises ResourceError: a part of the template has another form
+    :raises ResourceError: a part of the template has an unexpected form
     """
     where = path or "the pod"
     spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
@@ -119,9 +119,9 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
 
 
 def parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
-    """Return the list of mappings at ``key``. Return an empty list if the key is missing.
+    """Return the list of mappings at ``key`` of an object. Return an empty list if the key is missing.
 
-    :param what: name of the parent in messages
+    :param what: name of ``parent`` in messages
     :raises ResourceError: the value is not a list of mappings, or has more than ``MOST_ENTRIES`` items
     """
     found = items_of(mapping_at(parent), key, what)
@@ -144,8 +144,8 @@ def _parse_variable(entry: Resource, path: str) -> Variable:
 
 
 def _parse_literal(text: str) -> typing.Optional[str]:
-    """Return the value that a shell command assigns to a variable. Return None if the shell computes the value, so that
-    it is unknown.
+    """Return the value that the text after ``NAME=`` in a shell command assigns, without its quotes. Return None if the
+    shell computes the value (``$`` or backquotes), so that it is unknown.
     """
     return None if "$" in text or "`" in text else text.strip("\"'")
 
@@ -165,10 +165,14 @@ def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
 
 
 def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[NetworkRequest, ...]:
-    """Parse the networks annotation of the multi-network specification: a JSON list, or ``namespace/name@interface``
-    items separated by commas.
+    """Parse the annotation with the networks of a pod, by the multi-network specification: a JSON list, or
+    ``namespace/name@interface`` items separated by commas.
 
-    :raises ResourceError: the annotation has another form, which multus rejects, or more networks than a pod can have
+    :param text: value of the annotation; None or empty for no networks
+    :param namespace: namespace of a network whose item names none
+    :param what: name of the pod template in messages
+    :raises ResourceError: the annotation has an unexpected form, which multus rejects, or more networks than a pod can
+        have
     """
     if text is None or not str(text).strip():
         return ()

@@ -34,9 +34,10 @@ class ProblemList:
         return tuple(self._problems.values())
 
     def absorb(self, other: ProblemList, lines: int) -> None:
-        """Add the problems of another list, of lines that follow.
+        """Add the problems of a list that was made from the lines that follow in the log. The line numbers of its
+        problems are increased.
 
-        :param lines: number of the lines before them
+        :param lines: number of lines that precede the first line of ``other``
         """
         self.untold += other.untold
         for own, item in other._problems.items():
@@ -58,17 +59,22 @@ class ProblemList:
         :param line: number of the line in the log
         :param host: host that wrote the line; empty if unknown
         :param place: position in the source code of NCCL, as the line names it; empty if the line has none
-        :param own: addresses of the process that wrote the line
+        :param own: addresses of the process that wrote the line. A failed completion is listed separately if its peer
+            has one of them
         """
         self.add(classify(text), text, line, host, place, own)
 
     def add(
         self, kind: str, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()
     ) -> None:
-        """Add a problem whose kind is determined already, or increase its count if the list has it. The parameters
-        other than ``kind`` are those of ``add_text``.
+        """Add a problem whose kind is known, or increase its count if the list has it.
 
         :param kind: kind of the problem; empty if unknown
+        :param line: number of the line in the log
+        :param host: host that wrote the line; empty if unknown
+        :param place: position in the source code of NCCL, as the line names it; empty if the line has none
+        :param own: addresses of the process that wrote the line. A failed completion is listed separately if its peer
+            has one of them
         """
         short = text[:500]
         key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)

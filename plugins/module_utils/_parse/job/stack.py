@@ -100,8 +100,8 @@ def _has_operator_command(operator: Operator, containers: typing.Iterable[Resour
 
 
 def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
-    """Return how an operator was installed, from the labels of its Deployment. The network operator of NVIDIA installs
-    other operators, but not itself, so the origin of the network operator is helm or unknown.
+    """Return the installer of an operator, from the labels of its Deployment, such as helm or olm. The network operator
+    of NVIDIA installs other operators, but not itself, so for the network operator the result is helm or unknown.
     """
     found = origin_of(labels, namespace)
     if operator.name == NETWORK and found == "nvidia-network-operator":
@@ -112,7 +112,7 @@ def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any]
 def parse_policy_state(resource: Resource) -> PolicyState:
     """Parse the state of a ClusterPolicy or a NicClusterPolicy.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     return PolicyState(
         str(mapping_at(resource).get("kind", "")),
@@ -179,7 +179,7 @@ def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
     """Return ``integrations.frameworks`` of Kueue's configuration.
 
     :param data: the configuration, loaded from YAML
-    :raises ResourceError: the configuration has another form
+    :raises ResourceError: the configuration has an unexpected form
     """
     if not isinstance(data, dict):
         raise ResourceError("the configuration of Kueue is not a mapping")

@@ -51,7 +51,7 @@ def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Res
 
     [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
 
-    :raises ResourceError: the runtime does not exist, or a part of it has another form
+    :raises ResourceError: the runtime does not exist, or a part of it has an unexpected form
     """
     kind, namespace, name = find_runtime(job)
     of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
@@ -90,7 +90,10 @@ def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Res
 
 
 def is_trainer(item: Resource) -> bool:
-    """Return whether a job of a runtime is the job of the trainer."""
+    """Return whether a job of a runtime is the job of the trainer.
+
+    :param item: an entry of ``replicatedJobs`` of the runtime
+    """
     return mapping_at(item, "template", "metadata", "labels").get(ANCESTOR) == "trainer"
 
 
@@ -148,11 +151,14 @@ def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None
 
 
 def _merge_lists(target: dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
-    """Merge the list at ``key`` of ``change`` into that of ``target``, as the API server merges lists of mappings: an
-    item replaces the item that has the same value at the key ``by``.
+    """Merge the list at ``key`` of ``change`` into that of ``target``, as the API server merges lists of mappings:
+    items of ``target`` that have the same value at the key ``by`` as a new item are removed, and the new items are
+    appended.
 
+    :param target: mapping that is changed
     :param what: name of the object in messages
     :param by: key that identifies an item
+    :raises ResourceError: one of the values is not a list of mappings
     """
     new = items_of(change, key, what)
     if new:

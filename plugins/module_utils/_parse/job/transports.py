@@ -288,7 +288,7 @@ class Failed(typing.NamedTuple):
 
 
 def parse(line: str) -> typing.Optional[Problem]:
-    """Return the problem in a line. Return None if the line is not a warning or error of UCX or libfabric."""
+    """Parse a line of a log as a warning or error of UCX or libfabric. Return None for any other line."""
     line = line[:_LONGEST_LINE]
     found = (_UCX.search(line) if "UCX " in line else None) or (
         _LIBFABRIC.search(line) if "libfabric:" in line else None
@@ -300,7 +300,9 @@ def parse(line: str) -> typing.Optional[Problem]:
 
 
 def parse_endpoint(line: str) -> typing.Optional[EndpointLine]:
-    """Return the endpoint in a line. Return None for any other line, and for a line that is incomplete."""
+    """Parse a line of UCX's log about an endpoint. Return None for any other line, and for a line that is
+    incomplete.
+    """
     line = line.rstrip()
     found = _ENDPOINT.search(line) if " UCX " in line and len(line) <= _LONGEST_LINE else None
     if found is None or not HOST.fits(found["host"]):
@@ -315,14 +317,15 @@ def parse_endpoint(line: str) -> typing.Optional[EndpointLine]:
 
 
 def _cut_host(name: str) -> str:
-    """Return a host name up to its first dot, as NCCL writes it and pods are known: UCX writes it whole. An address
-    stays whole."""
+    """Return a host name up to its first dot, which is the form in NCCL's log and in the facts about pods. UCX writes
+    the full name. An IP address is returned unchanged.
+    """
     first = name.partition(".")[0]
     return name if not first or first.isdigit() else first
 
 
 def names_endpoint(line: str) -> bool:
-    """Return whether a line is one of an endpoint, also where it is not whole."""
+    """Return whether a line begins like UCX's line about an endpoint. The rest of the line may be missing."""
     return _ENDPOINT_BEGUN.search(line[:_LONGEST_LINE]) is not None
 
 

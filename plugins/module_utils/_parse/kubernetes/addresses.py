@@ -65,7 +65,9 @@ class Pool:
 
     @property
     def capacity(self) -> int:
-        """Number of addresses that pods can get."""
+        """Return the number of addresses that pods can get: those from the first to the last, less the excluded
+        ones.
+        """
         return int(self.last) - int(self.first) + 1 - sum(high - low + 1 for low, high in self.excluded)
 
     def on_network(self, address: str) -> bool:
@@ -82,7 +84,9 @@ class Pool:
         return _is_between(address, self.network, int(self.first), int(self.last))
 
     def excludes(self, address: str) -> bool:
-        """Tell whether ``address`` is one of the range that no pod gets."""
+        """Return whether ``address`` is between the first and the last address of the pool, but excluded, so that no
+        pod gets it.
+        """
         return self.spans(address) and not self.hands_out(address)
 
     def hands_out(self, address: str) -> bool:
@@ -180,9 +184,10 @@ class Blocks:
         return _is_between(address, self.network, self.first, self.last)
 
     def excludes(self, address: str) -> bool:
-        """Tell whether ``address`` is one that a block may have and no pod gets: it is excluded, or the gateway's.
+        """Return whether ``address`` can be in a block, but is not assigned to pods, because it is excluded or is the
+        gateway.
 
-        The two ends of a block are not held against a pod.
+        The first and the last addresses of a block, which are not assigned either, are not taken into account.
         """
         parsed = _address_or_none(address)
         if parsed is None or not self.spans(address):
@@ -196,8 +201,11 @@ class Blocks:
         )
 
     def share(self, nodes: int) -> tuple[int, int]:
-        """Return the number of nodes, at most ``nodes``, that get a block, and the number of pod addresses in the
-        smallest of these blocks.
+        """Compute how many nodes get a block of the pool, and how many pods the poorest of them can serve.
+
+        :param nodes: number of nodes that request a block
+        :returns: the number of nodes, at most ``nodes``, that get a block; and the number of pod addresses in the
+            smallest of these blocks, 0 if no node gets one
         """
         found, poorest, start = 0, self.size, self.first
         while found < nodes and start + self.size - 1 <= self.last:

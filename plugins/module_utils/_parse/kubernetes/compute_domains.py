@@ -34,7 +34,7 @@ _MOST_NODES = 4096
 def parse_compute_domain(resource: Resource) -> ComputeDomain:
     """Parse a ComputeDomain with its status.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
     namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
@@ -64,7 +64,7 @@ def parse_claiming_pod(pod: Resource) -> typing.Optional[ClaimingPod]:
     """Parse the node of a pod and the templates of its device claims. Return None for a pod that has no node, or no
     claim from a template.
 
-    :raises ResourceError: the claims have another form
+    :raises ResourceError: the claims have an unexpected form
     """
     what = f"pod {name_of(pod)}"
     spec = mapping_at(pod, "spec")

@@ -41,9 +41,11 @@ MOST_ASKED = 16
 
 
 def node(resource: Resource) -> ClusterNode:
-    """Parse a v1 Node. An extended resource whose amount is invalid does not raise an error. It is stored in
-    ``unread``, so that only a check that needs the resource reports it. A boot ID or a name of a machine config that is
-    invalid becomes empty. A Node whose object could not be read counts as not ready.
+    """Parse a v1 Node.
+
+    An extended resource whose amount is invalid is stored in ``unread`` instead of raising an error, so that only a
+    check that needs the resource reports it. An invalid boot ID or name of a machine config becomes empty. A Node whose
+    object could not be read counts as not ready.
 
     :raises ResourceError: the object is not a valid Node
     """
@@ -87,7 +89,7 @@ def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
     """Return the address at which other nodes reach a v1 Node. If the Node has both versions, return its IPv4 address.
     Return None if it has no address.
 
-    :raises ResourceError: as ``internal_addresses`` does
+    :raises ResourceError: the object is not a valid Node, or an address is not reachable from another machine
     """
     return next(iter(sorted(internal_addresses(resource), key=lambda address: ":" in address)), None)
 
@@ -171,8 +173,8 @@ def pod(resource: Resource) -> ClusterPod:
 
 
 def unread_pod(resource: Resource) -> ClusterPod:
-    """Return the pod from its metadata only, because the whole object is too large to read. The metadata does not
-    contain the node of the pod.
+    """Return the parts of a Pod that a drain depends on, from its metadata only, because the whole object is too large
+    to read. The field ``node`` is empty, because the metadata does not contain the node.
 
     :raises ResourceError: the pod has no valid name, namespace or uid
     """
@@ -201,7 +203,7 @@ def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
 def controller(resource: Resource) -> tuple[str, str]:
     """Return the kind and the name of the controller of an object. Both are empty if it has no controller.
 
-    :raises ResourceError: the owner references have another form
+    :raises ResourceError: the owner references have an unexpected form
     """
     one = _find_controller(resource)
     return str(one.get("kind") or ""), str(one.get("name") or "")
@@ -211,7 +213,7 @@ def controller_uid(resource: Resource) -> str:
     """Return the uid of the controller of an object. Return an empty string if the object has no controller or the uid
     is invalid. The creator of a pod can write any text there, because the API server does not validate it.
 
-    :raises ResourceError: the owner references have another form
+    :raises ResourceError: the owner references have an unexpected form
     """
     return known(UID, _find_controller(resource).get("uid"))
 
@@ -247,12 +249,13 @@ def budget(resource: Resource) -> Budget:
 
 
 def workload(resource: Resource) -> Workload:
-    """Parse a Deployment or a DaemonSet; ready counts only pods of the current generation.
+    """Parse a Deployment or a DaemonSet. The number of ready pods includes only pods of the current generation.
 
-    A Deployment tells how many pods are available and how many are of the current generation, and never how many are
-    both. So each pod of an earlier generation is taken for one that is available.
+    A Deployment reports the number of available pods and the number of pods of the current generation, but not the
+    number of pods that are both. Each pod of an earlier generation is therefore counted as available, which gives the
+    lowest possible number.
 
-    :raises ResourceError: neither
+    :raises ResourceError: the object is not a valid Deployment or DaemonSet
     """
     name = name_of(resource)
     kind = resource.get("kind")

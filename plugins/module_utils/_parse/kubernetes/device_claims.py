@@ -49,7 +49,7 @@ def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
     """Return the device claims in the spec of a pod.
 
     :param what: name of the pod in messages
-    :raises ResourceError: the claims have another form
+    :raises ResourceError: the claims have an unexpected form
     """
     found = []
     for item in _list_bounded_entries(mapping_at(spec), "resourceClaims", what, _MOST_OF_A_POD):
@@ -69,7 +69,7 @@ def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
     """Return the device claims that a container uses, out of those of its pod.
 
     :param what: name of the container in messages
-    :raises ResourceError: the claims have another form
+    :raises ResourceError: the claims have an unexpected form
     """
     found = _list_bounded_entries(mapping_at(container, "resources"), "claims", what, _MOST_OF_A_POD)
     where = f"{what}.resources.claims"
@@ -82,7 +82,7 @@ def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
 def read_claim(resource: Resource) -> DeviceClaim:
     """Return the device requests of a ResourceClaim or a ResourceClaimTemplate.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     what, template = title_of(resource), mapping_at(resource).get("kind") == TEMPLATE
     devices = mapping_at(resource, *(("spec", "spec", "devices") if template else ("spec", "devices")))
@@ -104,7 +104,7 @@ def read_compute_domain(resource: Resource) -> DeviceClaim:
     """Return the ResourceClaimTemplate that a ComputeDomain creates. Pods use it to share memory over NVLink between
     machines.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
     namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
@@ -128,7 +128,7 @@ def _parse_device_match(constraint: Resource, what: str) -> DeviceMatch:
 def read_slice(resource: Resource) -> DeviceSlice:
     """Parse a ResourceSlice.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
     pool, devices = mapping_at(spec, "pool"), _list_bounded_entries(spec, "devices", what, _MOST_DEVICES)
@@ -160,10 +160,11 @@ def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice
 
 
 def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
-    """Return the name of a device attribute with its domain. If the name has no domain, the domain is the name of the
-    driver.
+    """Return the name of a device attribute with its domain, such as ``dra.net/rdma``. If the name has no domain, the
+    domain is the name of the driver.
 
     :param what: name of the device in messages
+    :raises ResourceError: the name is one that the API server does not accept
     """
     if not isinstance(name, str) or not _ATTRIBUTE.fullmatch(name):
         raise ResourceError(f"{what}: an attribute of a device has no name that the API server accepts")
@@ -185,7 +186,7 @@ def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
 def read_class(resource: Resource) -> DeviceClass:
     """Parse a DeviceClass.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     what, spec, drivers = title_of(resource), mapping_at(resource, "spec"), []
     name = text_of(SUBDOMAIN, name_of(resource), f"{what}: metadata.name")

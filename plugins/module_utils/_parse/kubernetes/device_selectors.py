@@ -81,6 +81,8 @@ class _Parser:
     def _take_sign(self, *signs: str) -> str:
         """Consume the next token and return it, if it is one of the given signs. Otherwise consume nothing and return
         an empty string.
+
+        :param signs: operators or brackets
         """
         if self._at < len(self._tokens) and self._tokens[self._at][0] == "sign" and self._tokens[self._at][1] in signs:
             self._at += 1
@@ -163,10 +165,12 @@ class _Parser:
                 return found
 
     def _resolve_member(self, name: str, found: Part, part: str) -> tuple[str, Part]:
-        """Return the member ``part`` of a value, as a pair of name and node in the form that ``_value`` returns.
+        """Return the member ``part`` of a value, such as ``device.driver``.
 
         :param name: name of the value, such as ``device``; empty if it is not the beginning of a known name
-        :param found: node of the value
+        :param found: node of the value in the syntax tree
+        :returns: the name of the member, empty unless it is the beginning of a known name; and its node in the syntax
+            tree
         """
         if name == "device" and part == "driver":
             return "", Part("driver")

@@ -64,6 +64,7 @@ class ApiResource:
     """A resource of the API, such as ``persistentvolumeclaims``.
 
     :ivar base: path of its API, such as ``/apis/apps/v1``
+    :ivar plural: name of the resource in paths, such as ``persistentvolumeclaims``
     :ivar listable: whether it is namespaced, can be listed, and holds data of its own
     """
 
@@ -123,7 +124,8 @@ def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
 
 
 class _Other(typing.NamedTuple):
-    """An object that linerate.rdma did not create, reduced to these fields, because its creator controls its size.
+    """An object that linerate.rdma did not create. Only these fields of it are kept, because its creator controls its
+    size.
 
     :ivar owners: uids of its owners
     :ivar passes: whether it can disappear without an action of a user: it is being deleted, has an owner, or is an
@@ -147,8 +149,9 @@ def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
 
 
 def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
-    """Return the foreign objects of a namespace. An object whose owner is in the namespace is left out, because its
-    owner counts. Mirror pods are left out, because their containers keep running without them.
+    """Return the foreign objects of a namespace: those that linerate.rdma, the API server and its controllers did not
+    create. An object whose owner is in the namespace is left out, because its owner counts. Mirror pods are left
+    out, because their containers keep running without them.
 
     :param objects: all objects of the namespace, each with its kind and a mapping that has its metadata
     :raises ResourceError: an object has no name
@@ -200,7 +203,8 @@ def is_copied(item: Resource) -> bool:
 def is_everywhere(kind: str, item: Resource) -> bool:
     """Return whether an object is one that Kubernetes, OpenShift or an add-on creates in each namespace.
 
-    :raises ResourceError: the object has another form
+    :param item: the object
+    :raises ResourceError: the object has an unexpected form
     """
     annotations = mapping_at(item, "metadata", "annotations")
     if kind == "Secret":
@@ -219,7 +223,8 @@ def is_mirror_pod(kind: str, item: Resource) -> bool:
     The API server does not allow the annotation to be added to an existing pod. [pkg/apis/core/validation
     ValidatePodSpecificAnnotationUpdates, plugin/pkg/admission/serviceaccount Validate]
 
-    :raises ResourceError: the object has another form
+    :param item: the object, of which only the metadata is read
+    :raises ResourceError: the object has an unexpected form
     """
     return kind == "Pod" and _MIRROR in mapping_at(item, "metadata", "annotations")
 
@@ -228,6 +233,6 @@ def is_made_pod(item: Resource) -> bool:
     """Return whether a Pod was created by a client of the API server, and so is not a mirror pod. Only the metadata of
     the Pod is read.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     return not is_mirror_pod("Pod", item)

@@ -77,7 +77,7 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
-    """Return the name of a v1 Node and the reason why its addresses are not all known: its object could not be read, or
+    """Return the name of a v1 Node whose addresses are not all known, with the reason: its object could not be read, or
     an address is invalid. Return None if all its addresses are known.
 
     :raises ResourceError: the object is not a valid Node
@@ -93,9 +93,9 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
 
 
 def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
-    """Return the node of a v1 Pod whose addresses are invalid, with the reason ``why``. Return None if the Pod is not
-    assigned to a node.
+    """Return the node of a v1 Pod whose addresses are invalid. Return None if the Pod is not assigned to a node.
 
+    :param why: reason why the addresses of the Pod are invalid
     :raises ResourceError: the object is not a valid Pod
     """
     node = known(SUBDOMAIN, mapping_at(pod, "spec").get("nodeName"))
@@ -250,7 +250,7 @@ def leases(pool: Resource) -> tuple[AddressLease, ...]:
 def shared_pool(resource: Resource) -> SharedPool:
     """Parse an IPPool or a CIDRPool of nv-ipam.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     name, kind = name_of(resource), text_at(WORD, resource, "kind", title_of(resource)).partition(".")[0]
     what = f"{kind} {name} of nv-ipam"

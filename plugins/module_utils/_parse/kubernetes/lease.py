@@ -23,7 +23,7 @@ def lease(resource: Resource) -> Lease:
 
     If the annotations of linerate.rdma are missing, the name of the holder is that in spec.holderIdentity.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     metadata, spec = mapping_at(resource, "metadata"), mapping_at(resource, "spec")
     told, identity = mapping_at(metadata, "annotations"), str(spec.get("holderIdentity") or "")

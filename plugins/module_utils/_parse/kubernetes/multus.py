@@ -74,8 +74,9 @@ def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddre
 
 
 def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
-    """Return the interface and the IP address of a pod on the cluster network, in the form of ``network_interface``.
-    The interface is that of the default entry in the annotation, or ``eth0`` if there is none.
+    """Return the interface and the IP address of a pod on the cluster network. The third item, the PCI address, is
+    always None, because the cluster network has no RDMA device. The interface is that of the default entry in the
+    annotation of multus, or ``eth0`` if there is none.
 
     :raises ResourceError: the pod has no address yet, or one of the two values is invalid
     """
@@ -106,7 +107,7 @@ def training_pods(pods: typing.Iterable[Resource]) -> list[TrainingPod]:
     Mirror pods are left out, because a kubelet can create them in any namespace. A pod that failed or is being deleted
     is left out if its controller has replaced it, as a Job does.
 
-    :raises ResourceError: as ``training_pod`` does
+    :raises ResourceError: the name of a pod, of its node or of its host is missing or invalid
     """
     found = [
         (training_pod(pod), _has_ended(pod), controller_uid(pod))

@@ -30,8 +30,8 @@ NOT_READ = "linerate.rdma/not-read"
 
 
 class ResourceError(RdmaError):
-    """Raised if an object lacks a part that its kind requires, or a part has another form. The short message names the
-    object, the part and the expected value, and contains no control characters.
+    """Raised if an object lacks a part that its kind requires, or a part has an unexpected form. The short message
+    names the object, the part and the expected value, and contains no control characters.
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
@@ -99,7 +99,7 @@ def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
 
 
 def name_of(resource: Resource) -> str:
-    """Return metadata.name.
+    """Return the name of an object (metadata.name).
 
     :raises ResourceError: the name is missing, or is not a valid name of an object
     """
@@ -148,9 +148,10 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
 
 
 def refusal(what: str, value: typing.Any, form: Form) -> str:
-    """Return an error message for a value that does not have the required form.
+    """Return the error message for a value that does not have the required form.
 
     :param what: name of the value in the message
+    :param form: the required form
     """
     return f"{what} '{shown(value)}' is rejected: it is not {form.expected}"
 
@@ -200,7 +201,7 @@ def find_manager(resource: Resource, field: str) -> str:
 
 
 def labels_of(resource: Resource) -> dict[str, str]:
-    """Return metadata.labels."""
+    """Return the labels of an object (metadata.labels), empty if it has none."""
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}
 
 
@@ -246,7 +247,11 @@ def number_of(value: typing.Any, what: str) -> int:
 
 
 def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelSelector]:
-    """Parse the LabelSelector at ``key``. Return None if it is missing."""
+    """Parse the LabelSelector at ``key``. Return None if it is missing.
+
+    :param what: name of ``parent`` in messages
+    :raises ResourceError: the value does not have the form of a LabelSelector
+    """
     if parent.get(key) is None:
         return None
     mapping = mapping_at(parent, key)

@@ -59,7 +59,7 @@ def strangers(
     too, except in the roles that OpenShift binds in each namespace.
 
     :param bindings: all RoleBindings of the namespace
-    :param readers: roles that only let their subjects read, see ``only_reads``
+    :param readers: roles that only let their subjects read objects other than Secrets. Their subjects are left out
     :param trusts_own: the ServiceAccounts of the namespace are trusted, because no tenant can have created the
         namespace or a cluster administrator installed their workloads
     :raises ResourceError: an object is not a valid RoleBinding
@@ -108,7 +108,7 @@ def release_of(resource: Resource) -> tuple[str, str]:
     """Return the name and the namespace of the Helm release in an object's annotations. Both are empty if there are
     none.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     notes = mapping_at(resource, "metadata", "annotations")
     return str(notes.get(_RELEASE) or ""), str(notes.get(_RELEASE_NAMESPACE) or "")
@@ -122,7 +122,7 @@ def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) ->
     and proves nothing.
 
     :param bindings: all ClusterRoleBindings
-    :raises ResourceError: an object has another form
+    :raises ResourceError: an object has an unexpected form
     """
     made = moment_of(mapping_at(namespace, "metadata").get("creationTimestamp"))
     if made is None:
@@ -151,7 +151,7 @@ def is_record(resource: Resource, release: str) -> bool:
     """Return whether an object stores a revision of a Helm release, by the labels by which Helm finds such objects.
 
     :param release: name of the release
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     labels = labels_of(resource)
     return labels.get("owner") == "helm" and labels.get("name") == release
@@ -165,7 +165,7 @@ def can_act_for_creator(kind: str, resource: Resource) -> bool:
     count either, because otherwise a single kubelet could block the installation of operators.
 
     :param resource: the object, of which only the metadata is read
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     if is_mirror_pod(kind, resource):
         return False
@@ -195,7 +195,7 @@ def describe_missing_part(found: typing.Optional[Resource], wanted: Resource, ow
     :param found: the existing object; None if it does not exist
     :param wanted: a Namespace, Role or RoleBinding that linerate.rdma would apply
     :param owned: name of the label with the run that owns the object, which is not compared
-    :raises ResourceError: an object has another form
+    :raises ResourceError: an object has an unexpected form
     """
     kind, name = wanted["kind"], name_of(wanted)
     if found is None:

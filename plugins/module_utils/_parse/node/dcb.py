@@ -21,7 +21,7 @@ _PRIORITIES = 8
 def parse_lossless_priorities(text: str) -> str:
     """Return the priorities with PFC, such as ``3`` or ``3,4``. Return ``none`` if there are none.
 
-    :raises ParseError: the output has another form
+    :raises ParseError: the output has an unexpected form
     """
     on = _parse_json_object(text).get("prio_pfc")
     if not isinstance(on, list) or len(on) != _PRIORITIES or not all(isinstance(item, bool) for item in on):
@@ -32,7 +32,7 @@ def parse_lossless_priorities(text: str) -> str:
 def parse_priorities(text: str) -> dict[int, int]:
     """Return the priority of each DSCP. Return an empty mapping if the port does not use DSCP.
 
-    :raises ParseError: the output has another form
+    :raises ParseError: the output has an unexpected form
     """
     found: dict[int, int] = {}
     pairs = _parse_json_object(text).get("dscp_prio", [])

@@ -21,7 +21,11 @@ _VERSIONS = ("fw.version", "fw", "fw.mgmt")
 
 
 class Info(typing.NamedTuple):
-    """The PSID and the firmware versions of a PCI function. A value is None if the driver does not report it."""
+    """The PSID and the firmware versions of a PCI function. A value is None if the driver does not report it.
+
+    :ivar running: version that runs now
+    :ivar stored: version that runs after the next reset
+    """
 
     psid: typing.Optional[str]
     running: typing.Optional[str]
@@ -32,7 +36,7 @@ def parse(text: str, address: str) -> Info:
     """Parse the firmware versions of one function.
 
     :param address: PCI address of the function
-    :raises ParseError: the output has another form, or is about another function
+    :raises ParseError: the output has an unexpected form, or is about another function
     """
     try:
         versions = decode_json(text, _SOURCE, unique=False)["info"][f"pci/{address}"].get("versions", {})

@@ -40,8 +40,11 @@ _SPEEDS = {bit: speed for speed, bits in _MODES.items() for bit in bits}
 
 
 class LinkModes(typing.NamedTuple):
-    """The speed in Gb/s of the fastest link mode that a port supports, and of the fastest that its link partner offers.
-    A speed is None if there is no link mode, or only unknown ones.
+    """The fastest speed that an Ethernet port supports, and the fastest that the port at the other end offers. A speed
+    is None if there is no link mode, or only unknown ones.
+
+    :ivar supported: speed of the port in Gb/s
+    :ivar partner: speed of the port at the other end in Gb/s
     """
 
     supported: typing.Optional[float]

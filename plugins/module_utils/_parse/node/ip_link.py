@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the settings of VFs on physical functions from ``ip -json link show``. Form: iproute2 4.16 to 6.15,
+"""Parse the settings of VFs on physical functions from ``ip -json link show``. Format: iproute2 4.16 to 6.15,
 ip/ipaddress.c print_vfinfo.
 
 A missing key of a VF has one of two meanings. VLAN and priority are missing if they are 0, all others if the driver
@@ -35,7 +35,7 @@ Settings = dict[int, VfAdministration]
 def parse_vf_settings(text: str) -> dict[str, Settings]:
     """Return the settings of VFs by network interface and number of the VF. Interfaces without VFs are left out.
 
-    :raises ParseError: the output has another form, or two VFs of one interface have the same number
+    :raises ParseError: the output has an unexpected form, or two VFs of one interface have the same number
     """
     links = decode_json(text, _TOOL, most_bytes=MOST_LINKS, unique=False)
     found: dict[str, Settings] = {}

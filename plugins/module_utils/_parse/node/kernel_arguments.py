@@ -52,8 +52,7 @@ def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def drop_in(text: str) -> Arguments:
-    """Return the kernel arguments in the GRUB drop-in file that linerate.rdma writes, see
-    _render/node/kernel_arguments.py.
+    """Return the kernel arguments in the GRUB drop-in file that linerate.rdma writes.
 
     :raises ParseError: the file was not written by linerate.rdma
     """

@@ -44,6 +44,10 @@ class MemlockError(RdmaError):
 def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
     """Parse the output of the pod that tests locked memory.
 
+    :param text: output of the pod
+    :param fabric: name of the fabric whose HCA the pod uses
+    :param node: node of the pod
+    :param pod: name of the pod
     :raises MemlockError: the limits, the requested size or the user are missing or invalid
     """
     seen = dict(_KEYS.findall(text))

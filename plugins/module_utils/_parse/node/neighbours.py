@@ -24,9 +24,9 @@ _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
 def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
     """Return the hardware addresses of the neighbors that were seen on each network interface, sorted. InfiniBand
-    addresses have another form and are left out.
+    addresses have an unexpected form and are left out.
 
-    :raises ParseError: the output has another form
+    :raises ParseError: the output has an unexpected form
     """
     entries = decode_json(text, _TOOL, unique=False)
     found: dict[str, set[str]] = {}
@@ -49,7 +49,7 @@ def parse_default_routes(text: str) -> tuple[str, ...]:
     """Return the interfaces of the default routes in ``/proc/net/route`` (IPv4; net/ipv4/fib_trie.c
     fib_route_seq_show).
 
-    :raises ParseError: the text has another form
+    :raises ParseError: the text has an unexpected form
     """
     lines = text.splitlines()
     if not lines or lines[0].split()[:2] != ["Iface", "Destination"]:
@@ -68,7 +68,7 @@ def parse_default_routes_6(text: str) -> tuple[str, ...]:
     """Return the interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c
     ipv6_route_native_seq_show). Routes that reject all packets are left out.
 
-    :raises ParseError: the text has another form
+    :raises ParseError: the text has an unexpected form
     """
     found: dict[str, None] = {}
     for line in filter(str.strip, text.splitlines()):

@@ -32,7 +32,7 @@ def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
     GPU does not have is left out.
 
     :param fields: requested fields, in the order of the query, including ``pci.bus_id``
-    :raises ParseError: the output has another form, another set of fields, or no GPU
+    :raises ParseError: the output has an unexpected form, another set of fields, or no GPU
     """
     lines = [line for line in text.splitlines() if line.strip()]
     names = [name.strip().partition(" [")[0] for name in lines[0].split(",")] if lines else []

@@ -43,15 +43,21 @@ _REDIRECTS = 0x0C
 
 
 class Payload(typing.NamedTuple):
-    """The configured MaxPayload of a PCI function, and the largest one that it supports, in bytes."""
+    """The MaxPayload of a PCI function.
+
+    :ivar current: the configured value in bytes
+    :ivar supported: the largest value that the function supports, in bytes
+    """
 
     current: int
     supported: int
 
 
 class Requests(typing.NamedTuple):
-    """The largest read request of a PCI function in bytes, and whether its writes may be reordered (relaxed
-    ordering).
+    """Settings of the DMA requests of a PCI function.
+
+    :ivar read_bytes: largest read request in bytes (MaxReadReq)
+    :ivar relaxed_ordering: whether its writes may be reordered
     """
 
     read_bytes: int
@@ -182,8 +188,10 @@ def parse_last_bus(space: bytes) -> typing.Optional[int]:
 
 
 def _find_extended_capability(space: bytes, wanted: int) -> typing.Optional[int]:
-    """Return the offset of an extended capability. Return _NOWHERE if the list ends without it, and None if the list
-    cannot be read to its end.
+    """Return the offset of an extended capability in the configuration space of a PCI function. Return _NOWHERE if the
+    list of capabilities ends without it, and None if the list cannot be read to its end.
+
+    :param wanted: id of the capability
     """
     place = CONVENTIONAL
     # bounded: the list of a broken space may lead in circles

@@ -28,7 +28,9 @@ class Path(typing.NamedTuple):
 
 
 def path(text: str) -> Path:
-    """Parse the resolved path of a function below /sys/devices."""
+    """Parse the resolved path of a PCI function below /sys/devices, such as
+    ``/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0``.
+    """
     parts = text.split("/")
     root = next((part for part in parts if part.startswith("pci")), "")
     return Path(root, tuple(part for part in parts if is_pci_address(part)))

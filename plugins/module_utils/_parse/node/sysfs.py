@@ -48,11 +48,11 @@ IPOIB_TYPE = 32
 
 
 class Rate(typing.NamedTuple):
-    """The ``rate`` of a port.
+    """The contents of the file ``rate`` of a port.
 
     :ivar gbps: rate in Gb/s as the kernel prints it: signaling rate for SDR to QDR, data rate for faster links
     :ivar width: number of lanes
-    :ivar speed: name of the speed; None if an old kernel does not print it
+    :ivar speed: name of the speed, such as NDR; None if an old kernel does not print it
     """
 
     gbps: float
@@ -61,14 +61,14 @@ class Rate(typing.NamedTuple):
 
 
 def parse_number(text: str) -> int:
-    """Parse a decimal number: ``numa_node``, ``mtu``, ``sriov_totalvfs``."""
+    """Parse a decimal number, such as the contents of ``numa_node``, ``mtu`` or ``sriov_totalvfs``."""
     if not _DECIMAL.match(text):
         raise ParseError("sysfs", text, "a decimal number")
     return int(text)
 
 
 def parse_hexadecimal(text: str) -> int:
-    """Parse a hexadecimal number of the form ``0x1``: ``lid``, ``vendor``, ``class``."""
+    """Parse a hexadecimal number of the form ``0x1``, such as the contents of ``lid``, ``vendor`` or ``class``."""
     if not _HEX.match(text):
         raise ParseError("sysfs", text, "a number of the form 0x1")
     return int(text, 16)
@@ -116,8 +116,11 @@ def port_guid_of_gid(text: str) -> str:
 
 
 class IpoibAddress(typing.NamedTuple):
-    """The 20 bytes of an IPoIB hardware address: 1 byte of flags, 3 bytes of queue pair, 8 bytes of subnet prefix, 8
-    bytes of port GUID.
+    """The parts of an IPoIB hardware address of 20 bytes: 1 byte of flags, which is left out, 3 bytes of queue pair, 8
+    bytes of subnet prefix, 8 bytes of port GUID.
+
+    :ivar subnet_prefix: hexadecimal text with ``0x``
+    :ivar port_guid: hexadecimal text with ``0x``
     """
 
     queue_pair: int
@@ -126,7 +129,10 @@ class IpoibAddress(typing.NamedTuple):
 
 
 def parse_ipoib_address(text: str) -> IpoibAddress:
-    """Parse an IPoIB hardware address of the form ``00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86``."""
+    """Parse an IPoIB hardware address of the form ``00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86``.
+
+    :raises ParseError: the text has an unexpected form
+    """
     if not _HARDWARE_ADDRESS_20.match(text):
         raise ParseError("sysfs", text, "an IPoIB hardware address of 20 bytes")
     digits = text.replace(":", "")

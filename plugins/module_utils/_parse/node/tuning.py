@@ -36,14 +36,20 @@ _IDLE = re.compile(r"\A(?:intel_idle|processor)\.max_cstate=[0-9]{1,2}\Z")
 
 
 def word(text: str) -> str:
-    """Return a text after checking that it is one word, such as ``performance`` or ``intel_pstate``."""
+    """Return the contents of a file after checking that they are one word, such as ``performance`` or ``intel_pstate``.
+
+    :raises ParseError: the text is not one word
+    """
     if not _WORD.match(text):
         raise ParseError("sysfs", text, "one word")
     return text
 
 
 def chosen(text: str) -> str:
-    """Return the word in brackets: madvise for ``always [madvise] never``."""
+    """Return the word in brackets, which is the active choice: madvise for ``always [madvise] never``.
+
+    :raises ParseError: there is not exactly one word in brackets
+    """
     match = _CHOSEN.match(text)
     if not match:
         raise ParseError("sysfs", text, "words, one of them in brackets")
@@ -130,8 +136,8 @@ def idle_arguments(text: str) -> str:
 
 
 def pci_realloc(text: str) -> str:
-    """Return the value of realloc in the arguments ``pci=`` of the kernel's command line: ``on``, ``off`` or ``unset``.
-    The last value counts.
+    """Return the value of ``realloc`` in the arguments ``pci=`` of the kernel's command line: ``on``, ``off``, or
+    ``unset`` if there is none. If it occurs several times, the last value counts.
     """
     said = "unset"
     for argument in text.split():
@@ -142,8 +148,8 @@ def pci_realloc(text: str) -> str:
 
 
 def traffic_class(text: str) -> str:
-    """Return 106 for ``Global tclass=106``, which NVIDIA's driver packages print. Return ``unset`` if the text is empty
-    or its first line is another setting.
+    """Return the RoCE traffic class of an HCA that NVIDIA's driver packages print as ``Global tclass=106``. Return
+    ``unset`` if the text is empty or its first line is another setting.
     """
     match = _TRAFFIC_CLASS.match(text)
     if not match and text and not text.startswith("tclass="):
@@ -152,7 +158,10 @@ def traffic_class(text: str) -> str:
 
 
 def at_least_zero(text: str) -> str:
-    """Return a text after checking that it is a number that is 0 or more."""
+    """Return a text after checking that it is a whole number of 0 or more.
+
+    :raises ParseError: the text is not such a number
+    """
     value = parse_number(text)
     if value < 0:
         raise ParseError("sysfs", text, "a number of at least 0")

@@ -40,7 +40,7 @@ def driver_policy(resource: Resource) -> DriverPolicy:
     """Parse a policy by which an operator installs drivers on nodes: a NicClusterPolicy, a NicNodePolicy, a
     ClusterPolicy or an NVIDIADriver.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     kind, name = known(WORD, mapping_at(resource).get("kind")), name_of(resource)
     if kind in OF_NICS:
@@ -51,7 +51,7 @@ def driver_policy(resource: Resource) -> DriverPolicy:
 def driver_selector(resource: Resource) -> dict[str, str]:
     """Return the labels of the nodes that a policy selects. Return an empty mapping if it selects all nodes.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
 

@@ -98,7 +98,7 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
     that lists its files, kernel arguments and settings.
 
     :param live: the object of the same name in the cluster; None if there is none
-    :raises ResourceError: an object has another form
+    :raises ResourceError: an object has an unexpected form
     """
     name, spec, seen = name_of(resource), mapping_at(resource, "spec"), live or {}
     kind = str(resource.get("kind"))
@@ -142,6 +142,9 @@ def _of_this_generation(resource: Resource, condition: Resource, what: str) -> b
     The operator does not fill in observedGeneration, so times are compared. A repeated condition has a new time, and
     the API server records when each manager last changed the spec. [machine-config-operator
     pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
+
+    :param condition: the condition, from the status of ``resource``
+    :param what: name of ``resource`` in messages
     """
     metadata = mapping_at(resource, "metadata")
     seen = mapping_at(resource, "status").get("observedGeneration")

@@ -53,8 +53,8 @@ def config_maps(daemon: Resource) -> tuple[str, ...]:
 
 
 def worker_text(config_map: Resource) -> str:
-    """Return the YAML of the worker's configuration. Return an empty string if the ConfigMap has none. The key is
-    nfd-worker.conf in the chart and nfd-worker-conf in OpenShift.
+    """Return the YAML configuration of the node feature discovery worker in a ConfigMap. Return an empty string if the
+    ConfigMap has none. The key is nfd-worker.conf in the chart and nfd-worker-conf in OpenShift.
     """
     return next(
         (
@@ -70,7 +70,7 @@ def worker_config(data: typing.Any) -> WorkerConfig:
     """Parse the configuration of the worker. Missing settings have their defaults.
 
     :param data: the configuration, loaded from YAML
-    :raises ResourceError: the configuration has another form
+    :raises ResourceError: the configuration has an unexpected form
     """
     default = WorkerConfig()
     pci = _read_section(_read_section(data, "sources"), "pci")
@@ -103,8 +103,9 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
     """Parse a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator. Return None if it
     belongs to another operator.
 
+    :param package: name of the operator's package
     :param csv: prefix of the names of the package's ClusterServiceVersions
-    :raises ResourceError: the object has no valid name, or another form
+    :raises ResourceError: the object has no valid name, or an unexpected form
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     name = text_of(OBJECT_NAME, name, title_of(resource))

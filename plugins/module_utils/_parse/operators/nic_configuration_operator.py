@@ -100,7 +100,7 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
     """Parse a NicConfigurationTemplate, and determine whether linerate.rdma created it.
 
     :param label: name of the label that marks the creator
-    :param manager: value of the label on objects of linerate.rdma
+    :param manager: value of that label on objects that linerate.rdma created
     :raises ResourceError: the object is not a valid NicConfigurationTemplate
     """
     name = name_of(resource)

@@ -37,8 +37,8 @@ def node_profile(resource: Resource) -> NodeProfile:
 
 
 def invalid(resource: Resource) -> str:
-    """Return the reason why the operator rejects a Tuned. Return an empty string if the operator accepts it, or has not
-    judged it yet.
+    """Return the reason why the Node Tuning Operator rejects a Tuned. Return an empty string if the operator accepts
+    it, or has not judged it yet.
 
     :raises ResourceError: the object is not a valid Tuned
     """
@@ -57,8 +57,8 @@ def selected_nodes(resource: Resource) -> dict[str, str]:
 
 
 def parse_recommended_profiles(resource: Resource) -> dict[str, int]:
-    """Return the priority of each profile that a Tuned recommends. If a profile is recommended several times, return
-    its lowest number, which wins.
+    """Return the profiles that a Tuned recommends, with their priorities. If a profile is recommended several times,
+    return its lowest number, which wins.
 
     :raises ResourceError: the object is not a valid Tuned
     """

@@ -26,7 +26,7 @@ def reported(resource: Resource) -> Reported:
     """Parse the progress that the status of an object reports. The state is empty if a condition belongs to an older
     generation of the object, which newer releases of the operator show by observedGeneration.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     name, status, metadata = name_of(resource), mapping_at(resource, "status"), mapping_at(resource, "metadata")
     kind = known(WORD, resource.get("kind"))

@@ -127,7 +127,8 @@ def _parse_vf_group(group: Resource, what: str) -> VfGroup:
 def vf_range(text: str, what: str) -> tuple[int, int]:
     """Return the first and the last index of a range of virtual functions, such as ``0-3``.
 
-    :raises ResourceError: the text has another form
+    :param what: name of the object in messages
+    :raises ResourceError: the text has an unexpected form
     """
     first, dash, last = text.partition("-")
     if not dash:
@@ -233,7 +234,7 @@ def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
     """Parse the operator's ConfigMap supported-nic-ids. Each value is ``vendor device virtual-device``.
     [sriov-network-operator api/v1/helper.go]
 
-    :raises ResourceError: a value has another form
+    :raises ResourceError: a value has an unexpected form
     """
     found = []
     for name, value in sorted(mapping_at(resource, "data").items()):
@@ -279,9 +280,11 @@ def kept_release(
     Helm stores no mark of linerate.rdma. So the proof is that linerate.rdma created the operator's namespace, and that
     the release installed the operator in it.
 
+    :param namespace: namespace of the operator
+    :param release: name of the Helm release
     :param ours: whether the namespace has the label of linerate.rdma, which the creator of a namespace can set
     :param operators: Deployments in the namespace that run the operator
-    :param proven: whether a ClusterRoleBinding proves the release
+    :param proven: whether a ClusterRoleBinding, which no tenant can create, belongs to the release
     """
     made = any(release_of(item) == (release, namespace) for item in operators)
     if ours and made and proven:
@@ -301,7 +304,7 @@ def runs_operator(containers: typing.Iterable[Resource]) -> bool:
 
     The commands and the environment decide. Names do not, because Helm's fullnameOverride changes them.
 
-    :raises ResourceError: a container has another form
+    :raises ResourceError: a container has an unexpected form
     """
     return any(
         "sriov-network-operator" in texts_of(container, "command", "a container")

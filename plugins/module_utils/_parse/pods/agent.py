@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the requests that mpirun makes in a pod. In place of ssh, mpirun starts a program that prints each request as
-three lines, see _render/measurement/collectives.py.
+"""Parse the requests that mpirun makes in a pod. In place of ssh, mpirun starts a program of linerate.rdma that prints
+each request as three lines.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Request:
 
 
 def parse_requests(text: str) -> tuple[Request, ...]:
-    """Return the requests whose three lines are complete. This function never raises an error. If a request is not
-    answered, mpirun ends by itself.
+    """Return the requests of mpirun in the output of a pod. A request whose three lines are not complete is left out.
+    This function never raises an error. If a request is not answered, mpirun ends by itself.
     """
     lines = text.splitlines()
     found = []

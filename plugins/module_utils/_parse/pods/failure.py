@@ -172,6 +172,7 @@ _MOST = 256 * 1024
 class Failure:
     """The failure of a command.
 
+    :ivar kind: kind of the failure, such as ``no_gid``
     :ivar evidence: the line that determined the kind, as the tool printed it
     """
 
@@ -226,7 +227,7 @@ def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
     the cause of other failures or, for the kind ``flushed``, the first flushed completion. Return None if there is
     none.
 
-    :param kind: kind of the failure by the patterns of the texts
+    :param kind: kind of the failure that the texts of the output indicate
     """
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
     wanted = (

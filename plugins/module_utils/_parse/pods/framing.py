@@ -162,8 +162,8 @@ class Exchange:
 
 
 class _Stream:
-    """The bytes received on one stream, stdout or stderr, with the output of the command and its exit code between the
-    lines of the protocol.
+    """The bytes that were received on stdout or stderr, in which the lines of the protocol enclose the output of the
+    command.
     """
 
     def __init__(self, token: bytes) -> None:

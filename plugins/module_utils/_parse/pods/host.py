@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the output of the probe that runs in an observer, a pod with access to its host: an HCA and its virtual
-functions, as the host has them at this moment. See _render/measurement/commands.py.
+"""Parse the output of the probe, a script that runs in an observer, a pod with access to its host. It prints the
+current state of an HCA and its virtual functions on the host.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 class PodHost:
     """An HCA and its virtual functions on the host of a pod.
 
-    :ivar probe: the values that the probe in a pod reports too; here they cover all functions of the HCA
+    :ivar probe: RDMA devices, CPUs and tools, as the same script reports them in a pod; here they cover all functions
+        of the HCA
     :ivar functions: PCI address of each virtual function, by its number
     :ivar netdevs: network interfaces of each function in the host's network namespace
     :ivar active: RDMA devices whose port is active
@@ -51,6 +52,7 @@ class PodHost:
     def device(self, function: str) -> str:
         """Return the RDMA device of a function in the host's namespaces.
 
+        :param function: PCI address of the function
         :raises RdmaError: the function has no network interface on the host, or not exactly one RDMA device
         """
         netdevs = self.netdevs.get(function, ())
@@ -61,8 +63,8 @@ class PodHost:
         return self.probe.device(netdevs[0], function)
 
     def free(self, taken: typing.Container[str]) -> tuple[str, ...]:
-        """Return the virtual functions that have an RDMA device in the host's namespaces and are not in use. Those with
-        an active port come first.
+        """Return the PCI addresses of the virtual functions that have an RDMA device in the host's namespaces and are
+        not in use. Those with an active port come first.
 
         :param taken: functions that pods of linerate.rdma use
         """
@@ -77,6 +79,8 @@ class PodHost:
     def administration(self, function: str) -> VfAdministration:
         """Return the settings of a virtual function on its physical function. Return empty settings if they are
         unknown.
+
+        :param function: PCI address of the virtual function
         """
         number = next((number for number, address in self.functions.items() if address == function), -1)
         return self.settings.get(number, VfAdministration())
@@ -84,6 +88,8 @@ class PodHost:
     def address(self, function: str) -> typing.Optional[str]:
         """Return an address of a function's interface that other hosts can connect to, IPv4 if there is one. Return
         None if there is none.
+
+        :param function: PCI address of the function
         """
         found = [
             item
@@ -94,8 +100,10 @@ class PodHost:
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
-        """Return whether packets to an address certainly leave the host through the interfaces of a function: they have
-        an address in the network of ``address``, and no other interface does.
+        """Return whether packets to an IP address certainly leave the host through the interfaces of a function: they
+        have an address in the network of ``address``, and no other interface does.
+
+        :param function: PCI address of the function
         """
         wanted = ipaddress.ip_address(address)
         leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}

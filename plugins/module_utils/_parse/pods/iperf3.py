@@ -34,7 +34,7 @@ class Iperf3Error(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class Iperf3Report:
-    """The result of one run.
+    """The result of one run of an iperf3 client.
 
     :ivar average_gbps: average over the whole test, all streams and both directions together, in Gb/s (decimal)
     :ivar streams: streams that ran at the same time in one direction
@@ -85,6 +85,7 @@ def _convert_to_gbps(value: typing.Any) -> float:
 def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
     """Compare a rate with its bytes and seconds, if all three are present.
 
+    :param item: a sum of iperf3's JSON, with ``bits_per_second``, ``bytes`` and ``seconds``
     :raises Iperf3Error: the rate differs by more than 5 %
     """
     figures = [item.get(name) for name in ("bits_per_second", "bytes", "seconds")]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the output of the program of _observe/node/look.py, which runs from an archive in an observer, a pod on the
-node: a value or an error for each requested kind of fact.
+"""Parse the output of an observer, a pod that reads facts on its node: a value or an error for each requested kind of
+fact.
 """
 
 from __future__ import annotations

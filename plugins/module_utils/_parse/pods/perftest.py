@@ -54,10 +54,13 @@ class PerftestError(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class PerftestRow:
-    """One row of the table: size in bytes, bandwidth in Gb/s (decimal), rate in million messages per second.
+    """One row of perftest's bandwidth table.
 
-    :ivar peak_gbps: None if perftest did not measure it (with -D it prints zero), or if the value exceeds that of any
-        link
+    :ivar message_bytes: message size in bytes
+    :ivar average_gbps: average bandwidth in Gb/s (decimal)
+    :ivar peak_gbps: highest bandwidth in Gb/s; None if perftest did not measure it (with -D it prints zero), or if the
+        value exceeds that of any link
+    :ivar message_rate: million messages per second
     """
 
     message_bytes: int
@@ -69,7 +72,7 @@ class PerftestRow:
 
 @dataclasses.dataclass(frozen=True)
 class PerftestReport:
-    """The output of one run.
+    """The output of one run of a bandwidth tool of perftest.
 
     :ivar parameters: header lines, such as ``Device``: ``mlx5_16``, ``Link type``: ``IB``
     :ivar rows: rows in their order, one for each message size
@@ -80,23 +83,27 @@ class PerftestReport:
 
     @property
     def largest(self) -> PerftestRow:
-        """The row of the largest message, on which checks are based."""
+        """Return the row with the largest message size. Findings are based on this row."""
         return max(self.rows, key=lambda row: row.message_bytes)
 
     @property
     def packet_bytes(self) -> typing.Optional[int]:
-        """Return the MTU of the RDMA device's port, by which its queue pairs cut messages; None where it says none."""
+        """Return the MTU of the port in bytes, by which queue pairs split messages into packets. Return None if the
+        output does not report it.
+        """
         return self._read("Mtu", MTU)
 
     @property
     def gid_index(self) -> typing.Optional[int]:
-        """Return the index of the GID that its queue pairs send by; None where it says none, and over rdma_cm, which
-        chooses another one than is printed."""
+        """Return the index of the GID from which the queue pairs send. Return None if the output does not report it,
+        and for connections over rdma_cm, which use another GID than the printed one.
+        """
         return None if self.parameters.get("Data ex. method") == "rdma_cm" else self._read("GID index", COUNT)
 
     def contradict(self, device: str, queue_pairs: int) -> str:
-        """Return what the tool says of its own run that is not what it was asked for; empty where it says nothing
-        else."""
+        """Compare the RDMA device and the number of queue pairs that perftest reports with the requested ones. Return a
+        message with the difference, or an empty string if there is none.
+        """
         there, many = self.parameters.get("Device", device), self.parameters.get("Number of qps", str(queue_pairs))
         if there == device and many == str(queue_pairs):
             return ""
@@ -159,10 +166,11 @@ def parse(text: str) -> PerftestReport:
 
 @dataclasses.dataclass(frozen=True)
 class LatencyRow:
-    """The row of a latency tool: size in bytes, times in microseconds.
+    """The row of ib_write_lat for one message size.
 
-    :ivar typical_us: median latency
-    :ivar p99_us: latency that 99 % of the messages do not exceed
+    :ivar message_bytes: message size in bytes
+    :ivar typical_us: median latency in microseconds
+    :ivar p99_us: latency in microseconds that 99 % of the messages do not exceed
     """
 
     message_bytes: int

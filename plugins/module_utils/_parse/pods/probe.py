@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Parse the output of the probe, a script that runs in a pod, and find the RDMA device of the pod's virtual function.
-See _render/measurement/commands.py.
 
 In the shared RDMA namespace mode a pod sees the devices of all pods on its node. The device is therefore found by the
 PCI address that the device plugin set in the environment, or by the network interface of the attachment. Its position
@@ -79,8 +78,10 @@ class Probe:
     _allowed: frozenset[int]
 
     def binding(self, address: str) -> Binding:
-        """Return the CPUs of the function's NUMA node on which the pod may run, or the reason why a tool cannot be
-        bound to them.
+        """Return the CPUs of a function's NUMA node on which the pod may run, or the reason why a tool cannot be bound
+        to them.
+
+        :param address: PCI address of the function
         """
         node, local = self._numa.get(address, "-1"), self._local.get(address, frozenset())
         if not node.isdigit() or not local:
@@ -98,13 +99,18 @@ class Probe:
         return Binding(cpus, f"on CPUs {cpus} of NUMA node {node}")
 
     def numa_node(self, address: str) -> typing.Optional[int]:
-        """Return the NUMA node of a function. Return None if sysfs does not report one."""
+        """Return the NUMA node of a function. Return None if sysfs does not report one.
+
+        :param address: PCI address of the function
+        """
         found = self._numa.get(address, "-1")
         return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
-        """Return whether a tool runs on CPUs of the function's NUMA node, either because taskset binds it to them, or
-        because the pod has no other CPUs. Return None if this is unknown.
+        """Return whether a measurement tool in the pod runs on CPUs of the function's NUMA node, either because taskset
+        binds it to them, or because the pod has no other CPUs. Return None if this is unknown.
+
+        :param address: PCI address of the function
         """
         local = self._local.get(address, frozenset())
         if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the counters of a pod's RDMA devices. The script of _render/measurement/collectives.py prints a line for each:
-``count``, the device, the name of the file in sysfs, and its number (Documentation/ABI/stable/sysfs-class-infiniband of
-Linux).
+"""Parse the counters of a pod's RDMA devices. A script in the pod prints a line for each: ``count``, the device, the
+name of the file in sysfs, and its number (Documentation/ABI/stable/sysfs-class-infiniband of Linux).
 """
 
 from __future__ import annotations

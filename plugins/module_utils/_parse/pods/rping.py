@@ -24,7 +24,7 @@ class Pings:
 
 
 def parse(stdout: str) -> Pings:
-    """Count the ``ping data`` lines of a client that ran with -v.
+    """Count the round trips (``ping data`` lines) in the output of a client of rping that ran with -v.
 
     The count ends at a missing or repeated number, because only an unbroken sequence from 0 is proof. This function
     never raises an error. The count is 0 if there is no such line.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Split the output of the shell in a pod into the output and the exit code of each command. See
-_render/measurement/commands.py.
+"""Split the output of the shell in a pod into the output and the exit code of each command.
 
 After the output of each command the shell prints a line ``@linerate <number> <exit code>``. Commands have consecutive
 numbers. A command begins only after the previous one has ended.
@@ -68,7 +67,7 @@ class Stream:
         return self._number
 
     def feed(self, data: bytes) -> None:
-        """Process received bytes."""
+        """Process bytes that were received from the shell."""
         if data and not self.overflowed:
             self._data += data
             self._look()
@@ -92,7 +91,9 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """The output of the current command so far."""
+        """Return the output of the current command so far, decoded as UTF-8. Return an empty string until the output of
+        the command begins.
+        """
         return self._data[: self._stop].decode(errors="replace") if self._begun else ""
 
     def find(self, text: str, start: int = 0) -> int:

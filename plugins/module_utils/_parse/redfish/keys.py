@@ -14,7 +14,7 @@ from ..._model.node.bios import Key
 
 @dataclasses.dataclass(frozen=True)
 class KeyRow:
-    """The names by which the BIOS attributes of a key are found.
+    """The names by which the BIOS attributes of a setting of the collection, such as sriov, are found.
 
     :ivar display: patterns of display names
     :ivar without: pattern of display names that match ``display`` but belong to other settings
@@ -145,8 +145,10 @@ _NAMES = {key: re.compile("|".join(map(_build_key_pattern, row.names))) for key,
 
 
 def is_display(key: Key, name: str, display: str) -> bool:
-    """Return whether an attribute with this name and display name belongs to the key. An attribute whose name ends in
-    ``Changed`` never does, because the BIOS uses such attributes for its own notes.
+    """Return whether a BIOS attribute belongs to a setting of the collection, by its display name. An attribute whose
+    name ends in ``Changed`` never does, because the BIOS uses such attributes for its own notes.
+
+    :param key: key of the setting, such as sriov
     """
     without = _WITHOUT.get(key)
     return (
@@ -157,5 +159,8 @@ def is_display(key: Key, name: str, display: str) -> bool:
 
 
 def is_name(key: Key, name: str) -> bool:
-    """Return whether an attribute with this name belongs to the key, by the table of attribute names."""
+    """Return whether a BIOS attribute belongs to a setting of the collection, by the table of attribute names.
+
+    :param key: key of the setting, such as sriov
+    """
     return _NAMES[key].fullmatch(name) is not None

@@ -54,6 +54,10 @@ class Entry:
     """One attribute in the registry.
 
     :ivar values: name and display name of each allowed value
+    :ivar hidden: whether the BIOS does not show the attribute
+    :ivar immutable: whether the attribute can never be changed
+    :ivar reset_required: whether a new value takes effect only after a reset; None if not known
+    :ivar dependencies: rules that make the attribute hidden or read-only
     """
 
     name: str
@@ -100,8 +104,10 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Registry:
-    """The registry of a BIOS, reduced to the attributes that belong to a key of the collection. It is the same for all
-    nodes of one model and BIOS version.
+    """The registry of a BIOS, reduced to the attributes that belong to a setting of the collection. It is the same for
+    all nodes of one model and BIOS version.
+
+    :ivar path: path of the registry on the BMC
     """
 
     path: str
@@ -189,7 +195,10 @@ def parse(data: Data, path: str) -> Registry:
 
 
 def _count_keys(row: Data) -> int:
-    """Return how many keys of the collection an attribute of the registry belongs to."""
+    """Return the number of settings of the collection to which an attribute of the registry belongs.
+
+    :param row: the attribute in the registry
+    """
     name, display = row["AttributeName"], row.get("DisplayName")
     if not isinstance(display, str) or max(len(name), len(display)) > MOST_LETTERS or row.get("Type") == "Password":
         return 0

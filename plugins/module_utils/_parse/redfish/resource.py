@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the parts that all Redfish resources of a BMC have, from decoded JSON. If a required part has another form, an
-error is raised: an unreadable resource must never look like one without that part.
+"""Read the parts that all Redfish resources of a BMC have, from decoded JSON. If a required part has an unexpected
+form, an error is raised: an unreadable resource must never look like one without that part.
 """
 
 from __future__ import annotations

@@ -32,6 +32,9 @@ _ASKED_OF_JOBS = ("Id", "JobState", "JobType", "Name", "Message", "CompletionTim
 class System:
     """A ComputerSystem of a BMC.
 
+    :ivar vendor: manufacturer of the system
+    :ivar version: version of the BIOS
+    :ivar serial: serial number
     :ivar bios: path of its Bios; empty if it has none, as a baseboard of GPUs
     :ivar manager: path of its BMC; empty if the system does not name one
     :ivar reset: path of its reset action; empty if it has none

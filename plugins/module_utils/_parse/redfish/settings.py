@@ -27,8 +27,7 @@ def list_settings(
     :param pending: values that become active at the next reset, by attribute
     :param registry: registry of the BIOS; None if it could not be read. Attributes are then found by the table of
         names, which is also used for a key if no display name matches
-    :param held: reason why the BMC rejects any new value of this BIOS now, see ``explain_why_held``; empty if it
-        accepts them
+    :param held: reason why the BMC rejects any new value of this BIOS now; empty if it accepts them
     :param keys: keys of the settings
     """
     if registry is None:

@@ -100,15 +100,19 @@ def matches(
 
 
 def spell_like_current(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
-    """Return a wanted value in the spelling of the current value of a BMC, for attributes without a registry that lists
-    the allowed values. Return None if the spelling cannot be derived.
+    """Return a desired value in the spelling of the current value of a BMC, for attributes without a registry that
+    lists the allowed values. Return None if the spelling cannot be derived.
 
     A text that means neither on, nor off, nor a number is returned unchanged, because it is a value of that BIOS::
 
-        >>> in_the_words_of("Disabled", "sriov", True), in_the_words_of(True, "acs", "off")
+        >>> spell_like_current("Disabled", "sriov", True), spell_like_current(True, "acs", "off")
         ('Enabled', False)
-        >>> in_the_words_of("NPS4", "numa_per_socket", 1)
+        >>> spell_like_current("NPS4", "numa_per_socket", 1)
         'NPS1'
+
+    :param current: value that the BMC reports now
+    :param key: key of the setting
+    :param wanted: desired value, in the spelling of any vendor
     """
     if key in ("numa_per_socket", "max_read_request"):
         aim = number(key, wanted)

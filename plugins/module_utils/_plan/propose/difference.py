@@ -16,8 +16,8 @@ _FREE = ("name", "resource_name", "range", "wait_seconds")
 def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
     """Return the differences between an existing intent and the proposal, one line each.
 
-    Fabrics are compared by their position in the list. Not compared are the names of fabrics, address ranges, the
-    waiting time, values that the proposal leaves to the user, and keys that the proposal does not contain.
+    Fabrics are compared by their position in the list. Not compared are the names of fabrics, resource names, address
+    ranges, ``wait_seconds``, values that the proposal leaves to the user, and keys that the proposal does not contain.
 
     :param fabrics: value of ``rdma_fabrics``; None if not set
     :param cluster: value of ``rdma_cluster``; None if not set

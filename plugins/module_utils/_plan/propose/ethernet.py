@@ -190,7 +190,9 @@ def _join_nics_by_network(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighb
 
 
 def _network_of(port: SwitchPort) -> Switch:
-    """Return the network of a switch port: the switch and its VLAN."""
+    """Return the network of a switch port: the text ``switch``, the chassis ID of the switch, and the VLAN of
+    the port.
+    """
     return ("switch", port.chassis, port.vlan)
 
 
@@ -212,10 +214,12 @@ def _list_networks(
 
 
 def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequence[_Network], joins: Joins) -> str:
-    """Explain why a NIC is left out of the proposal: it alone reports that several networks are one, and the other
-    nodes on these networks do not confirm this.
+    """Return the reason why a NIC is left out of the proposal: it alone reports that several networks are one, and the
+    other nodes on these networks do not confirm this.
 
     :param places: one NIC or switch of each of these networks
+    :param networks: all networks
+    :param joins: connected components of NICs and switch networks
     """
     of_root = {joins.find(min(network.nics)): network for network in networks}
     between = sorted(
@@ -262,11 +266,14 @@ def _explain_single_fabric(
     count: int,
     neighbours: Neighbours,
 ) -> str:
-    """Explain why all NICs are proposed as one fabric: the LLDP data and neighbor tables that show it, or the lack of
-    them.
+    """Return the reason why all NICs are proposed as one fabric: the LLDP data and neighbor tables that show it, or the
+    lack of them.
 
+    :param networks: layer 2 networks that were found
+    :param fabrics: the same networks, merged across racks
     :param silent: NICs that have no neighbors
     :param count: number of all NICs
+    :param neighbours: LLDP data and neighbor tables by node
     """
     if not networks:
         errors = sorted(

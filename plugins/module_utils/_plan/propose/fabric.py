@@ -67,8 +67,11 @@ def _propose_profile(group: HcaGroup, operators: typing.Optional[OperatorFacts])
 
 
 def _describe_gpus(group: HcaGroup, operators: typing.Optional[OperatorFacts]) -> str:
-    """Describe, by the GPU model of the group's nodes, whether jobs on several nodes need RDMA. Return an empty text if
-    no node label names the model.
+    """Return a text about whether jobs on several nodes need RDMA, judged by the GPU model of the group's nodes. Return
+    an empty text if no node label names the model.
+
+    :param group: HCAs of the fabric
+    :param operators: cluster facts with the node labels; None if they could not be read
     """
     nodes = operators.nodes if operators else ()
     models = sorted(

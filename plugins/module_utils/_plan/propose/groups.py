@@ -26,8 +26,9 @@ MOST_NAMES = 8
 
 @dataclasses.dataclass(frozen=True)
 class HcaGroup:
-    """The HCAs of one fabric.
+    """The HCAs of one fabric, as observed.
 
+    :ivar infiniband: whether the link layer of the fabric is InfiniBand; otherwise it is Ethernet
     :ivar managers: GUIDs of its subnet managers, the master first; empty on Ethernet
     :ivar members: HCAs by node
     :ivar why: observations that show that the HCAs are on one fabric
@@ -44,8 +45,8 @@ class HcaGroup:
 
     @property
     def per_node(self) -> int:
-        """The most common number of HCAs of a node on the fabric. If two numbers are equally common, it is the larger
-        one.
+        """Return the most common number of HCAs of a node on the fabric. If two numbers are equally common, return the
+        larger one.
         """
         counts = collections.Counter(len(hcas) for hcas in self.members.values())
         return max(counts, key=lambda count: (counts[count], count))
@@ -138,6 +139,8 @@ def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
     """Return a group for each InfiniBand fabric. HCAs are on one fabric if their ports see the same subnet manager, or
     subnet managers that see each other.
 
+    :param nodes: HCAs of each node
+    :param seen: facts from which the intent is proposed, with the subnet managers and topologies
     :param out: receives the HCAs that are left out, each with the reason
     """
     alias = _same_fabric(seen.topologies)

@@ -22,9 +22,14 @@ class ProposalInputs:
     """The facts of nodes and cluster from which an intent is proposed. A cluster fact that could not be read is None,
     and ``unread`` has the reason.
 
-    :ivar neighbours: LLDP data and neighbor tables of Ethernet NICs, by node
-    :ivar namespace: namespace of the pods that will use the fabrics, which only the user knows; empty if not set
+    :ivar hcas: HCAs by node
+    :ivar subnets: subnet managers that the ports see, by node
+    :ivar topologies: topologies of the fabrics, by the node that read them
+    :ivar addresses: networks and addresses that the cluster uses
+    :ivar operators: SR-IOV operators and their objects
     :ivar unread: cluster data that could not be read, each with the reason
+    :ivar namespace: namespace of the pods that will use the fabrics, which only the user knows; empty if not set
+    :ivar neighbours: LLDP data and neighbor tables of Ethernet NICs, by node
     """
 
     hcas: typing.Mapping[str, ObservedHcas]

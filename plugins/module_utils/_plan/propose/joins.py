@@ -98,6 +98,9 @@ class Joins:
     def _merge_components(self, one: Place, other: Place) -> list[tuple[Place, Place]]:
         """Merge the components of two NICs or switch networks. Return the pairs of components whose reports were
         combined by the merge.
+
+        :param one: NIC or switch network that represents the first component
+        :param other: NIC or switch network that represents the second component
         """
         kept, gone = self.find(one), self.find(other)
         if kept == gone:
@@ -175,6 +178,10 @@ class Joins:
         """Return whether at least two nodes report that two components are one network. If one of them has a switch
         network, no single node may be part of each report, either as the reporter or as the owner of the hardware
         address.
+
+        :param one: NIC or switch network that represents the first component
+        :param other: NIC or switch network that represents the second component
+        :param claims: reports that the two components are one network
         """
         if len(claims.claimants) < _SEVERAL:
             return False

@@ -32,6 +32,8 @@ MOST_HCAS = 128
 def propose(seen: ProposalInputs) -> Proposal:
     """Return the intent that fits the facts. If no fabric can be proposed, the list of fabrics is empty, and
     ``left_out`` has the reasons.
+
+    :param seen: facts of nodes and cluster
     """
     crowded = dict(_count_too_many(seen))
     no_hcas = {name: ObservedHcas(error=f"{number} physical functions") for name, number in crowded.items()}
@@ -93,7 +95,7 @@ def propose(seen: ProposalInputs) -> Proposal:
 
 
 def _count_too_many(seen: ProposalInputs) -> typing.Iterator[tuple[str, int]]:
-    """Yield the nodes that tell of more physical functions than a machine has, each with their number."""
+    """Yield the nodes that report more physical functions than a machine can have, each with that number."""
     for name, item in seen.hcas.items():
         number = sum(not hca.is_virtual for hca in item.value.hcas) if item.value is not None else 0
         if number > MOST_HCAS:
@@ -101,7 +103,10 @@ def _count_too_many(seen: ProposalInputs) -> typing.Iterator[tuple[str, int]]:
 
 
 def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
-    """Return the nodes that have InfiniBand HCAs, and the nodes that do not."""
+    """Divide the nodes by link layer.
+
+    :returns: the nodes that have InfiniBand HCAs, and the nodes that have none
+    """
     found = {
         name: hcas
         for name, hcas in nodes.items()
@@ -176,8 +181,11 @@ def _list_uplinks(seen: ProposalInputs, name: str) -> tuple[str, ...]:
 
 
 def _own_nics(groups: typing.Sequence[HcaGroup], nodes: Nodes, seen: ProposalInputs) -> typing.Iterator[str]:
-    """Yield a note that names the Ethernet nodes for which the NIC with the IP addresses of the node itself is not
-    known. This NIC loses its link while virtual functions are created on it.
+    """Yield a note that names the Ethernet nodes for which it is not known which NIC has the IP addresses of the node
+    itself. That NIC must not be proposed, because it loses its link while virtual functions are created on it.
+
+    :param groups: proposed fabrics
+    :param seen: facts from which the intent is proposed
     """
     on_ethernet = {name for group in groups if not group.infiniband for name in group.members}
     unseen = [name for name in nodes if name in on_ethernet and not _list_uplinks(seen, name)]
@@ -193,6 +201,8 @@ def _list_resource_holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Cont
     """Yield notes about existing SriovNetworkNodePolicies that may select the same HCAs as the proposal, and about pods
     that hold functions of these HCAs.
 
+    :param nodes: HCAs of each node
+    :param seen: facts from which the intent is proposed
     :param ours: names of policies that the proposal itself would create
     """
     for policy in seen.operators.policies if seen.operators else ():

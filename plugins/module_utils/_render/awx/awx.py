@@ -50,6 +50,8 @@ def render_removals(wanted: AwxWanted) -> list[AwxObject]:
 
     A removal contains only the name and the organization of an object, so it also removes objects that were created
     from an older intent.
+
+    :param wanted: desired configuration in AWX
     """
     name, organization = wanted.name, {"organization": wanted.organization}
     made: tuple[tuple[str, tuple[str, ...], Data], ...] = (
@@ -67,8 +69,8 @@ def render_removals(wanted: AwxWanted) -> list[AwxObject]:
 
 
 def render_approval(wanted: AwxWanted, text: str) -> AwxObject:
-    """Render the approval node of the workflow with the text of a plan as its description, for the person who approves
-    the run.
+    """Render the approval node of the workflow with the text of a plan as its description, which the approver of the
+    run reads.
 
     :param text: text of the plan
     """
@@ -290,6 +292,8 @@ def _list_survey_questions() -> tuple[SurveyQuestion, ...]:
 def _build_approval_variables(wanted: AwxWanted) -> Data:
     """Return the variables by which the job that describes the plan finds the approval node of the workflow: name,
     organization and timeout.
+
+    :param wanted: desired configuration in AWX
     """
     return {
         "awx_name": wanted.name,

@@ -171,7 +171,7 @@ _WAY = (
 
 
 def render_templates(describes: bool) -> tuple[Template, ...]:
-    """Return all job templates.
+    """Return all job templates that AWX gets for the collection.
 
     :param describes: whether to include the job that writes the plan into the approval. This job needs a credential of
         AWX
@@ -183,7 +183,7 @@ def way(describes: bool) -> tuple[tuple[str, str], ...]:
     """Return the job sequence of the workflow as pairs: identifier of the workflow node, and key of its job template.
     Each node runs if the previous one succeeded.
 
-    :param describes: as in :func:`render_templates`
+    :param describes: whether to include the job that writes the plan into the approval
     """
     return tuple(node for node in _WAY if describes or node[1] != DESCRIBE.key)
 

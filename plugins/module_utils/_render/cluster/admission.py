@@ -40,7 +40,7 @@ def render_objects(namespaces: typing.Iterable[str], host_paths: bool = False, r
 
 
 def render_account(namespace: str, marks: typing.Mapping[str, str]) -> Object:
-    """Render the ServiceAccount of the measuring pods. Its token is not mounted.
+    """Render the ServiceAccount of the pods for measurements. Its token is not mounted in the pods.
 
     :param marks: labels of the object
     """

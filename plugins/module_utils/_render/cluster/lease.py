@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Renders the Lease that a run holds while it changes the cluster. _parse/kubernetes/lease.py parses it."""
+"""Renders the Lease that a run holds while it changes the cluster."""
 
 from __future__ import annotations
 

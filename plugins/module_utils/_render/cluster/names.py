@@ -51,7 +51,7 @@ def labels(fabric: str, run: str = "") -> dict[str, str]:
 
 
 def owner(run: str) -> dict[str, str]:
-    """Return the label with the id of the run that owns an object; empty if ``run`` is empty."""
+    """Return the label with the id of the run that owns an object. Return an empty mapping if ``run`` is empty."""
     return {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
 
 
@@ -77,8 +77,8 @@ def interface(fabric: Fabric) -> str:
 
 
 def filled(**fields: typing.Any) -> Object:
-    """Return the given fields as a mapping, without those that are None. The operator chooses defaults for omitted
-    fields.
+    """Return the given fields as a mapping, without those that are None, so that the operator chooses defaults for
+    them.
     """
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -89,7 +89,7 @@ def switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
 
 
 def plugins_text(network: Network) -> typing.Optional[str]:
-    """Return the chained plugins as JSON objects separated by commas, without brackets: operators append this text to
-    the first plugin of a list. None if there are no plugins.
+    """Return the chained CNI plugins of a network as JSON objects separated by commas, without brackets, because
+    operators append this text to the first plugin of a list. Return None if there are no such plugins.
     """
     return ",".join(json.dumps(plugin, sort_keys=True) for plugin in network.meta_plugins) or None

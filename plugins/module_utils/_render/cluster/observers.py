@@ -31,6 +31,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
     """Render all objects of the observers, in the order in which they are applied.
 
+    :param wanted: settings of the observers
     :param prepared: whether an admin has created the namespace and its role bindings. They are then not rendered
     :raises RenderError: the name of the namespace or of the image is invalid, or the lifetime is less than 60 s
     """
@@ -54,7 +55,10 @@ def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
 
 
 def daemon_set(wanted: Wanted) -> Object:
-    """Render the DaemonSet: one pod on each selected node, regardless of its taints."""
+    """Render the DaemonSet of the observers: one pod on each selected node, regardless of its taints.
+
+    :param wanted: settings of the observers
+    """
     spec = _pod_spec(wanted)
     # written by us, since the controller's own hash is known only when it has seen the template
     mark = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
@@ -149,7 +153,9 @@ def _service_account(wanted: Wanted) -> Object:
 
 
 def _render_admission_role(wanted: Wanted) -> tuple[Object, ...]:
-    """Render the Role and RoleBinding by which OpenShift admits the privileged pods in this namespace only."""
+    """Render the Role and RoleBinding by which OpenShift admits the privileged pods of the observers in their namespace
+    only.
+    """
     name, group = f"{DAEMON_SET}-privileged", "rbac.authorization.k8s.io"
     rule = {
         "apiGroups": ["security.openshift.io"],

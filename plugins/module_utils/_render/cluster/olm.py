@@ -35,8 +35,9 @@ def render_operator_group(name: str, space: str, targets: typing.Sequence[str]) 
 
 
 def render_subscription(name: str, wish: DesiredOperator, pinned: str) -> Resource:
-    """Render the Subscription, with manual approval of install plans.
+    """Render the Subscription of an operator, with manual approval of install plans.
 
+    :param name: name of the Subscription
     :param wish: the desired operator with its catalog and its channel; without a channel OLM takes the default of the
         catalog
     :param pinned: name of the first ClusterServiceVersion to install; empty: the latest of the channel

@@ -44,10 +44,11 @@ def render_configuration(
     job: typing.Optional[JobNeeds],
     examples: typing.Sequence[Object],
 ) -> typing.Optional[Object]:
-    """Render the configuration object of an operator; None for the GPU operator if its ClusterServiceVersion contains
-    no example to start from.
+    """Render the configuration object of an operator. Return None for the GPU operator if its ClusterServiceVersion
+    contains no example, from which its configuration is derived.
 
     :param namespace: namespace of the operator
+    :param job: needs of a training job; None if there is no job
     :param examples: examples of this kind from the ClusterServiceVersion
     """
     if operator.name == GPU and not examples:

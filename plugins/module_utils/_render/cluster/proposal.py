@@ -22,7 +22,9 @@ _WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "i
 
 
 def render(proposal: Proposal) -> str:
-    """Render the file: comments on notes and omissions, then the two variables."""
+    """Render the YAML file of a proposal: comments with notes and omissions, then the variables rdma_fabrics and
+    rdma_cluster.
+    """
     lines = ["---"]
     lines += _format_comment("Proposed by linerate.rdma.propose. The comment of each line names its source.", 0)
     lines += _format_comment("Stage validate refuses this file until each FILL_IN is replaced.", 0)
@@ -36,9 +38,11 @@ def render(proposal: Proposal) -> str:
 
 
 def _format_entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
-    """Return the lines of a key and its value.
+    """Return the YAML lines of a key and its value.
 
-    :param dash: ``"- "`` before the first key of a list item, else empty. Its two columns are part of ``indent``
+    :param entry: value or nested entries, with the reason for the comment
+    :param indent: number of columns before the key
+    :param dash: ``"- "`` before the first key of a list item, otherwise empty. Its two columns are part of ``indent``
     """
     if isinstance(entry, Section):
         lines = _format_line(
@@ -60,7 +64,13 @@ def _format_entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
 
 
 def _format_line(code: str, why: str, indent: int, dash: str) -> list[str]:
-    """Return code and comment on one line, or the comment above the code if both do not fit on a line."""
+    """Return the YAML lines of code and comment: on one line, or the comment above the code if both do not fit on a
+    line.
+
+    :param why: text of the comment
+    :param indent: number of columns before the code
+    :param dash: ``"- "`` before the first key of a list item, otherwise empty
+    """
     line = f"{' ' * (indent - len(dash))}{dash}{code}"
     if not why:
         return [line]

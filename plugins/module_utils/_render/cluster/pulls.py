@@ -24,7 +24,11 @@ OC_MIRROR, SKOPEO = "imageset-config.yml", "skopeo-sync.yml"
 
 
 def to_copy(pulls: Pulls, mirror: Mirror) -> Pulls:
-    """Return the images, charts and packages without those images whose names already point to the mirror."""
+    """Return the list of images, charts and packages without those images whose names already point to the mirror.
+
+    :param pulls: the whole list
+    :param mirror: mirror by registry
+    """
     images = tuple(image for image in pulls.images if place(image.name, mirror) != image.name)
     return dataclasses.replace(pulls, images=images)
 
@@ -71,8 +75,8 @@ def _render_package(package: PackagePull) -> Object:
 
 def sync(pulls: Pulls) -> Object:
     """Render the input file of ``skopeo sync --all --scoped --src yaml``, grouped by registry and repository. Charts in
-    OCI registries are included as images. Images whose tag depends on the operating system of the nodes are selected by
-    a regular expression.
+    OCI registries are included as images. Images whose tag depends on the operating system of the nodes are selected
+    by a regular expression.
     """
     found: dict[str, dict[str, dict[str, typing.Any]]] = {}
     for name in (
@@ -142,8 +146,8 @@ def render_chart_commands(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
 
 
 def lines(pulls: Pulls) -> tuple[str, ...]:
-    """Return the list of images, charts and packages for a terminal, one item a line, each with the parts of the
-    deployment that need it. Notes and incomplete parts follow.
+    """Return the list of images, charts and packages for a terminal, one item a line, each with the components that
+    need it. Notes, and components whose images are not known, follow.
     """
     told = (
         *(f"image {_describe_image(image)}: {', '.join(image.needed_by)}" for image in pulls.images),

@@ -231,7 +231,11 @@ def count_interfaces(job: Job, fabric: Fabric) -> int:
 
 
 def render_environment(job: Job, fabric: typing.Optional[Fabric]) -> dict[str, str]:
-    """Return the variables of NCCL that are equal in all pods, and the user's own variables, which override them."""
+    """Return the environment variables of a job's pods: the settings of NCCL that are equal in all pods, and the user's
+    own variables, which override them.
+
+    :param fabric: fabric of the job; None for a job on the pod network
+    """
     if fabric is None:
         network = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_DISABLE": "1"}
     else:

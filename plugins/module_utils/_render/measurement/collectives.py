@@ -86,6 +86,9 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
 
     With the ring algorithm every channel of every rank is connected, so that the log shows each one, and the expected
     bandwidth is that of the rails for any number of nodes. NVLS connects no ring and is off.
+
+    :param run: nodes and settings of one test
+    :param wanted: settings of all tests, from the intent
     """
     found = {
         "NCCL_DEBUG": "INFO",
@@ -113,8 +116,11 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
 def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent) -> Command:
     """Return the command of each rank: the test, with the HCAs of its pod.
 
-    ``-a 3`` reports the time of the slowest rank. Without it a slow group of NCCL_TESTS_SPLIT does not show. ``-c 1``
-    counts wrong values.
+    The options have these reasons: ``-a 3`` makes the test report the time of the slowest rank, because a slow group of
+    NCCL_TESTS_SPLIT would otherwise not be visible; ``-c 1`` makes it count wrong values.
+
+    :param run: nodes and settings of one test
+    :param wanted: settings of all tests, from the intent
     """
     taken_out = [word for name, value in run.variables if value is None for word in ("-u", name)]
     test = (
@@ -158,7 +164,7 @@ def place_agent(run: CollectiveRun) -> Command:
 
 
 def _on_one_line(script: str) -> str:
-    """Return a script on one line, escaped for ``printf %b``: the shell of a pod reads one command a line."""
+    """Return a script on one line, escaped for ``printf %b``, because the shell of a pod reads one command a line."""
     return script.replace("\\", "\\\\").replace("\n", "\\n")
 
 
@@ -225,6 +231,8 @@ def render_mpirun(
     """Return the command that starts all ranks. The ranks of a node are consecutive, so that rank modulo GPUs is the
     number of the GPU.
 
+    :param run: nodes and settings of one test
+    :param wanted: settings of all tests, from the intent
     :param hosts: host names of the pods, in the order of the nodes
     :raises RenderError: the run is invalid
     """
@@ -271,7 +279,7 @@ def render_mpirun(
 
 
 def name_pod(fabric: Fabric, node: str) -> str:
-    """Return the name of the pod of a node."""
+    """Return the name of the pod for collectives on a node."""
     return object_name("linerate", "collectives", fabric.name, node)
 
 
@@ -286,7 +294,10 @@ def host_name(node: str) -> str:
 
 
 def compute_lifetime_seconds(wanted: Collectives) -> int:
-    """Return the maximum lifetime of a pod in seconds, including the soak if the intent has one."""
+    """Return the maximum lifetime of a pod in seconds, including the soak if the intent has one.
+
+    :param wanted: settings of the collectives, from the intent
+    """
     return _LIFETIME_SECONDS + (compute_soak_seconds(wanted) if wanted.soak_minutes else 0)
 
 
@@ -300,6 +311,7 @@ def compute_soak_seconds(wanted: Collectives) -> int:
 def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Object:
     """Render the pod of a node. Its container sleeps, and the tests are started in it over the API server.
 
+    :param wanted: settings of the collectives, from the intent
     :param owner: id of the run that owns the pod
     """
     template = _render_template(wanted, fabric, cluster, owner)
@@ -323,6 +335,7 @@ def _render_template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent
     """Render a pod with all GPUs of a node and one interface on each rail. Requests equal limits (QoS class
     Guaranteed). The pod is not privileged.
 
+    :param wanted: settings of the collectives, from the intent
     :param owner: id of the run that owns the pod
     """
     count, device = fabric.select.hcas_per_node, resource_of(fabric, cluster)

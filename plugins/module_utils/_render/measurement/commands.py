@@ -140,8 +140,9 @@ CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu
 
 
 def render_host_shell(address: str) -> Command:
-    """Return a shell for an observer, like :func:`render_shell`. It first reports the functions of an HCA: the physical
-    function, its virtual functions, and their interfaces on the host.
+    """Return the command of a shell for an observer. The shell first reports the functions of an HCA: the physical
+    function, its virtual functions, and their interfaces on the host. Then it runs the commands that it reads from
+    stdin.
 
     :param address: PCI address of the physical function
     """
@@ -149,10 +150,10 @@ def render_host_shell(address: str) -> Command:
 
 
 def render_shell(address: str = "") -> Command:
-    """Return a shell that first reports the RDMA devices of its pod, their PCI functions and the speed of their links,
-    and then runs the commands that it reads from stdin.
+    """Return the command of a shell for a pod. The shell first reports the RDMA devices of the pod, their PCI functions
+    and the speed of their links. Then it runs the commands that it reads from stdin.
 
-    :param address: PCI address of the attachment from network-status, if multus reports it
+    :param address: PCI address of the attachment from network-status; empty if multus does not report it
     """
     return ("sh", "-c", _SHELL, "shell", operand(address, "the PCI address"))
 
@@ -162,8 +163,10 @@ def _limit_command(limit: int, *command: str) -> Command:
 
 
 def render_ping_server(address: str, port: int, limit: int) -> Command:
-    """Return the command of the rping server. ``-d`` makes it print when it listens.
+    """Return the command of the rping server. With ``-d`` it prints a line when it listens.
 
+    :param address: address on which it listens
+    :param port: TCP port on which it listens
     :param limit: time limit in seconds
     """
     return _limit_command(
@@ -197,8 +200,8 @@ def write_bandwidth(
     number of messages, direction, connection type and address family.
 
     ``-F`` suppresses warnings about the CPU clock between the rows. A measurement by time excludes its first and last
-    two seconds. A measurement by number of messages has a warm-up. ``--ipv6-addr``: without it perftest resolves and
-    listens on IPv4 only; perftest has it from 23.07 on (commit 5a218cd). ``--ipv6`` selects the GID of that family,
+    two seconds. A measurement by number of messages has a warm-up. Without ``--ipv6-addr``, perftest resolves and
+    listens on IPv4 only; the option exists from 23.07 on (commit 5a218cd). ``--ipv6`` selects the GID of that family,
     from which RoCE takes its addresses.
 
     :param device: RDMA device of this side
@@ -246,7 +249,7 @@ def write_bandwidth(
 
 def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool) -> Command:
     """Return the command of ib_write_lat with small messages, as server or as client. Both sides need the same
-    connection type and address family, as in ib_write_bw.
+    connection type and address family.
 
     :param device: RDMA device of this side
     :param cpus: list of CPUs to run on, in the format of taskset; empty for any

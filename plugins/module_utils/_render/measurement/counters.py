@@ -33,7 +33,8 @@ _READ = (
 def read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]]) -> Command:
     """Return the command that runs perfquery for ports of some nodes.
 
-    :param device: RDMA device that sends the queries, through its port ``port``
+    :param device: RDMA device that sends the queries
+    :param port: port of that device
     :param asked: port numbers of each node, by its LID
     :raises OperandError: the device is not a valid name
     """

@@ -46,8 +46,8 @@ def render_policy(run: str) -> Object:
 
 
 def measured(fabrics: typing.Iterable[Fabric]) -> tuple[Fabric, ...]:
-    """Return the fabrics with the namespace of the measurement as the namespace of their network. The name of the
-    network is unchanged.
+    """Return copies of the fabrics whose networks are in the namespace of the measurement. The names of the networks
+    are unchanged.
     """
     return tuple(
         dataclasses.replace(fabric, network=dataclasses.replace(fabric.network, namespace=NAMESPACE))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pods of the stage bandwidth, each with one interface on the fabric beside its default interface.
+"""The pods of stage bandwidth, each with one interface on the fabric beside its default interface.
 
 There is one pod for each node and fabric, or one for each rail if nodes have several HCAs on the fabric. Rails have
 separate pods for two reasons. Interfaces of one pod on one IP network answer ARP requests for each other. A topology

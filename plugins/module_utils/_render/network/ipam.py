@@ -17,8 +17,8 @@ API = "nv-ipam.nvidia.com/v1alpha1"
 
 
 def render_ipam(wanted: Ipam) -> Object:
-    """Render the ``ipam`` mapping as the CNI plugin reads it. The gateway is excluded, because whereabouts would assign
-    it to a pod.
+    """Render the ``ipam`` mapping of a CNI configuration. The gateway is excluded from the addresses, because
+    whereabouts would assign it to a pod.
     """
     if wanted.pool is not None:
         return {"type": wanted.type, "poolName": wanted.pool.name, "poolType": wanted.pool.kind.lower()}
@@ -38,7 +38,9 @@ def render_ipam(wanted: Ipam) -> Object:
 
 
 def ipam_text(fabric: Fabric) -> str:
-    """Return the ``ipam`` mapping as JSON text, the format of the operators; empty without one."""
+    """Return the ``ipam`` mapping of a fabric as JSON text, the format of the operators. Return an empty text if the
+    intent has no ``ipam`` for the fabric.
+    """
     return json.dumps(render_ipam(fabric.ipam)) if fabric.ipam else ""
 
 

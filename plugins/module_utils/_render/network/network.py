@@ -49,9 +49,9 @@ def render_namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object
 
 
 def render_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Return the fields that the first CNI plugin of a fabric's NetworkAttachmentDefinition must have if it was created
-    from this intent. Return an empty mapping for fabrics with virtual functions, which are compared in another way, and
-    for profiles without a network.
+    """Return the values that the first CNI plugin of a fabric's NetworkAttachmentDefinition must have if it was created
+    from this intent, by key. Return an empty mapping for fabrics with virtual functions, which are compared in
+    another way, and for profiles without a network.
     """
     if find_traits(fabric).functions or fabric.profile not in RENDERERS:
         return {}
@@ -107,7 +107,7 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
 
 
 def without(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> list[Object]:
-    """Return the objects that may be applied now, each with the name of its fabric, if some fabrics are held back. All
+    """Return the objects that may be applied now if some fabrics are held back, each with the name of its fabric. All
     fabrics share the NicClusterPolicy, so it is rendered again without these fabrics.
 
     :param objects: objects of the fabrics that are not held back, and shared objects

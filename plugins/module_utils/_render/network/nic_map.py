@@ -62,8 +62,10 @@ def lines(
 
 
 def reserved(pool: Pool) -> typing.Iterator[str]:
-    """Yield, in ascending order, the host addresses of the network that its IPAM plugin never assigns: addresses
-    outside of its range, and excluded ones.
+    """Yield, in ascending order, the host addresses of a network that its IPAM plugin never assigns: addresses outside
+    of its range, and excluded ones.
+
+    :param pool: addresses that the IPAM plugin assigns
     """
     first, last = int(pool.network.network_address) + 1, int(pool.network.broadcast_address) - 1
     holes = ((first, int(pool.first) - 1), *pool.excluded, (int(pool.last) + 1, last))
@@ -72,7 +74,11 @@ def reserved(pool: Pool) -> typing.Iterator[str]:
 
 
 def render_config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
-    """Render the ConfigMap of the NIC map, in the namespace of the fabric's pods."""
+    """Render the ConfigMap of the NIC map, in the namespace of the fabric's pods.
+
+    :param name: name of the ConfigMap
+    :param made: lines of the map
+    """
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -74,8 +74,8 @@ def _render_image(operator: NetworkOperator, name: str) -> Object:
 
 
 def _render_ofed_driver(cluster: ClusterIntent) -> Object:
-    """Render the driver. A new driver removes the RDMA devices from all pods of the node, so the operator drains the
-    node first. It drains as many nodes at a time as for virtual functions.
+    """Render the driver of NVIDIA's HCAs in the NicClusterPolicy. A new driver removes the RDMA devices from all pods
+    of the node, so the operator drains the node first. It drains as many nodes at a time as for virtual functions.
     """
     operator, at_once = cluster.network_operator, cluster.node_pool.max_unavailable if cluster.node_pool else 1
     upgrade = {"autoUpgrade": True, "maxParallelUpgrades": at_once, "drain": {"enable": True, "timeoutSeconds": 300}}
@@ -92,8 +92,8 @@ def _render_device_plugin(operator: NetworkOperator, name: str, **config: typing
 
 
 def _render_shared_devices(fabric: Fabric) -> Object:
-    """Render an entry of the shared device plugin. An empty selector is left out, because the plugin would read it as
-    one that matches no device.
+    """Render the entry of a fabric in the configuration of the shared device plugin. An empty selector is left out,
+    because the plugin would read it as a selector that matches no device.
     """
     select = fabric.select
     selectors = _render_selectors(
@@ -103,8 +103,8 @@ def _render_shared_devices(fabric: Fabric) -> Object:
 
 
 def _render_host_devices(fabric: Fabric) -> Object:
-    """Render an entry of the SR-IOV device plugin for a fabric. The plugin can assign not only virtual functions but
-    also whole physical functions to pods.
+    """Render the entry of a fabric in the configuration of the SR-IOV device plugin, which can assign not only virtual
+    functions but also whole physical functions to pods.
     """
     select = fabric.select
     selectors = _render_selectors(
@@ -131,8 +131,8 @@ def _render_selectors(**names: typing.Sequence[str]) -> Object:
 
 
 def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Render the MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. These objects are cluster-scoped and name the
-    namespace of the pods only.
+    """Render the object from which NVIDIA's operator makes the network of a fabric: a MacvlanNetwork, IPoIBNetwork or
+    HostDeviceNetwork. It is cluster-scoped, and only names the namespace of the pods.
     """
     kind, wanted = attachment_kind(fabric), fabric.network
     fields: Object = {"resourceName": fabric.resource_name}

@@ -102,7 +102,9 @@ def render_node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
 
 
 def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Render the SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
+    """Render the object from which the SR-IOV operator makes the NetworkAttachmentDefinition of a fabric: an
+    SriovIBNetwork on InfiniBand, otherwise an SriovNetwork.
+    """
     wanted = fabric.network
     fields = {
         "resourceName": fabric.resource_name,

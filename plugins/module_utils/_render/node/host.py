@@ -80,16 +80,16 @@ def _render_kubelet_config(role: str, kubelet: Kubelet) -> Object:
 
 
 def crio_config(memlock: Memlock) -> str:
-    """Return the drop-in of CRI-O with soft and hard limit in bytes; -1 means unlimited. [cri-o
-    internal/config/ulimits, docker/go-units ParseUlimit]
+    """Return the text of CRI-O's drop-in file with the limit of locked memory, as soft and hard limit in bytes; -1
+    means unlimited. [cri-o internal/config/ulimits, docker/go-units ParseUlimit]
     """
     limit = -1 if memlock.limit_bytes is None else memlock.limit_bytes
     return f'[crio.runtime]\ndefault_ulimits = [\n  "memlock={limit}:{limit}",\n]\n'
 
 
 def make_containerd_drop_in(memlock: Memlock) -> str:
-    """Return systemd's drop-in for containerd, from which containers inherit their limits. It takes effect for pods
-    that start after a restart of containerd.
+    """Return the text of systemd's drop-in file for containerd with the limit of locked memory, which containers
+    inherit. It takes effect for pods that start after a restart of containerd.
     """
     return f"[Service]\nLimitMEMLOCK={'infinity' if memlock.limit_bytes is None else memlock.limit_bytes}\n"
 

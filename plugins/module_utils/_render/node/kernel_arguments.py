@@ -8,7 +8,7 @@ import typing
 
 
 def grub_drop_in(arguments: typing.Sequence[str]) -> str:
-    """Return the text of the drop-in, which appends to the arguments that other files set.
+    """Return the text of the drop-in file for GRUB, which appends arguments to those that other files set.
 
     :param arguments: kernel arguments without characters that a shell would interpret
     """

@@ -12,7 +12,10 @@ _HEAD = "# of linerate.rdma, rdma_cluster.tuning: changed and removed by it\n"
 
 
 def sysctl_file(values: typing.Mapping[str, str]) -> str:
-    """Return the text of a file in /etc/sysctl.d; empty without values."""
+    """Return the text of a file in /etc/sysctl.d. Return an empty text if there are no values.
+
+    :param values: value by name of the sysctl
+    """
     return _HEAD + "".join(f"{sysctl_line(key, value)}\n" for key, value in sorted(values.items())) if values else ""
 
 

@@ -17,7 +17,7 @@ Patch = dict[str, typing.Any]
 
 
 def mark_node(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> Patch:
-    """Return the merge patch that sets the mark of a node.
+    """Return the merge patch that sets or removes the mark of a node.
 
     :param mark: progress of the roll on the node; None removes the mark
     :param unschedulable: True cordons the node, False uncordons it, None leaves it unchanged

@@ -22,7 +22,8 @@ PRIORITY = 20
 def data(settings: Settings, parent: str) -> str:
     """Return the text of a TuneD profile with these settings.
 
-    :param parent: profile that it includes
+    :param settings: desired values
+    :param parent: name of the profile that it includes
     """
     parts = [f"[main]\nsummary=What linerate.rdma sets of the host under the network\ninclude={parent}\n"]
     parts += [

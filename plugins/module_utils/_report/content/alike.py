@@ -21,9 +21,10 @@ from .inputs import ReportFacts
 
 @dataclasses.dataclass(frozen=True)
 class GroupDifference:
-    """A property of some members of a group that differs from that of most other members.
+    """A property in which some members of a group differ from most other members.
 
-    :ivar row: property that differs: for nodes a row of stage tuning, for HCAs the firmware or one of its settings
+    :ivar members: names of the nodes or HCAs that differ
+    :ivar row: id of the property: for nodes a setting of stage tuning, for HCAs the firmware or one of its settings
     :ivar what: description of the property
     :ivar value: value of these members
     :ivar others: usual value, and the number of members that have it, in words
@@ -40,6 +41,7 @@ class GroupDifference:
 class ComparedGroup:
     """A group of comparable nodes or HCAs, and the differences between its members.
 
+    :ivar name: description of the group, such as the models of its CPUs, GPUs and HCAs
     :ivar what: ``nodes`` or ``HCAs``
     :ivar odd: differences of single members from the rest of the group
     """

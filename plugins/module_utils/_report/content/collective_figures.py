@@ -22,7 +22,9 @@ _HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Share of t
 
 
 def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
-    """Render the table. Groups below their floor come first, and the order is otherwise unchanged."""
+    """Render the table of the bus bandwidths. Groups below their floor come first, and the order is otherwise
+    unchanged.
+    """
     ordered = sorted(found, key=lambda item: not item.slow)
     return render_table(
         "Verified collectives",

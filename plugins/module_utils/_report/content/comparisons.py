@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Renders one measure of stage compare as a table: the figures of each network, and the advice that follows from
-them.
+"""Render one measured quantity of stage compare as a table: the figure of each network, and the advice that follows
+from the figures.
 """
 
 from __future__ import annotations

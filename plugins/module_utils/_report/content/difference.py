@@ -87,6 +87,9 @@ class Snapshot:
 def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the changes from one run to the other: the intent, versions, nodes and their facts, cables, figures of
     collectives, gates and findings. Times and run ids are not compared.
+
+    :param before: results of the earlier run
+    :param after: results of the later run
     """
     found: list[RunDifference] = []
     first, second = to_data(before.start), to_data(after.start)
@@ -119,7 +122,9 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
 
 
 def _list_unread(before: Snapshot, after: Snapshot) -> list[RunDifference]:
-    """Return the records and figures that one of the runs, or neither, could read: they are not compared."""
+    """Return the records and figures that could not be read in at least one of the runs, as differences. Their contents
+    are not compared.
+    """
     found: list[RunDifference] = []
     for name in (COLLECTIVES, *STAGES):
         words = []
@@ -137,6 +142,9 @@ def find_record_differences(
 ) -> list[RunDifference]:
     """Return the gates and findings that appeared, disappeared or changed their status. Findings are matched by check
     and subject, and their measured values are not compared.
+
+    :param before: records of the earlier run, by stage
+    :param after: records of the later run, by stage
     """
     found: list[RunDifference] = []
     for stage in STAGES:
@@ -187,7 +195,10 @@ def _compare_data(node: str, path: list[str], before: typing.Any, after: typing.
     """Yield the differences between two values of plain data. Dictionaries are compared by key, and lists of named
     items by name. All other values are compared as a whole.
 
+    :param node: name of the node, for the result
     :param path: keys and names that lead to the value
+    :param before: value in the earlier run
+    :param after: value in the later run
     """
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
@@ -303,6 +314,9 @@ def _compare_collectives(
 ) -> list[RunDifference]:
     """Return the steps whose bandwidth changed by more than the normal variation between runs, and those that only one
     run has proven. Return nothing if one of the runs did not measure collectives, which its gates show.
+
+    :param before: figures of the earlier run, by step; None if it measured no collectives
+    :param after: figures of the later run
     """
     if before is None or after is None:
         return []
@@ -340,6 +354,11 @@ def _compare_latencies(
 def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     """Return the difference between the states of a fact in two runs, such as ``seen`` or its error. The same error in
     both runs counts as a difference too and is marked as not compared, since the data itself may differ.
+
+    :param node: name of the node, or of another subject
+    :param what: name of the fact
+    :param before: state in the earlier run: ``seen``, or the error that prevented reading
+    :param after: state in the later run
     """
     if before == after and before not in ("seen", "not looked at"):
         return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]

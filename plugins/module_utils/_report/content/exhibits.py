@@ -55,6 +55,7 @@ class Undrawable(ValueError):
 class FabricChart:
     """An InfiniBand fabric as stage fabric observed it: its members, and their positions in the topology.
 
+    :ivar membership: HCAs of the fabric by node, with their rails
     :ivar places: positions in the topology, by node and HCA
     """
 
@@ -191,7 +192,7 @@ def list_steps_over_runs(
 
 
 def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, Facts]]:
-    """Return the intent and those facts of stage bandwidth that are needed for figures and floors. Return None if the
+    """Return the intent and the facts of stage bandwidth from which figures and floors are computed. Return None if the
     stage left no facts.
 
     :raises Undrawable: the facts do not load
@@ -269,8 +270,10 @@ def _group_by_subject(judged: typing.Iterable[Judged]) -> Judgements:
 
 
 def _compute_level(judged: typing.Sequence[Judged], otherwise: str) -> str:
-    """Return the worst level of all findings on a pair: ``fail``, ``unknown``, ``waived`` or ``pass``. Return
-    ``otherwise`` if there is no finding on the pair.
+    """Return the worst level of all findings on a pair: ``fail``, ``unknown``, ``waived`` or ``pass``.
+
+    :param judged: findings on the pair
+    :param otherwise: result if there is no finding on the pair
     """
     labels = {label(item) for item in judged}
     if "fail" in labels:
@@ -315,6 +318,9 @@ def _list_bandwidth_matrices(
 def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
     """Return the matrix cell of a pair. A pair that is suspected to be slow is measured more than once. Its cell shows
     the lowest bandwidth and the worst level of all findings.
+
+    :param measured: results of the pair
+    :param judged: findings on the pair
     """
     words = [f"{measured[0].client} \u2192 {measured[0].server}"]
     for pair in measured:

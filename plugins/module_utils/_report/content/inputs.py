@@ -15,7 +15,7 @@ FactSource = typing.Callable[[str, typing.Sequence[str]], typing.Mapping[str, ty
 
 
 def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
-    """Return an empty mapping. This is the fact source of a report that shows findings only."""
+    """Return an empty mapping instead of the facts of a stage, for a report that shows only findings."""
     return {}
 
 

@@ -29,7 +29,7 @@ class LinkErrors:
     """A link on which errors were counted.
 
     :ivar name: names of both ends
-    :ivar steps: number of new errors from each run to the next, this run last
+    :ivar steps: number of new errors from each run to the next, this run last; None if it is not known
     """
 
     name: str
@@ -80,8 +80,10 @@ def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: Earl
 
 
 def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Names]:
-    """Return the two ends of each link, as a pair of GUID and port each, with the names of a topology that contains the
-    link. Several ports may report the same fabric.
+    """Return the two ends of each link, with the names of these ends. An end is a GUID and a port number. Several ports
+    may report the same fabric, and the first one with the link counts.
+
+    :param seen: topologies of this run, from all ports
     """
     found: dict[tuple[End, End], Names] = {}
     for topology in (one.topology for one in seen if one.topology is not None):
@@ -97,6 +99,9 @@ def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> S
     """Return the number of new errors at one end of a link in each run after the first, counted from the last run that
     read the counters of this end. An entry is None if the run did not read them, or if no earlier run did, as for a
     replaced HCA.
+
+    :param end: GUID and port number
+    :param readings: counters of the kept runs and of this run, the oldest first
     """
     steps: list[typing.Optional[int]] = []
     before: typing.Optional[typing.Mapping[str, int]] = readings[0].ends.get(end)

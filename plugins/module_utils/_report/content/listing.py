@@ -37,6 +37,8 @@ class FindingGroup(typing.NamedTuple):
     """The findings of one check with the same cause and the same remedy.
 
     :ivar label: status of the findings, or ``waived``
+    :ivar check: id of the check
+    :ivar why: cause of the findings
     :ivar waived: reason of the waiver; empty if not waived
     """
 
@@ -102,6 +104,8 @@ def _group_by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGr
 class NextStep(typing.NamedTuple):
     """The next action for the user: the remedy of one group of findings.
 
+    :ivar stage: name of the stage whose gate the findings close
+    :ivar group: the findings
     :ivar others: groups of the same check that have other causes and are handled later
     """
 
@@ -113,14 +117,15 @@ class NextStep(typing.NamedTuple):
 def list_steps(
     found: typing.Mapping[str, typing.Sequence[FindingGroup]],
 ) -> tuple[list[list[NextStep]], list[NextStep]]:
-    """Return the steps that the user has to take to open all gates, and the steps that are not necessary until these
-    are done. If a check has several causes, only the first one becomes a step.
+    """Return the next steps of the user to open all gates. If a check has several causes, only the first one becomes a
+    step.
 
-    A step of the second kind belongs to skipped findings, unless nothing else closes the gate of their stage, or to
-    findings whose remedy refers to another step of the stage, such as that of a suspect.
+    A step is deferred if its findings are skipped, unless nothing else closes the gate of their stage, or if its remedy
+    refers to another step of the stage, such as that of a suspect.
 
-    :param found: groups that close a gate, by stage
-    :returns: steps grouped by remedy; and steps of the second kind
+    :param found: groups of findings that close a gate, by stage
+    :returns: the necessary steps, grouped by remedy; and the deferred steps, which are not necessary until these are
+        done
     """
     by_remedy: dict[str, list[NextStep]] = {}
     left: list[NextStep] = []
@@ -137,7 +142,11 @@ def list_steps(
 
 
 def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
-    """Render the steps as a numbered list. Each entry links to its stage."""
+    """Render the steps as a numbered list. Each entry links to its stage.
+
+    :param found: groups of findings that close a gate, by stage
+    :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
+    """
     together, left = list_steps(found)
     return element(
         "div",
@@ -157,9 +166,9 @@ def _collect_references(steps: typing.Iterable[NextStep]) -> dict[str, list[set[
 
 
 def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
-    """Return whether the remedy of a step refers to another step that does not refer back.
+    """Return whether the remedy of a step refers to another check whose remedy does not refer back.
 
-    :param ways: references of each check, as ``_collect_references`` returns them
+    :param ways: for each check, the sets of checks to which the remedies of its steps refer
     """
     own = step.group.check
     return any(own not in seen for check in _list_referred_checks(step) if check != own for seen in ways.get(check, ()))
@@ -177,10 +186,11 @@ def _list_stage_steps(stage: str, found: typing.Sequence[FindingGroup]) -> typin
 
 
 def _render_step(step: NextStep, same: typing.Sequence[NextStep], pages: str) -> Html:
-    """Render one remedy with all findings that need it.
+    """Render one remedy with all findings that it corrects.
 
     :param step: first step with this remedy
     :param same: further steps with the same remedy
+    :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
     """
     return element(
         "li",

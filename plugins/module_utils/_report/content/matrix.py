@@ -74,8 +74,12 @@ class Matrix:
 
 @dataclasses.dataclass(frozen=True)
 class NodeRow:
-    """The summary of all measurements of one node. Its values are None if nothing was measured.
+    """The summary of all measurements of one node. A value is None if nothing was measured.
 
+    :ivar leaf: name of the node's leaf; None if not known
+    :ivar worst: worst value of all directions
+    :ivar as_client: median of the directions in which the node is the client
+    :ivar as_server: median of the directions in which the node is the server
     :ivar count: number of directions
     :ivar wrong: number of directions that fail or are unknown
     """
@@ -90,7 +94,9 @@ class NodeRow:
 
 
 def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key by which worker-2 precedes worker-10."""
+    """Return a sort key of a name by which numbers in it are compared as numbers, so that worker-2 precedes
+    worker-10.
+    """
     # only the digits of ASCII: isdigit() is true of more than int() reads
     return tuple(
         (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)

@@ -58,6 +58,8 @@ def _list_text_spans(text: str, start: int, end: int, before: int, behind: int) 
     """Yield the text from the first word to the last one, extended by surrounding characters that do not belong to
     another word.
 
+    :param start: position of the first word
+    :param end: position after the last word
     :param before: end of the previous word, or -1 if there is none
     :param behind: start of the next word, or the length of the text plus 1 if there is none
     """

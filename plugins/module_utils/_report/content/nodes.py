@@ -98,7 +98,11 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[ComparedGroup]
 
 
 def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.Mapping[str, Rails]:
-    """Return the rails of each HCA, by node, name of the HCA, and fabric."""
+    """Return the rails of each HCA, by node, name of the HCA, and fabric.
+
+    :param records: records of this run, by stage
+    :param known: charts of the InfiniBand fabrics, by name
+    """
     found: dict[str, dict[str, dict[str, int]]] = {}
     for membership in list_memberships(records.get("fabric"), facts, known):
         for node, members in membership.members.items():

@@ -2,8 +2,8 @@
 
 """The sheet of a node: its HCAs and GPUs in its PCI tree by NUMA node, the problems, and the values that are not known.
 
-The check of stage discover decides whether a port has a problem, ``line_rates`` computes the possible rate of a PCIe
-link, and the check of stage tuning explains why a row could not be read.
+Whether a port has a problem is determined by the check of stage discover, the possible rate of a PCIe link by
+``line_rates``, and the reason why a tuning setting could not be read by the check of stage tuning.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ MOST_GPUS = 256
 
 
 class Statement(typing.NamedTuple):
-    """A short text about an item of the sheet. Its tone is ``bad`` for a problem, ``unknown`` for a value that is not
-    known, and otherwise empty.
+    """A short text about an item of the sheet.
+
+    :ivar tone: ``bad`` for a problem, ``unknown`` for a value that is not known, otherwise empty
     """
 
     text: str
@@ -65,7 +66,9 @@ class SheetItem:
 class Block:
     """A NUMA node of a node, with its CPUs and the items of its PCI tree.
 
+    :ivar name: displayed name of the NUMA node
     :ivar cpus: CPUs in the kernel's list format
+    :ivar items: bridges, HCAs and GPUs at the top of its PCI tree
     """
 
     name: str
@@ -88,7 +91,11 @@ class Device:
 class Sheet:
     """The content of the sheet of a node.
 
+    :ivar node: name of the node
     :ivar kind: CPUs, GPUs and HCAs in words; empty if not known
+    :ivar blocks: NUMA nodes with their parts of the PCI tree
+    :ivar hcas: rows of the table of ports
+    :ivar gpus: rows of the table of GPUs
     :ivar wrong: problems, in words
     :ivar unknown: values that are not known, in words
     :ivar odd: differences from comparable nodes and HCAs, in words
@@ -115,6 +122,9 @@ class Sheet:
 class SheetInputs:
     """The input of a sheet.
 
+    :ivar node: name of the node
+    :ivar hcas: observed HCAs, or the error that prevented reading them
+    :ivar tuning: observed tuning settings, or the error
     :ivar rails: fabric and rail in words, by the name of the HCA, as far as they are known
     :ivar wanted: names of the HCAs that the intent may use
     :ivar moved: names of the HCAs whose interface is moved into pods, and is down after its return
@@ -195,7 +205,7 @@ def _list_marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
 
 
 class _Tree:
-    """The HCAs and GPUs of a node in its PCI tree, with statements about them from the facts of stages discover and
+    """The PCI tree of a node with its HCAs and GPUs, and statements about them from the facts of stages discover and
     tuning.
     """
 
@@ -225,7 +235,10 @@ class _Tree:
         }
 
     def _map_row_values(self, row: str) -> dict[str, str]:
-        """Return the values of a tuning row, by the device or other object from which each value was read."""
+        """Return the values of a tuning setting, by the device or other object from which each value was read.
+
+        :param row: id of the setting
+        """
         return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
 
     def _explain_unread_row(self, row: str) -> typing.Optional[str]:
@@ -238,7 +251,9 @@ class _Tree:
 
     @property
     def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
-        """The problems and unknown values that do not belong to a single item of the tree, each as text and tone."""
+        """Yield the problems and unknown values that do not belong to a single item of the tree, each as text
+        and tone.
+        """
         why = self._explain_unread_row("gpus") or self._explain_unread_row("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
         if self.more:
@@ -281,10 +296,10 @@ class _Tree:
         )
 
     def _group_by_bridge(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
-        """Return the tree of the given items: first the items without a bridge in their remaining path, then, in the
-        order of addresses, each first bridge with the items below it.
+        """Return the PCI tree of the given items. Items that are directly below the current bridge come first. Then
+        follow, in the order of addresses, the next bridges with the items below them.
 
-        :param items: pairs of remaining path, which is a sequence of bridge addresses, and item
+        :param items: HCAs and GPUs, each with the addresses of the bridges between the current bridge and the item
         """
         by_bridge: dict[str, list[tuple[tuple[str, ...], SheetItem]]] = {}
         ends = [item for bridges, item in items if not bridges]
@@ -389,6 +404,8 @@ class _Tree:
     def _mute_unused_hca(self, hca: Hca, said: Statement) -> Statement:
         """Return the statement unchanged if the intent uses the HCA, else without its tone. A problem of an unused HCA
         is not marked.
+
+        :param said: statement about the HCA
         """
         return said if hca.name in self.seen.wanted else Statement(said.text)
 

@@ -43,7 +43,8 @@ _UPWARDS = ("uplinks of ", "uplinks ", "links between ", "leaves ")
 class TierItem:
     """An item in a row of the drawing: a node, a switch, or a group of them.
 
-    :ivar key: identifier in ``Drawing.edges``
+    :ivar key: identifier of the item, to which the edges refer
+    :ivar name: displayed name
     :ivar marks: findings about the item, in words; for a group the number of findings
     :ivar size: number of nodes or switches that the item represents
     :ivar rails: rails of a node. The value of each is True if a finding names the HCA of that rail
@@ -60,6 +61,8 @@ class TierItem:
 class Edge:
     """All links between two items of the drawing.
 
+    :ivar below: key of the lower item
+    :ivar above: key of the upper item
     :ivar rail: rail of the links of a node; None between switches
     :ivar links: number of links
     :ivar bad: whether a finding names at least one of them
@@ -77,6 +80,8 @@ class Drawing:
     """A drawing of a fabric, as rows of items from the top (switches that are farthest from the nodes) to the bottom
     (nodes).
 
+    :ivar name: name of the fabric
+    :ivar edges: links between the items
     :ivar words: numbers of nodes, switches and links, in words
     :ivar why_not: reason why there is no drawing; empty if there is one
     """
@@ -171,8 +176,12 @@ def _shorten_text(text: str) -> str:
 
 
 class _Link(typing.NamedTuple):
-    """A link between two tiers of the drawing. Its lower end is a node or a switch, its upper end a switch. ``rail``
-    and ``hca`` are set for the link of a node, and None and empty between switches.
+    """A link between two tiers of the drawing.
+
+    :ivar below: key of the lower end, a node or a switch
+    :ivar above: key of the upper end, a switch
+    :ivar rail: rail of the link of a node; None between switches
+    :ivar hca: HCA of the link of a node; empty between switches
     """
 
     below: str
@@ -250,6 +259,8 @@ def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[
     """Return whether a finding concerns a link: it names the HCA at the lower end, both ends, or all links of the lower
     switch to the next higher tier.
 
+    :param graph: nodes and switches in tiers
+    :param said: index of the findings by name
     :param bad_hcas: pairs of node and HCA that findings name
     """
     if link.rail is not None:
@@ -267,6 +278,11 @@ def _build_tier_row(
 ) -> tuple[tuple[TierItem, ...], dict[str, str]]:
     """Return the items of one row of the drawing, and a mapping from each node or switch to the key of the item that
     represents it.
+
+    :param graph: nodes and switches of the fabric in tiers
+    :param keys: keys of the nodes or switches of the row
+    :param said: index of the findings by name
+    :param bad_hcas: pairs of node and HCA that findings name
     """
     single = list(keys)
     if len(keys) > MOST_IN_ROW:

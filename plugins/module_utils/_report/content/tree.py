@@ -27,7 +27,12 @@ _MOST_BOXES, _MOST_DEPTH = 256, 24
 
 
 class _Row(typing.NamedTuple):
-    """A line of text in a box of the drawing: the name of an item, or a statement about it."""
+    """A line of text in a box of the drawing: the name of an item, or a statement about it.
+
+    :ivar depth: number of items above it in the PCI tree
+    :ivar tone: ``bad``, ``unknown`` or empty
+    :ivar kind: kind of the item, or ``said`` for a statement
+    """
 
     depth: int
     text: str
@@ -141,7 +146,10 @@ def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width
 
 
 def _render_ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
-    """Draw the line that connects each item with its parent in the PCI tree."""
+    """Draw, for each item, the line that connects it with its parent in the PCI tree.
+
+    :param rows: lines of the box
+    """
     above: dict[int, int] = {}
     for place, row in enumerate(rows):
         if row.kind == "said":

@@ -46,7 +46,9 @@ class Trend:
 
     @property
     def change(self) -> typing.Optional[float]:
-        """Share of the median, below 0 for a loss; None where there is none, or it is 0."""
+        """Return the change of the last figure from the median of the earlier runs, as a share of that median: -0.1 for
+        a loss of 10 %. Return None if there is no median, or it is 0.
+        """
         return self.figures[-1] / self.before - 1 if self.before else None
 
     @property
@@ -82,12 +84,13 @@ def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> 
 def _compute_median_trend(
     name: str, pairs: typing.Sequence[EarlierPair], now: typing.Mapping[PairKey, typing.Optional[float]]
 ) -> Trend:
-    """Return the median of several pairs in each run as a trend. It is of pairs that were measured in the same runs,
-    since otherwise the trend would show which pairs were measured instead of their bandwidth. Of several such groups,
-    that with the most runs counts, and among these that with the most pairs.
+    """Return the median of several pairs in each run as a trend. Only pairs that were measured in the same runs are
+    combined, since otherwise the trend would show which pairs were measured instead of their bandwidth. If there are
+    several such groups of pairs, the group with the most runs is used, and among these the one with the most pairs.
 
+    :param name: name of the trend
     :param pairs: at least one pair that was measured in this run as well
-    :param now: average of each pair in this run
+    :param now: average bandwidth of each pair in this run
     """
     groups: dict[tuple[int, tuple[int, ...]], list[EarlierPair]] = {}
     for pair in pairs:
@@ -123,7 +126,7 @@ def list_latencies(
 ) -> tuple[Trend, ...]:
     """Return the trends of the latencies that are proven in this run and in at least one kept run.
 
-    :param ratio: multiple of its median in earlier runs from which on a latency is worse
+    :param ratio: a latency counts as worse if it is at least this multiple of its median in earlier runs
     """
     known = compute_medians(earlier.latencies)
     before = {item.test: item.figures for item in earlier.latencies}

@@ -51,7 +51,7 @@ class StageReport:
 
     @property
     def seconds(self) -> typing.Optional[float]:
-        """The duration in seconds; None if there is no record, or if its times are invalid."""
+        """Return the duration in seconds. Return None if there is no record, or if its times are invalid."""
         return None if self.record is None else compute_duration(self.record)
 
 
@@ -59,6 +59,7 @@ class StageReport:
 class UsedWaiver:
     """A waiver of the intent, with the findings that it covered.
 
+    :ivar covered: findings that did not close a gate because of the waiver
     :ivar idle: for a waiver that covered no finding, the stages that did not run to their end and whose checks it could
         cover. If there are no such stages, the waiver is not needed
     """
@@ -90,15 +91,19 @@ class Since:
 class Report:
     """The content of a report, independent of its format.
 
+    :ivar run: id of the run
+    :ivar created: time of the report
     :ivar verdict: GREEN, with the number of waived findings if there are any; NOT GREEN; or CHECK MODE
     :ivar success: whether ansible-playbook must exit with code 0: GREEN, or check mode in which each stage is open or
         pending
     :ivar summary: verdict in one line, without the path of the report
+    :ivar stages: results of all stages, in their order
+    :ivar waivers: waivers of the intent with their effect
+    :ivar versions: versions of the software that created the report, by name
     :ivar facts: function that reads the facts behind the figures
     :ivar since: changes since the previous run; None if no earlier run is kept
     :ivar errors: error counters that the kept runs have read
     :ivar pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
-    :ivar versions: versions of the software that created the report, by name
     :ivar about: subject of the run in words, by label: cluster, nodes, fabrics, and the user who started the run
     """
 
@@ -123,7 +128,7 @@ class Report:
 
     @property
     def waived(self) -> int:
-        """The number of findings that waivers cover."""
+        """Return the number of findings that waivers cover."""
         return self.counts["waived"]
 
     @functools.cached_property
@@ -132,24 +137,24 @@ class Report:
 
     @functools.cached_property
     def seen(self) -> ReportFacts:
-        """The facts of the run as typed objects. All report formats use this object, so that each fact is loaded
-        once.
+        """Return the facts of the run as typed objects. All report formats use the same object, so that each fact is
+        loaded once.
         """
         return ReportFacts(self.facts)
 
     @property
     def records(self) -> dict[str, Record]:
-        """The records of this run, by stage."""
+        """Return the records of this run, by stage."""
         return {stage.name: stage.record for stage in self.stages if stage.record}
 
     @property
     def asked(self) -> tuple[StageReport, ...]:
-        """The stages of the report, without those that the intent does not request."""
+        """Return the stages of the report, without those that the intent does not request."""
         return tuple(stage for stage in self.stages if stage.record is None or not stage.record.is_unasked)
 
     @property
     def seconds(self) -> float:
-        """The duration of all stages together, in seconds."""
+        """Return the duration of all stages together, in seconds."""
         return sum(stage.seconds or 0.0 for stage in self.stages)
 
     def head(self) -> dict[str, str]:
@@ -390,8 +395,8 @@ def _first_obstacle(report: Report) -> str:
 
 
 def _is_behind(finding: Finding) -> bool:
-    """Return whether a finding is the cause of other findings: a suspect, an API server that does not answer, or a
-    library without which it is not asked.
+    """Return whether a finding is the cause of other findings: it reports a suspect, an API server that does not
+    answer, or a missing library without which the API server cannot be queried.
     """
     before_all = finding.check in ("validate.api_server", "validate.library") and finding.status != SKIPPED
     return finding.check.endswith(".suspect") or before_all
@@ -405,9 +410,11 @@ _HINT = re.compile(r" \(did you mean '[^']{1,100}'\?\)")
 
 
 def _name_cause(finding: Finding) -> str:
-    """Return the finding as the verdict names it. What a failed task said is its cause, and so is why the API server
-    did not answer or the inventory gave no nodes; the subjects of these say nothing. What stage validate finds has its
-    remedy there as well: a new user has no report yet."""
+    """Return a finding as the verdict shows it: its check and its subject.
+
+    For a failed task, an API server that does not answer and an inventory without nodes, the cause is shown instead of
+    the subject. Findings of stage validate also show the remedy, because a new user has no report yet.
+    """
     if finding.check.endswith(".error"):
         return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
     if not finding.check.startswith("validate."):

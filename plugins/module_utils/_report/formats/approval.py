@@ -74,7 +74,11 @@ def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
 
 
 def _explain_node_action(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
-    """Return one line with the reasons and blockers of nodes that share them."""
+    """Return one line with the reasons and blockers of nodes that share them.
+
+    :param planned: plan that contains the nodes
+    :param nodes: nodes with the same action, reasons and blockers
+    """
     first = nodes[0]
     blocked = f"BLOCKED BY: {'; '.join(first.blockers)}" if first.blockers else ""
     why = "; ".join(filter(None, (*first.reasons, blocked)))

@@ -48,7 +48,9 @@ def render_json(report: Report) -> str:
 
 
 def _collect_reported_checks(report: Report) -> set[str]:
-    """Return the ids of the checks whose findings the JSON lists: all findings that did not pass."""
+    """Return the ids of the checks whose findings the JSON contains: those with at least one finding that did
+    not pass.
+    """
     return {
         item.finding.check
         for stage in report.stages

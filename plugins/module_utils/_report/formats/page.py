@@ -94,8 +94,8 @@ def _render_header(report: Report, with_nodes: bool) -> Html:
 
 
 def _render_not_passed(report: Report) -> typing.Optional[Html]:
-    """Render links to the warnings and waivers of a successful run. Return None if there are none, or if the run is not
-    successful.
+    """Render links to the warnings and the waived findings of a successful run. Return None if there are none, or if
+    the run is not successful.
     """
     if not report.success:
         return None
@@ -381,8 +381,11 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
 
 
 def _render_collectives(record: Record, seen: ReportFacts) -> typing.Iterator[Html]:
-    """Yield the figures of the collectives that are proven, the latencies of pairs, and both from run to run.
+    """Yield a chart of the proven results of collectives, a chart of the latencies of pairs, and for both the changes
+    over the runs.
 
+    :param record: record of stage collectives
+    :param seen: facts of the run
     :raises Undrawable: the facts do not load
     """
     proven = judge_collectives(record, seen)

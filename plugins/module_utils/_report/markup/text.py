@@ -12,14 +12,16 @@ MOST = 2000
 
 
 def plain(text: str) -> str:
-    r"""Return ``text`` without secrets, and with visible escapes for invisible characters: ``\u202e``. Line breaks
-    stay.
+    r"""Return ``text`` with secrets redacted, and with visible escapes for invisible characters: ``\u202e``. Line
+    breaks stay.
     """
     return escape.xml(redact_text(text))
 
 
 def short(text: str, most: int = MOST) -> str:
-    """Return the ``plain`` text. If it is longer than ``most`` characters, cut it there and append its length."""
+    """Return a text with secrets redacted and invisible characters escaped. If it is longer than ``most`` characters,
+    cut it there and append its length.
+    """
     text = plain(text)
     return (
         text
@@ -29,7 +31,7 @@ def short(text: str, most: int = MOST) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the ``short`` text with visible escapes for line breaks and a blank for each tab, so that it is one
-    line.
+    """Return a text in one line: secrets are redacted, invisible characters and line breaks are escaped, a tab becomes
+    a blank, and the length is limited.
     """
     return short(text).replace("\n", "\\n").replace("\t", " ")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the clock of a node again if the first answer was slow.
+"""Read the clock of a node again if the first reading took long.
 
 Reading the facts of a node can take up to a minute on a busy node or controller. The offset between two clocks is known
 only as precisely as this delay.
@@ -20,8 +20,11 @@ ATTEMPTS = 5
 
 
 class Moment(typing.NamedTuple):
-    """A reading of a node's clock, and the times of the controller before (``asked``) and after (``answered``) the
-    reading, in seconds since 1970-01-01 UTC.
+    """A reading of a node's clock. All times are in seconds since 1970-01-01 UTC.
+
+    :ivar seconds: time of the node
+    :ivar asked: time of the controller before the reading
+    :ivar answered: time of the controller after the reading
     """
 
     seconds: float

@@ -31,9 +31,10 @@ def remove_finalizers(
 
     The removal does not depend on the resourceVersion, so that a kubelet cannot prevent it by frequent status updates.
     This is safe because the API server refuses new finalizers on an object that is being deleted. A pod whose patch is
-    refused, or that was replaced meanwhile, is skipped: the code that waits for the pod reports what blocks it.
+    refused, or that was replaced meanwhile, is skipped: the code that waits for the pod reports the reason.
 
     :param namespace: namespace of the collection, in which no other client creates pods
+    :param selector: label selector of the pods
     :param made: returns whether the collection has created a pod, in addition to its labels
     """
     done: list[str] = []
@@ -91,5 +92,5 @@ class FinalizerSweep:
 
 
 def is_bare(item: Resource) -> bool:
-    """Return whether a pod has no owner reference, like the measuring pods."""
+    """Return whether a pod has no owner reference. The pods for measurements have none."""
     return not item["metadata"].get("ownerReferences")

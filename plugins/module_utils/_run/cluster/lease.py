@@ -63,7 +63,7 @@ def _end_this_process() -> None:
 
 
 class Keeper:
-    """A client that takes, verifies, renews and releases the Lease of one cluster for one module."""
+    """A client that takes, verifies, renews and releases the Lease of one cluster on behalf of one module."""
 
     def __init__(
         self,
@@ -170,11 +170,11 @@ class Keeper:
                 raise self._lost
 
     def assure(self, continues: bool, seconds: float) -> None:
-        """Verify before a write on a node that this run holds the Lease for the duration of that write. Renew the Lease
-        only if it would expire earlier, so that many nodes can check at once.
+        """Verify, before a write on a node, that this run holds the Lease for the duration of that write. Renew the
+        Lease only if it would expire earlier, because many nodes may check at the same time.
 
         :param continues: whether this run has taken the Lease before
-        :param seconds: seconds that the Lease must last
+        :param seconds: seconds for which the Lease must not expire
         :raises LeaseHeld: another run holds the Lease
         :raises LeaseLost: this run held the Lease before, or no run holds it
         :raises ApiError: the API server refuses, or cannot be reached
@@ -197,7 +197,7 @@ class Keeper:
                     raise
 
     def renew(self, seconds: int) -> None:
-        """Renew the Lease.
+        """Renew the Lease, so that no other run takes it. Retry if another client changes the Lease at the same time.
 
         :param seconds: new duration of the Lease
         :raises LeaseLost: another run holds the Lease, or no run does
@@ -270,7 +270,9 @@ class Keeper:
 
     def keep(self, wait: typing.Callable[[float], bool]) -> None:
         """Renew the Lease every ``RENEWAL`` seconds until ``wait`` returns true or the Lease is lost. End this process
-        if its ansible-playbook is gone. Runs in a thread.
+        if its ansible-playbook is gone. This method runs in a thread.
+
+        :param wait: waits for a number of seconds, and returns whether to end
         """
         while not wait(RENEWAL):
             if self._me.process and self._alive(self._me.process) is False:

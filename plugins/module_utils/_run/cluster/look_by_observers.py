@@ -41,7 +41,7 @@ _MOST_ASKED, _MOST_LISTENERS = 64, 512
 class ObserveRequest:
     """A request for facts of nodes, with the settings of the command that reads them in an observer.
 
-    :ivar kinds: kinds of facts of _observe/node/look.py
+    :ivar kinds: kinds of facts
     :ivar sysfs: roots of sysfs, as the observer sees them
     :ivar netdevs: names of further interfaces to read, which belong to no HCA
     :ivar python: path of the interpreter in the image
@@ -62,8 +62,11 @@ class ObserveRequest:
 
 
 class _Timed(typing.NamedTuple):
-    """The answer of an observer with the controller's clock before and after it, and a reading of the node's clock with
-    a shorter round trip, if there was one.
+    """The answer of an observer with its times, in seconds since 1970-01-01 UTC.
+
+    :ivar asked: time of the controller before the request
+    :ivar answered: time of the controller after the answer
+    :ivar closer: a reading of the node's clock that took less time; None if there was none
     """
 
     answer: Answer
@@ -131,9 +134,10 @@ def look(
 
 
 def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
-    """Return the replies of a node. An unexpected exception becomes the error of this node, so that the other nodes are
-    still read.
+    """Return the replies of a node, parsed from the answer of its observer. An unexpected exception becomes the error
+    of this node, so that the other nodes are still read.
 
+    :param asked: the request
     :param timed: answer of the observer, with times
     """
     try:
@@ -146,6 +150,7 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
     """Return the replies of a node, parsed from the answer of its observer. The fact ``clock`` also gets the
     controller's times before and after the reading.
 
+    :param asked: the request
     :param timed: answer of the observer, with times
     """
     answer = timed.answer
@@ -170,7 +175,10 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
 
 
 def _read_date(cluster: Cluster, container: Container, over: threading.Event) -> str:
-    """Return the output of ``date`` in an observer; empty if the command fails."""
+    """Return the output of ``date`` in an observer; empty if the command fails.
+
+    :param over: ends the command when it is set
+    """
     try:
         answer = run(cluster, container, COMMAND, limits=Limits(run=_DATE_SECONDS, output=_DATE_BYTES), over=over)
     except RdmaError:

@@ -42,12 +42,13 @@ def is_about_observers(event: Resource) -> bool:
 
 
 class _Listed:
-    """Chooses Events from one list of them, so that those of one object leave room for those of all others.
+    """A filter for a list of Events that limits the number of Events of each object.
 
     The API server lists Events by their names, and a kubelet can write any number of them under any name. But the name
     of an Event begins with that of its object, and a kubelet does not know the pods of other nodes.
 
-    :param objects: names of the DaemonSet and its pods. Events of other objects share half of the room
+    :param objects: names of the DaemonSet and its pods. The Events of all other objects together may be half of the
+        limit
     """
 
     def __init__(self, objects: typing.Collection[str]) -> None:
@@ -65,8 +66,8 @@ class _Listed:
 
 
 def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
-    """Read the state of the observers once, without a watch. If the API server refuses to list a kind, record the error
-    for this kind.
+    """Read the state of the observers once, without a watch. If the API server refuses to list a kind, the result has
+    the error of this kind.
 
     :raises ApiError: the API server cannot be reached
     """
@@ -130,22 +131,29 @@ class ObserverView:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of the DaemonSet and its pods."""
+        """Return the names of the DaemonSet of the observers and of its pods."""
         return frozenset((DAEMON_SET, *self._parsed.get("Pod", {})))
 
     @property
     def complete(self) -> bool:
-        """Return whether, for each kind, the objects or an error were received."""
+        """Return whether each kind was received from the API server at least once, as objects or as an error."""
         return set(self._parsed) | set(self._errors) >= set(KINDS)
 
     def replace(self, kind: str, items: typing.Iterable[Resource]) -> None:
-        """Replace all objects of a kind."""
+        """Replace all known objects of a kind with the ones that were just listed.
+
+        :param items: objects as the API server sends them
+        """
         self._parsed[kind] = {}
         self._errors.pop(kind, None)
         self.change(kind, items, False)
 
     def change(self, kind: str, items: typing.Iterable[Resource], gone: bool) -> None:
-        """Update objects of a kind, or remove them."""
+        """Add or update objects of a kind, or remove them.
+
+        :param items: objects as the API server sends them
+        :param gone: whether the objects were deleted
+        """
         known = self._parsed.setdefault(kind, {})
         self._errors.pop(kind, None)
         for item in items:
@@ -171,8 +179,8 @@ class ObserverView:
         return kept
 
     def fail(self, kind: str, error: str) -> None:
-        """Record that a kind cannot be read. Its last state is kept, because nothing has changed while an API server is
-        temporarily unreachable.
+        """Record that a kind cannot be read. The objects that were read before stay valid, because the API server may
+        only be temporarily unreachable.
         """
         self._errors[kind] = error
 

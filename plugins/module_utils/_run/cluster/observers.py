@@ -92,6 +92,7 @@ class Observers:
         """Remove leftover observers of an earlier run, apply the new ones, and wait for them. A call that is refused or
         interrupted removes the objects that it has created.
 
+        :param wanted: settings of the observers
         :param mine: id of this run; empty for a module that belongs to no run
         :param nodes: nodes that need an observer
         :param feed: source of changes; None: a watch of the API server
@@ -136,6 +137,10 @@ class Observers:
         Labels prove nothing, because any client that creates a namespace chooses them. A namespace of the collection is
         reused if the new definitions add nothing to it and no other user has rights in it. Otherwise it is removed and
         created again.
+
+        :param resources: existing namespace and DaemonSet of the observers
+        :param mine: id of this run
+        :param definitions: objects that would be applied
         """
         if resources.going:
             return "the namespace is being deleted"
@@ -184,9 +189,10 @@ class Observers:
         return (*around, *made, *self._apply_definitions(inside[-1:], check_mode))
 
     def _claim_namespace(self, definition: Resource, resources: ObserverResources, check_mode: bool) -> Outcome:
-        """Create the namespace, or write the owning run into the label of the existing one.
+        """Create the namespace, or write the id of this run into the label of the existing one.
 
         :raises TakenNamespace: another client created or replaced the namespace
+        :raises RdmaError: the API server refuses the namespace
         """
         try:
             if resources.namespace is None:
@@ -256,7 +262,11 @@ class Observers:
         return tuple(self._removal.remove(self._read_resources(), check_mode))
 
     def _wait(self, wanted: Wanted, nodes: typing.Sequence[str], feed: typing.Optional[Feed]) -> ObserversFacts:
-        """Wait until each node has an observer, or cannot get one."""
+        """Wait until each node has an observer, or cannot get one.
+
+        :param wanted: settings of the observers
+        :param feed: source of changes; None: a watch of the API server
+        """
         if feed is not None:
             return self._follow(feed, wanted, nodes)
         in_namespace = {kind: self._namespace for kind in KINDS if kind != "Node"}
@@ -304,8 +314,9 @@ class Observers:
 
 
 def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
-    """Return the nodes that are given by name, else all nodes that the selector matches.
+    """Return the nodes that the settings name or, if they name none, all nodes that match their selector.
 
+    :param wanted: settings of the observers
     :raises RdmaError: the selector matches no node, or the nodes cannot be read
     """
     found = wanted.nodes or selected(map(core.node, cluster.list("Node").items), wanted.node_selector)

@@ -59,7 +59,7 @@ class TakenNamespace(RdmaError):
 class ObserverResources:
     """The namespace and the DaemonSet of the observers as they were before any change.
 
-    :ivar namespace: None if it does not exist
+    :ivar namespace: the Namespace; None if it does not exist
     :ivar whose: owner of the namespace: ``own`` for the collection, ``prepared`` for an admin who prepared it, ``none``
         if it does not exist
     :ivar run: id of the run that owns the observers; empty if no run owns them

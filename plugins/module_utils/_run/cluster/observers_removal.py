@@ -148,7 +148,7 @@ class ObserversRemoval:
 def describe_object(item: Resource, action: typing.Any, kind: str = "") -> AppliedObject:
     """Return an entry for the list of changed objects.
 
-    :param action: as in ``AppliedObject``
+    :param action: change of the object, such as ``created``, ``changed`` or ``unchanged``
     :param kind: kind of the object if ``item`` does not contain it
     """
     metadata = item["metadata"]

@@ -26,7 +26,7 @@ def poll(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> T:
-    """Read the cluster repeatedly until ``lacking`` returns nothing or the time is over, and return the last state.
+    """Read the cluster repeatedly until ``lacking`` returns an empty tuple or the time is over. Return the last state.
 
     :param look: reads the state of the cluster
     :param lacking: returns the conditions that a state does not fulfill yet, as lines of text. Each new line is
@@ -34,6 +34,7 @@ def poll(
     :param well: message if all conditions are fulfilled
     :param limit: maximum duration of the wait, in seconds
     :param every: seconds between two reads
+    :param clock: returns monotonic seconds
     :param pause: sleeps for a number of seconds
     :param say: reports a line of progress
     """

@@ -13,7 +13,7 @@ MOST_OF_ONE, PAUSE = 30, 60.0
 
 @dataclasses.dataclass
 class _LastLine:
-    """The last line that was reported about one node or operator.
+    """The last line that was reported about a node or an operator.
 
     :ivar number: number of lines that were reported about it
     :ivar at: seconds after the start at which the last line was reported
@@ -25,13 +25,13 @@ class _LastLine:
 
 
 class StateLines:
-    """Reports a line whenever the state of one of several things has changed.
+    """A reporter of progress: one line for each change of the state of a node or an operator.
 
-    The cause of a change may be a node or a tenant, which can change it again and again. So from ``MOST_OF_ONE`` lines
-    about one thing on, the next one comes after a pause, with the state at that time.
+    A node or a tenant can cause changes again and again. After ``MOST_OF_ONE`` lines about one node or operator,
+    further lines about it are reported at most every ``pause`` seconds.
 
     :param say: reports a line of progress
-    :param pause: seconds between two lines about one thing from then on
+    :param pause: seconds between two such further lines
     """
 
     def __init__(self, say: typing.Callable[[str], None], pause: float = PAUSE) -> None:
@@ -40,14 +40,20 @@ class StateLines:
         self._lines: dict[typing.Hashable, _LastLine] = {}
 
     def expect(self, key: typing.Hashable, line: str) -> None:
-        """Take this line as said already."""
+        """Store a line as the last one about a node or operator without reporting it, so that only a different line is
+        reported.
+
+        :param key: identifies the node or operator
+        """
         self._lines[key] = _LastLine(line)
 
     def tell(self, key: typing.Hashable, line: str, seconds: float, ends: bool = False) -> None:
-        """Report the state of one thing if it differs from the one that was said last.
+        """Report the state of a node or operator if it differs from the state that was reported last.
 
+        :param key: identifies the node or operator
+        :param line: the state, as text
         :param seconds: seconds since the start
-        :param ends: whether it is the last state, which is reported in any case
+        :param ends: whether this is the last state, which is reported even if too many lines were reported
         """
         last = self._lines.setdefault(key, _LastLine(""))
         if last.line == line or (last.number >= MOST_OF_ONE and seconds - last.at < self._pause and not ends):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until the fabric networks of the nodes are ready. It evaluates changes of objects as they arrive from a feed
-(see _analysis/readiness/sriov.py).
+"""The wait until the fabric networks of the nodes are ready. It evaluates changes of Kubernetes objects as they arrive
+from a watch.
 """
 
 from __future__ import annotations
@@ -131,8 +131,9 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
 
 
 def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
-    """Yield the changes, with consecutive changes of one kind merged, because each update copies the state of the kind.
-    Two changes of the same object stay separate, because the history of a node counts both.
+    """Yield the changes in their order. Consecutive changes of one kind are merged into one, because each update copies
+    the state of the kind. Two changes of the same object stay separate, because the number of changes of a node is
+    counted.
     """
     waiting: dict[str, Resource] = {}
     kind = ""
@@ -151,16 +152,19 @@ def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[Kin
 
 
 def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
-    """Return the known objects of a kind, parsed. Kinds that are not in ``_FIELDS`` are those that report their own
-    progress.
+    """Return the known objects of a kind, parsed, by name.
+
+    :param world: state of the cluster
     """
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
     return known or {}
 
 
 def _mark_unreadable_kind(world: ClusterState, kind: str, error: str) -> ClusterState:
-    """Return the state of the cluster with an error of one kind. A kind that was read before keeps its last state,
-    because the watch retries by itself.
+    """Return the state of the cluster with an error of one kind. If objects of the kind were read before, they stay
+    valid, because the watch retries by itself.
+
+    :param world: state of the cluster before the error
     """
     if kind in world.unread and kind in REQUIRED:
         return dataclasses.replace(world, unread={**world.unread, kind: error})
@@ -185,6 +189,7 @@ def _collect_histories(
     """Return the histories of the nodes, updated with changes of one kind. A history counts how often a node has booted
     and how often it became NotReady.
 
+    :param world: state of the cluster before the changes
     :param news: changed objects of the kind, by name
     """
     if kind not in ("Node", "SriovNetworkNodeState"):
@@ -282,12 +287,14 @@ def wait(
 def _gather_following_updates(
     feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock, settle: float, end: float
 ) -> None:
-    """Append to ``news`` the changes that follow the first one within ``settle`` seconds. As long as at least one
-    waiting node has no change, the wait cannot end, so changes are collected for longer. The change of the last waiting
-    node ends this extension.
+    """Append to ``news`` the changes that follow the first one within ``settle`` seconds. Changes are collected for
+    longer, at most until ``end``, as long as at least one waiting node has no change, because the wait cannot end
+    before.
 
-    :param waiting: names of the nodes that wait
-    :param end: moment at which the caller has other work to do
+    :param news: list with the first change
+    :param waiting: names of the nodes that are not ready yet
+    :param settle: seconds
+    :param end: monotonic time in seconds
     """
     late, looked = min(clock() + PATIENT * settle, end), 0
     while True:
@@ -314,8 +321,10 @@ class SteadyTimer:
         self._since: typing.Optional[dict[tuple[str, str], float]] = None
 
     def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
-        """Return the seconds until all ready nodes have been ready for long enough. Nodes that are ready at the first
-        call count as ready for ``before`` seconds already.
+        """Return the seconds until all ready nodes have been ready for the required time without interruption.
+
+        :param nodes: current states of the nodes
+        :param now: monotonic time in seconds
         """
         ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
         start = now - self._before if self._since is None else now
@@ -344,10 +353,11 @@ class Diagnostics:
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
         """Return the state of the cluster, completed with the details that are due. Pods, and the log of a sync that
-        has failed, are read at once. The log of a sync that is stuck or failing is read after ``LOOK_SECONDS``, because
-        the sync may recover by itself.
+        has failed, are read at once. The log of a sync that is stuck or failing is read after ``LOOK_SECONDS``,
+        because the sync may recover by itself.
 
         :param judgements: current state of the nodes
+        :param world: state of the cluster
         :param now: monotonic time in seconds
         """
         suspect = {
@@ -406,6 +416,8 @@ def look(
 def _add_stale_details(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
     """Return the nodes at the end of the wait. If the watch of a kind is broken, the nodes that still wait get its
     error as an explanation.
+
+    :param world: state of the cluster at the end of the wait
     """
     if not world.stale:
         return nodes

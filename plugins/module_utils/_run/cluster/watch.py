@@ -46,6 +46,8 @@ LOG_SECONDS = 120
 class KindUpdate:
     """A change of the objects of one kind, or an error of its watch.
 
+    :ivar kind: kind of the objects
+    :ivar action: ``replace``, ``put``, ``drop``, or ``error`` if the kind cannot be read
     :ivar items: all objects (``replace``), or the objects that are new or changed (``put``) or deleted (``drop``)
     :ivar error: reason why the kind cannot be read at present; the known state remains valid
     """
@@ -86,7 +88,7 @@ class Feed(typing.Protocol):
 def take_following(
     first: typing.Optional[KindUpdate], get: typing.Callable[[], typing.Optional[KindUpdate]]
 ) -> typing.Iterator[KindUpdate]:
-    """Yield a change and those that follow it, at most ``MOST_AT_ONCE``.
+    """Yield a change and the changes that follow it, at most ``MOST_AT_ONCE``.
 
     :param first: the first change; None for none
     :param get: returns the next change; None if none follows
@@ -101,7 +103,10 @@ def take_following(
 def take_settled(
     feed: Feed, first: typing.Optional[KindUpdate], seconds: float, clock: Clock
 ) -> typing.Iterator[KindUpdate]:
-    """Yield a change and those that follow it within so many seconds, at most ``MOST_AT_ONCE``."""
+    """Yield a change and the changes that arrive within ``seconds`` after it, at most ``MOST_AT_ONCE``.
+
+    :param first: the first change; None for none
+    """
     until = clock() + seconds
     return take_following(first, lambda: feed.get(max(0.0, until - clock())))
 
@@ -110,7 +115,7 @@ class _Waiting(typing.NamedTuple):
     """A change in the queue. A newer change of the same object can replace it.
 
     :ivar of: kind, namespace and name of its object; the kind alone for a change of several objects
-    :ivar change: list of exactly one change
+    :ivar change: list of exactly one change, whose item can be replaced
     """
 
     of: tuple[str, ...]
@@ -118,8 +123,9 @@ class _Waiting(typing.NamedTuple):
 
 
 class _Changes:
-    """A bounded queue of changes in order of arrival. If one object has many changes, the newest replaces the previous
-    one. If a kind has too many, all its changes are dropped, and the kind must be listed again.
+    """A bounded queue of changes in the order of arrival. A newer change of an object replaces the queued one if the
+    object has many changes. If a kind has too many changes, all of them are dropped, and the kind must be listed
+    again.
     """
 
     def __init__(self) -> None:

@@ -74,6 +74,10 @@ def _render_admission_objects(
 ) -> tuple[Resource, ...]:
     """Render the objects by which the pods are admitted, without those that an admin has prepared.
 
+    :param bare: fabrics without an account of their own
+    :param run: id of the run that owns the objects
+    :param openshift: whether the cluster is OpenShift
+    :param own: whether the collection created the namespace
     :raises RdmaError: an admin must prepare the account. In a namespace of unknown origin, any user with rights in it
         would gain those of the pods
     """

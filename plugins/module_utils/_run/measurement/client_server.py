@@ -41,12 +41,17 @@ def endless() -> float:
 
 
 def find_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of a command that ran in a pod; None if its exit code is 0."""
+    """Return the failure of a command that ran in a pod, from its exit code and output. Return None if its exit code is
+    0.
+    """
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
 def line_of(result: CommandResult) -> str:
-    """Return a line for the report about a command that ran: the command, its exit code and its duration."""
+    """Return a line for the report about a command that ran: the command, its exit code and its duration.
+
+    :param result: result of the command
+    """
     return (
         f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in"
         f" {result.seconds:.1f} s"
@@ -64,7 +69,7 @@ def run_pair(
     left: Left = endless,
 ) -> Outcome:
     """Run a server, and its client as soon as the server listens. Return the result of the client, and the failure of
-    client or server; each is None if there is none.
+    client or server. Each is None if it does not exist.
 
     :param there: connection and command of the server
     :param here: connection and command of the client
@@ -121,6 +126,9 @@ def _run_client(
 def _find_server_failure(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
     """Return the failure of the server if it explains more than that of the client: the server was killed before its
     time limit, failed by itself, or disconnected the client. Return None otherwise.
+
+    :param limit: time limit of the client, in seconds
+    :param failure: failure of the client
     """
     server.wait_for(NEVER, SETTLE)
     if server.running:

@@ -31,7 +31,7 @@ _AT_ONCE = 16
 
 
 class LogReader:
-    """A reader of the logs of NCCL in the pods of a run."""
+    """A client that reads, parses and removes the logs of NCCL in the pods of one test of a collective."""
 
     def __init__(
         self, open_shell: typing.Callable[[RdmaPod], Shell], gpus_per_node: int, clock: Clock, say: Say
@@ -39,9 +39,10 @@ class LogReader:
         self._open_shell, self._gpus_per_node, self._clock, self._say = open_shell, gpus_per_node, clock, say
 
     def read_logs(self, run: CollectiveRun, places: typing.Sequence[CollectivePlace]) -> KeptLog:
-        """Read the logs of all ranks, and remove them in the pods. A log that cannot be read, is implausibly large or
-        takes too long is left out. The devices and channels of the ranks in its pod are then not proven.
+        """Read the logs of NCCL of all ranks, and remove them in the pods. A log that cannot be read, is implausibly
+        large or takes too long is left out. The devices and channels of the ranks in its pod are then unknown.
 
+        :param run: the run of the collective
         :param places: pods of the run
         """
         end = self._clock() + LOGS
@@ -59,10 +60,13 @@ class LogReader:
     def _add_log(
         self, logs: nccl_log.PodLogs, run: CollectiveRun, place: CollectivePlace, text: str, end: float
     ) -> None:
-        """Add the log of a pod; nothing of it where its lines about its own host name more ranks than its GPUs allow,
-        or take more CPU time than a log of NCCL. The other pods of the run keep theirs.
+        """Parse the log of a pod, and add it to the logs of the run. A log that names more ranks than the pod has GPUs,
+        or that needs too much CPU time, is left out. The logs of the other pods stay.
 
-        :param end: moment from which no log is parsed
+        :param logs: logs of the run
+        :param place: the pod
+        :param text: the log
+        :param end: monotonic time in seconds after which no log is parsed
         :raises ParseError: all logs together name more than logs of their length can
         """
         most = _MOST_RANKS * self._gpus_per_node
@@ -82,8 +86,10 @@ class LogReader:
         )
 
     def _read_log(self, run: CollectiveRun, place: CollectivePlace, end: float) -> str:
-        """Read the logs in a pod, and remove them. After an error, or at the moment ``end``, return the part that was
+        """Read the logs in a pod, and remove them. After an error, or at the time ``end``, return the part that was
         read.
+
+        :param end: monotonic time in seconds
         """
         pieces: list[str] = []
         try:
@@ -113,7 +119,7 @@ class _TooSlow(Exception):
 def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[str]:
     """Yield the lines until this thread has used too much CPU time for them.
 
-    :param seconds: limit of the CPU time of this thread
+    :param seconds: limit of the CPU time of this thread, in seconds
     :raises _TooSlow: the thread has used more
     """
     end = time.thread_time() + seconds

@@ -62,6 +62,8 @@ class CollectivePods:
         physical: typing.Mapping[str, typing.Mapping[str, str]],
     ) -> None:
         """:param plan: plan with exactly one fabric, over which the collectives run
+        :param wanted: settings of the collectives, from the intent
+        :param pods: client that creates, inspects and removes the pods
         :param physical: RDMA device of each physical function, by node and PCI address
         """
         (self._fabric,) = plan.fabrics
@@ -70,7 +72,9 @@ class CollectivePods:
         self.places: dict[str, CollectivePlace] = {}
 
     def start(self, pool: concurrent.futures.Executor) -> tuple[CollectivePod, ...]:
-        """Start the pods, and read the HCAs that each of them got."""
+        """Start the pods, and read the HCAs that each of them got. Return all pods. A pod that cannot be used has the
+        reason as its error.
+        """
         fabric = self._fabric
         definitions = {
             node: render.render_pod(node, self._wanted, fabric, self._plan.cluster, self._plan.run)
@@ -88,7 +92,10 @@ class CollectivePods:
         return looked
 
     def _examine_or_fail(self, started: PodOfNode) -> CollectivePod:
-        """Read the HCAs and the host name of a pod. An unexpected exception becomes the error of this pod."""
+        """Read the HCAs and the host name of a pod. An unexpected exception becomes the error of this pod.
+
+        :param started: the pod and its object of the API
+        """
         item, found = started
         try:
             return self._examine_pod(item, found)
@@ -101,7 +108,11 @@ class CollectivePods:
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
     def _examine_pod(self, item: RdmaPod, found: Resource) -> CollectivePod:
-        """Read the HCAs and the host name of a pod that is ready, through a shell in it."""
+        """Read the HCAs and the host name of a pod that is ready, through a shell in it.
+
+        :param item: the pod
+        :param found: its object of the API
+        """
         if item.error:
             return CollectivePod(item.node, item.name, error=item.error, cause=item.cause)
         try:
@@ -160,8 +171,9 @@ class CollectivePods:
         ) if missing else ""
 
     def open_shell(self, item: RdmaPod, addresses: str = "") -> Shell:
-        """Open a connection to a pod.
+        """Open a connection to a pod, with a shell in it.
 
+        :param item: the pod
         :param addresses: PCI addresses whose RDMA devices the shell reports, separated by spaces
         :raises ApiError: the pod does not exist or does not run
         """
@@ -173,9 +185,10 @@ class CollectivePods:
 def run_short(
     shell: Shell, command: typing.Sequence[str], clock: Clock, end: float, limit: float = SHORT
 ) -> CommandResult:
-    """Run a command for at most ``limit`` seconds, and not beyond ``end``.
+    """Run a command for at most ``limit`` seconds, and not beyond the time ``end``.
 
-    :param end: moment at which the time of the caller is over
+    :param clock: returns monotonic seconds
+    :param end: monotonic time in seconds
     """
     if not shell.open:
         return CommandResult("", None, error="the connection was closed before")
@@ -184,5 +197,9 @@ def run_short(
 
 
 def compute_left(clock: Clock, end: float, limit: float) -> float:
-    """Return the seconds until the moment ``end``, at most ``limit``."""
+    """Return the seconds until the time ``end``, at most ``limit``.
+
+    :param clock: returns monotonic seconds
+    :param end: monotonic time in seconds
+    """
     return min(limit, max(0.0, end - clock()))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs nccl-tests in pods that take whole nodes, collective by collective and round by round.
+"""Run nccl-tests in pods that use whole nodes, collective by collective and round by round.
 
-mpirun runs in the pod of the first node of a group, and this module starts its daemons in the other pods (see
-_render/measurement/collectives.py). Each group of nodes in a round has its own connections to the pods, because tests
-of two rails may use the same pods at the same time.
+mpirun runs in the pod of the first node of a group, and this module starts the daemons that mpirun requests in the
+other pods. Each group of nodes in a round has its own connections to the pods, because tests of two rails may use the
+same pods at the same time.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class CollectivesRun:
         observers: typing.Optional[ObserversFacts] = None,
     ) -> None:
         """:param plan: plan with exactly one fabric, over which the collectives run
+        :param wanted: settings of the collectives, from the intent
         :param seen: facts with the rates of the rails and the topology of the nodes, from which floors and groups are
             computed
         :param observers: observers of the run, which read the counters of the physical functions for a soak; None if it
@@ -183,8 +184,12 @@ class CollectivesRun:
                 )
 
     def _run_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test. Repeat it once if the connection to the API server or to a pod was lost, which says nothing about
-        the fabric. A soak is not repeated, because its pods do not live long enough.
+        """Run a test. Repeat it once if the connection to the API server or to a pod was lost, which is no fault of the
+        fabric. A test that runs for a long time (a soak) is not repeated, because its pods do not live long enough.
+
+        :param course: planner of the tests of the collective
+        :param test: the test
+        :param run: nodes and settings of the test
         """
         start = self._clock()
         result = self._try_test(course, test, run)
@@ -202,8 +207,11 @@ class CollectivesRun:
         return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
 
     def _try_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test. An unforeseen error in its output becomes a failure of this test, so that the other tests still
+        """Run a test. An unexpected error in its output becomes a failure of this test, so that the other tests still
         run.
+
+        :param course: planner of the tests of the collective
+        :param run: nodes and settings of the test
         """
         wanted = self._wanted
         if self._hung and isinstance(test, RailTrial):
@@ -227,9 +235,12 @@ class CollectivesRun:
             )
 
     def _run_soak_test(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
-        """Run a test for a long time, and return its result with the growth of the error counters of all HCAs in it.
+        """Run a test for a long time (a soak), and return its result with the growth of the error counters of all HCAs
+        in it.
 
         :param subject: name of the test, for messages
+        :param run: nodes and settings of the test
+        :param result: result to which the counters are added
         """
         places = [self._whole_pods.places[node] for node in run.nodes]
         before, start = self._soak_counters.read(places), self._clock()
@@ -312,11 +323,13 @@ class CollectivesRun:
         A daemon runs in the background of its pod: either it detaches by itself, or its command leaves it in the
         background and ends after some seconds.
 
+        :param subject: name of the test, for messages
+        :param run: nodes and settings of the test
         :param first: connection to the first pod, in which mpirun runs
         :param asks: further connection to the first pod, through which the requests are read
         :param places: pods of the group, by host name
         :param shell: opens a connection to a pod
-        :param end: moment at which the time is over
+        :param end: monotonic time in seconds at which the time is over
         :param seconds: time limit of the run
         """
         left, told = len(places) - 1, False
@@ -351,6 +364,12 @@ class CollectivesRun:
     ) -> int:
         """Start a daemon in the pod of the requested host, and return its exit code. Only pods of the group are
         accepted as host, because the request comes from inside a pod.
+
+        :param request: request of mpirun, with the host and the command line
+        :param places: pods of the group, by host name
+        :param shell: opens a connection to a pod
+        :param end: monotonic time in seconds at which the time is over
+        :param seconds: time limit of the run
         """
         place = places.get(request.host)
         if place is None or self._clock() >= end:
@@ -389,12 +408,17 @@ def make_unstarted_facts(plan: Plan, reason: str) -> CollectivesFacts:
 
 
 def _tell_unforeseen(course: Course, error: Exception) -> str:
-    """Return the reason for which a course ends by an error that nobody foresaw: what was measured is kept."""
+    """Return the message for an unexpected error that ends the tests of a collective. The results so far are kept.
+
+    :param course: planner of the tests of the collective
+    """
     return f"the output of the tests could not be evaluated: {wrap_unforeseen(error, course.name)}"[:_MOST_REASON]
 
 
 def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
-    """Describe the test that ran, its exit code and its duration for the report, without the script around it."""
+    """Return a line for the report about the test that ran: the command without the script around it, its exit code and
+    its duration.
+    """
     words = f"{run.test}_perf on {folded(run.nodes, 4)}"
     return line_of(dataclasses.replace(ended, command=words))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measures the bandwidth of a pair layer by layer, to find the layer that loses it: between the physical functions of
-its HCAs and between free virtual functions, in the observers of both nodes, and then in its pods. If a layer has no
-figure, the result contains the reason. Results are not evaluated here.
+"""Measure the bandwidth of a pair of nodes layer by layer, to find the layer in which bandwidth is lost: between the
+physical functions of the HCAs, between free virtual functions, both in the observers of the nodes, and between the
+pods. If a layer has no figure, the result contains the reason. Results are not evaluated here.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ Usable = typing.Mapping[tuple[int, str], RdmaPod]
 class _OnHost:
     """One side of a pair, as the observer of its node sees it.
 
+    :ivar node: name of the node
     :ivar pf: PCI address of the physical function
     :ivar seen: functions, devices and addresses of the HCA on the host
     """
@@ -78,7 +79,9 @@ class LayerTests:
         clock: Clock,
         say: Say,
     ) -> None:
-        """:param observers: observers of the run; None if it has none
+        """:param plan: plan of the measurement
+        :param fabric: fabric of the pairs
+        :param observers: observers of the run; None if it has none
         :param pods: usable pods by rail and node
         :param shells: connections to the pods
         """
@@ -105,8 +108,10 @@ class LayerTests:
             shell.close()
 
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
-        """Measure all layers of a pair.
+        """Test a pair layer by layer: between the hosts, then between the pods, then with GPU memory. A layer that
+        cannot be tested has the reason in the result.
 
+        :param pair: result of the measurement of the pair
         :param suspect: whether the pair was chosen because it is slow
         :param number: number of pairs that were measured before
         """
@@ -147,7 +152,7 @@ class LayerTests:
 
     def choose_measured_as(self, pair: PairResult) -> Fabric:
         """Return the fabric with the number of queue pairs and the message size of the pair's second measurement, so
-        that no layer is slow only for lack of queue pairs. Return the fabric unchanged if there was no second
+        that no layer is slow only because of too few queue pairs. Return the fabric unchanged if there was no second
         measurement, or if it had no result.
         """
         found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
@@ -318,8 +323,7 @@ class LayerTests:
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
-        """Return the data of one side of a pair in its pod, with the settings of its virtual function as the host shows
-        them.
+        """Return the data of one side of a pair in its pod, with the settings of its virtual function on the host.
 
         :param before: count of CPU throttling periods before the measurement; None if not known
         """
@@ -362,9 +366,13 @@ class LayerTests:
         here: tuple[typing.Callable[[], Shell], commands.Command],
         asked: tuple[str, int],
     ) -> LayerStep:
-        """Return the step with its figure, or with why it has none.
+        """Run ib_write_bw for one layer. Return the layer with the measured figure, or with the reason why there is
+        none.
 
-        :param asked: RDMA device of the client, and queue pairs
+        :param step: the layer
+        :param there: function that connects to the server's container, and the server's command
+        :param here: function that connects to the client's container, and the client's command
+        :param asked: RDMA device of the client, and number of queue pairs, which the output must confirm
         """
         ran, failure = run_pair(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
         if ran is not None:

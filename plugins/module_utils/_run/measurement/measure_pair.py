@@ -63,6 +63,7 @@ class PairMeasurement:
     def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
         """Measure a pair. Make up to ``ATTEMPTS`` attempts if a connection is lost although the pods still run.
 
+        :param task: nodes and rails of the pair
         :param flow: number from which the flow label of the pair's packets is computed, if both pods support flow
             labels
         :raises ApiError: the API server cannot be reached
@@ -164,8 +165,9 @@ class PairMeasurement:
         return dataclasses.replace(pair, wider=found)
 
     def measure_latency(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairLatency:
-        """Run ib_write_lat on a pair once.
+        """Run ib_write_lat once between two pods, and return the latencies, or the reason why there are none.
 
+        :param task: nodes and rails of the pair
         :raises ApiError: the API server cannot be reached
         :raises LeaseLost: another run holds the Lease
         """
@@ -225,7 +227,7 @@ class PairMeasurement:
         return self._labelled
 
     def _take_ports(self) -> int:
-        """Reserve the next ``PORTS`` ports, and return the first of them."""
+        """Reserve the next ``PORTS`` TCP ports, and return the first of them."""
         return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)
 
     def _guard_attempt(
@@ -349,8 +351,10 @@ class PairMeasurement:
         """Run ib_write_bw. Return its report (None without a result), the result of the pair with the command line, and
         the failure, if any.
 
+        :param port: first of the TCP ports that are reserved for the pair
         :param result: result of the pair so far
-        :param until: moment at which the time of the pair is over
+        :param sweep: whether to measure all message sizes
+        :param until: monotonic time in seconds at which the time of the pair is over
         """
         result = dataclasses.replace(
             result, queue_pairs=count_queue_pairs(fabric, (client.rate_gbps, server.rate_gbps))
@@ -388,12 +392,16 @@ class PairMeasurement:
         until: float,
         judge: typing.Optional[Judge] = None,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """Run client and server. Return the client's result, and the failure of either command or pod (see
-        client_server).
+        """Run server and client in their pods. Return the client's result, and the failure of either command or pod.
+        Each is None if it does not exist.
 
         :param there: pod and command of the server
         :param here: pod and command of the client
-        :param until: moment at which the time of the pair is over
+        :param up: text in the output of the server after which it listens
+        :param limit: time limit of the client, in seconds
+        :param judge_server: whether the exit code of the server counts
+        :param until: monotonic time in seconds at which the time of the pair is over
+        :param judge: returns the failure from the client's result; None: from its exit code
         """
         ends = (there[0], here[0])
         server, client = (functools.partial(self._pods.shell, end) for end in ends)
@@ -418,12 +426,18 @@ class PairMeasurement:
 
 
 def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of rping. Its client exits with 0 even if the server left before a round trip was made."""
+    """Return the failure of rping. Its client exits with 0 even if the server left before a round trip was made.
+
+    :param result: result of the client
+    """
     return find_failure(result) or rping.short(result.output, commands.PINGS)
 
 
 def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of iperf3. It may exit with 0 although its JSON contains an error."""
+    """Return the failure of iperf3. It may exit with 0 although its JSON contains an error.
+
+    :param result: result of the client
+    """
     failure, error = find_failure(result), iperf3.error(result.output)
     return (
         classify(result.exit_code or 1, result.timed_out, error)
@@ -433,8 +447,9 @@ def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
 
 
 def fail_pair(fabric: Fabric, task: Task, failure: str, evidence: str) -> PairResult:
-    """Return the result of a pair that has no figure.
+    """Return the result of a pair that could not be measured.
 
+    :param task: nodes and rails of the pair
     :param failure: kind of the failure
     :param evidence: line of output or message that shows the failure
     """

@@ -115,8 +115,9 @@ class BandwidthRun:
     ) -> None:
         """Prepare a run.
 
+        :param plan: plan of the measurement
         :param seen: facts about the links of the HCAs, from which suspects are found
-        :param observers: observers of the run, through which hosts are measured
+        :param observers: observers of the run, through which hosts are measured; None if it has none
         """
         self._cluster = cluster
         self._observers = observers
@@ -210,8 +211,11 @@ class BandwidthRun:
         return results + self._retest_failed_ends(pool, fabric, usable, results, False)
 
     def _list_latency_steps(self, fabric: Fabric, rails: typing.Mapping[int, typing.Sequence[str]]) -> list[Step]:
-        """Return steps of pairs in which each port occurs at least once: one round, or two if a rail has an odd number
-        of nodes. Return an empty list if latency is not measured.
+        """Return the pairs for the measurement of latency, grouped into steps of pairs that are measured at the same
+        time. Each port occurs at least once: one round, or two if a rail has an odd number of nodes. Return an empty
+        list if latency is not measured.
+
+        :param rails: nodes of each rail
         """
         if not fabric.bandwidth.latency or not carries_rdma(fabric):
             return []
@@ -242,7 +246,10 @@ class BandwidthRun:
         return found
 
     def _compute_counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
-        """Return the longest duration of the measurements with counters in seconds."""
+        """Return the longest duration of the measurements with counters in seconds.
+
+        :param planned: planned measurement rounds of the fabric
+        """
         if planned.cover is None or self._observers is None:
             return 0.0
         return float((MOST_TESTS + PROBES) * (compute_most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
@@ -253,6 +260,9 @@ class BandwidthRun:
         """Measure pairs again and read port counters before and after. This is done where the figures alone do not
         identify the slow link, and to find out how the switches route. The measurements run one after the other,
         because the counters would include the data of another one.
+
+        :param measured: results so far
+        :param planned: planned measurement rounds of the fabric
         """
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
@@ -314,6 +324,9 @@ class BandwidthRun:
     ) -> list[PairLayers]:
         """Measure pairs layer by layer, one after the other, because two pairs would share the links that each of them
         must fill.
+
+        :param pods: running pods of the fabric
+        :param measured: results so far
         """
         wanted = self._choose_layers(fabric)
         if wanted == "none":
@@ -336,8 +349,10 @@ class BandwidthRun:
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: PathTable
     ) -> list[PairResult]:
         """Measure rounds of pairs whose paths use each link in both directions. Then measure slow pairs again over
-        paths whose other links are known to be good, until no further round would narrow the set of suspected links.
+        paths whose other links are known to be good, until a further round would not reduce the number of suspected
+        links.
 
+        :param usable: usable pods by rail and node
         :param ways: paths between the ports of the fabric
         """
         one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one"))
@@ -373,6 +388,10 @@ class BandwidthRun:
     ) -> list[PairResult]:
         """Measure slow pairs of nodes on different leaves again with other flow labels. The switches choose links by a
         hash of the label, so these packets take other links.
+
+        :param usable: usable pods by rail and node
+        :param ways: paths between the ports of the fabric
+        :param measured: results so far
         """
         if not self._labelled:
             return []
@@ -409,6 +428,8 @@ class BandwidthRun:
         """Measure pods that failed and never passed again, with partners that passed, to find which side of a pair
         fails. Return these results.
 
+        :param usable: usable pods by rail and node
+        :param measured: results so far
         :param with_figure_passes: whether a pair with a figure counts as passed even if the figure is too low. A low
             figure indicates a slow link, which has its own finding, and not a faulty pod
         """
@@ -435,9 +456,11 @@ class BandwidthRun:
     def _measure_step(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0
     ) -> list[PairResult]:
-        """Measure pairs without a common pod at the same time, and then those that are too slow again. Pairs with an
-        excluded pod fail without a measurement.
+        """Measure the pairs of a step, which have no common pod, at the same time. Then measure those that are too slow
+        again with more queue pairs. Pairs with an excluded pod fail without a measurement.
 
+        :param usable: usable pods by rail and node
+        :param step: pairs
         :param flow: number from which the flow label of each pair is computed, if both pods support flow labels
         """
 
@@ -477,7 +500,10 @@ class BandwidthRun:
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
     ) -> list[PairResult]:
         """Measure those pairs of a step that are too slow a second time with more queue pairs, and return the results
-        of all pairs. Both directions of a pair run one after the other.
+        of all pairs. The two directions of a pair run one after the other.
+
+        :param usable: usable pods by rail and node
+        :param measured: results of the step
         """
         if self._too_slow is None:
             return list(measured)

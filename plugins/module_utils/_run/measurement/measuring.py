@@ -126,8 +126,8 @@ class MeasuringNamespace:
         return whose
 
     def leave(self) -> None:
-        """Request the deletion of the namespace with all its contents, and do not wait. In a prepared namespace, delete
-        only the networks and the NetworkPolicy.
+        """Request the deletion of the namespace with all its contents, and do not wait. In a namespace that an admin
+        prepared, delete only the networks and the NetworkPolicy.
 
         Errors of the API server are ignored, so that they do not hide the results. The next measurement or a teardown
         removes the remaining objects.
@@ -237,12 +237,18 @@ def measuring(
     run: str,
     stays: bool = False,
 ) -> typing.Iterator[HcasByNode]:
-    """Yield the namespace with its networks and an account whose pods are admitted, while the body creates pods and
-    measures. Other pods cannot connect to them if the network of the cluster enforces NetworkPolicies.
+    """Provide the namespace of the measurement as a context, with the networks, a NetworkPolicy and an account whose
+    pods are admitted. Remove it afterwards. Other pods cannot connect to the pods in it if the network of the
+    cluster enforces NetworkPolicies.
 
+    :param place: the namespace
     :param shared: settings of the cluster that all fabrics share
+    :param run: id of the run that owns the objects
     :param stays: whether the namespace and its pods remain afterwards; after an error they are removed
-    :raises RdmaError: as in MeasuringNamespace.take and MeasuringNamespace.restrict
+    :raises ForeignMeasuringNamespace: the namespace is not for the measurement
+    :raises RdmaError: a leftover namespace is not removed in time, or a NetworkPolicy of this name is not managed by
+        linerate.rdma or was changed by a webhook
+    :raises ApiError: the API server cannot be reached, or refuses an object
     """
     try:
         own = place.take()

@@ -34,6 +34,7 @@ NOT_CHECKED = "no pod is started in check mode"
 class Plan:
     """A plan of measurements between pods.
 
+    :ivar cluster: settings of the cluster, from the intent
     :ivar nodes: names of the nodes
     :ivar rails: rail of each HCA by fabric and node. A node without an entry has one rail on any HCA
     :ivar parallel: maximum number of pairs that are measured at the same time
@@ -54,8 +55,8 @@ class Plan:
 
     @property
     def draw_seconds(self) -> float:
-        """The limit, in seconds, of the time that the pods of one node may take together to start, until each rail of
-        the node has a pod.
+        """The time limit, in seconds, until each rail of a node has a pod, for all attempts to start pods on that node
+        together.
         """
         return _DRAWS * self.pod_seconds
 
@@ -69,7 +70,7 @@ class Plan:
 
 @contextlib.contextmanager
 def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
-    """Provide a pool with this many threads as a context. If the body fails, do not wait for running tasks.
+    """Provide a pool of threads as a context. If the body fails, do not wait for running tasks.
 
     :param parallel: number of threads
     """
@@ -84,7 +85,11 @@ def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecu
 
 
 def explain_lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
-    """Explain why a node cannot run a pod that asks for a resource."""
+    """Return the reason why a node cannot run a pod that requests a resource.
+
+    :param resource: name of the extended resource
+    :param known: nodes of the cluster, by name
+    """
     if node not in known:
         return "the cluster has no node of this name"
     why = known[node].not_ready

@@ -41,6 +41,7 @@ PARALLEL = 32
 class MemlockTask:
     """The nodes and fabrics on which to prove how much memory a container may lock.
 
+    :ivar memlock: settings of the proof
     :ivar limit: seconds within which all pods must end
     :ivar run: id of the run that owns the pods
     :ivar refused: refusals of fabrics on which no pod may be created, by the name of the fabric
@@ -102,7 +103,10 @@ class Prover:
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
     def _create_pod(self, made: Resource) -> str:
-        """Create the pod. Return the reason if the API server refuses it; empty otherwise."""
+        """Create a pod. Return the reason if the API server refuses it; empty otherwise.
+
+        :param made: definition of the pod
+        """
         try:
             metadata = self._cluster.create(made, FIELD_MANAGER)["metadata"]
             self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
@@ -114,8 +118,11 @@ class Prover:
         return ""
 
     def _explain_taken(self, made: Resource) -> str:
-        """Return a text that names the pod which has the name of a pod, and the node of it: a mirror pod of a kubelet,
-        which no deletion ends, or a pod of an earlier run that does not end. Return an empty string if it is unknown.
+        """Return a message that names the existing pod because of which a pod could not be created: a mirror pod of a
+        kubelet, which no deletion ends, or a pod of an earlier run that does not end. Return an empty string if
+        there is no such pod.
+
+        :param made: definition of the pod that could not be created
         """
         namespace, name = made["metadata"]["namespace"], made["metadata"]["name"]
         try:

@@ -61,6 +61,9 @@ class PodInspector:
         """Inspect a ready pod: find the RDMA device of its virtual function, its address, its rail and its rates. An
         unexpected exception becomes the error of this pod.
 
+        :param fabric: fabric of the pod
+        :param item: the pod
+        :param found: its object of the API
         :returns: the pod with the results, and the duration of the inspection in seconds
         """
         begun = self._clock()
@@ -71,7 +74,11 @@ class PodInspector:
         return item, self._clock() - begun
 
     def _read(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
-        """Find the RDMA device of the pod's virtual function, its address, its rail and its rates."""
+        """Find the RDMA device of the pod's virtual function, its address, its rail and its rates.
+
+        :param item: the pod
+        :param found: its object of the API
+        """
         if item.error:
             return item
         network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
@@ -136,6 +143,7 @@ class PodInspector:
         """Read the first output of the pod's shell, which describes the pod. If the connection is lost, wait for the
         API server and try again.
 
+        :param pci: PCI address of the pod's function; empty if unknown
         :raises ApiError: the pod does not exist or does not run
         """
         for left in reversed(range(_LOOKS)):
@@ -168,6 +176,8 @@ class PodInspector:
     def _put_on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
         """Return the pod with the rail of its HCA, or with an error if its HCA is not on a rail of the fabric. On a
         fabric with a single rail, a pod whose HCA is not known is accepted.
+
+        :param item: the inspected pod
         """
         rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
         # a function that a pod gets as a whole is the HCA itself

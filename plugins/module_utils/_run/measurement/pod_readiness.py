@@ -34,7 +34,7 @@ _EVENTS = 200
 
 
 def explain_unready(stand: PodState) -> str:
-    """Explain why a pod that was ready is no longer ready; empty if it still is.
+    """Return the reason why a pod that was ready is no longer ready; empty if it still is.
 
     :param stand: current state of the pod
     """
@@ -49,7 +49,11 @@ def find_node(item: Resource) -> str:
 
 
 def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
-    """Update the mapping from the uid of each pod that is being deleted but has not ended to its node."""
+    """Update the nodes of the pods that are being deleted but have not ended.
+
+    :param leaving: name of the node by the uid of such a pod; changed by this function
+    :param change: changed pods
+    """
     for item in change.items:
         uid = str(item["metadata"].get("uid"))
         if change.action != "drop" and item["metadata"].get("deletionTimestamp"):
@@ -59,8 +63,8 @@ def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
 
 
 def _find_host(event: Resource) -> str:
-    """Return the node of the component that wrote an Event. Empty if the Event names none, as those of the scheduler
-    and of multus. The writer of an Event can set all these fields.
+    """Return the node of the component that wrote an Event. Return an empty string if the Event names none, as those of
+    the scheduler and of multus. The node is not reliable, because the writer of an Event can set any value.
     """
     source = event.get("source")
     host = source.get("host") if isinstance(source, dict) else ""
@@ -70,7 +74,7 @@ def _find_host(event: Resource) -> str:
 
 
 class ReadinessWait:
-    """A wait for the pods of one run."""
+    """The wait until the pods of one run are ready or have failed."""
 
     def __init__(
         self,
@@ -181,9 +185,11 @@ class ReadinessWait:
         """Return a pod with its object of the API if it is ready, or with its error if it cannot become ready. Return
         None while it may still become ready.
 
+        :param item: the pod
         :param found: object of the pod; None if the API server does not show it
         :param since: suspect state of each pod and the time when it began, by name of the pod; updated by this method
         :param leaving: nodes with pods that are being deleted but have not ended
+        :param now: monotonic time in seconds
         :param over: whether the time of the pod is over
         """
         if found is None:

@@ -28,13 +28,15 @@ _FINALIZERS = 3
 
 
 def name_with_namespace(item: Resource) -> str:
-    """Return the namespace and name of an object."""
+    """Return ``namespace/name`` of an object."""
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 
 def _explain_finalizers(item: Resource) -> str:
     """Return a text that names the finalizers which block the deletion of a measuring pod, and the command that removes
     them; empty if there are none. The collection gives pods no finalizer, but the kubelet of a node may.
+
+    :param item: object of the pod
     """
     found = item["metadata"].get("finalizers")
     if not isinstance(found, list) or not found:

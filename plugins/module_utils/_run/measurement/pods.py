@@ -45,7 +45,7 @@ _DELETED = "was deleted"
 
 
 def _explain_loss(item: Resource, dropped: bool) -> str:
-    """Explain why a pod that was ready is lost; empty if it is not lost.
+    """Return the reason why a pod that was ready is lost; empty if it is not lost.
 
     :param item: last known object of the pod
     :param dropped: whether the API server reported its deletion
@@ -99,7 +99,7 @@ class MeasuringPods:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
-        """The nodes of the cluster by name, read once for all fabrics."""
+        """Return the nodes of the cluster by name. They are read once for all fabrics."""
         return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
 
     def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> tuple[RdmaPod, ...]:
@@ -148,7 +148,10 @@ class MeasuringPods:
         return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
 
     def _is_ours(self, found: Resource) -> bool:
-        """Return whether a pod was created by this run, and not by another run under the same name."""
+        """Return whether a pod was created by this run, and not by another run under the same name.
+
+        :param found: object of the pod
+        """
         uid = found["metadata"].get("uid")
         return uid is not None and uid == self._uids.get(name_of(found))
 
@@ -177,7 +180,7 @@ class MeasuringPods:
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
         """Delete pods that are no longer needed, without a wait for their end. A pod that cannot be deleted now is
-        deleted by ``end``.
+        deleted at the end of the run.
         """
         list(pool.map(self._discard_pod, [item for item in pods if item.name]))
 
@@ -239,7 +242,11 @@ class MeasuringPods:
         return chosen
 
     def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod], spent: float) -> RdmaPod:
-        """Return the pod of one rail. Its error gives the reason if there is none."""
+        """Return the pod of one rail of a node. If there is none, the returned placeholder has the reason as its error.
+
+        :param pods: pods that were started on the node
+        :param spent: seconds in which they were started
+        """
         broken = next((item for item in pods if item.error), None)
         mine = next((item for item in pods if item.rail == rail and not item.error), None)
         if mine is not None:
@@ -278,7 +285,11 @@ class MeasuringPods:
         return [ready.get(item.name, (item, {})) for item in made]
 
     def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
-        """Create a pod of one rail."""
+        """Create a pod for a measurement on one rail of a node.
+
+        :param number: number of the pod on the node
+        :param seconds: maximum duration of the measurements in the pod, in seconds
+        """
         lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
         return self._create_until_known(
             fabric, node, pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime)
@@ -286,7 +297,7 @@ class MeasuringPods:
 
     def _create_until_known(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:
         """Create a pod. If the API server refuses it, return the pod with that error. Retry for up to ``pod_seconds``
-        while it is not known whether the API server created the pod.
+        of the plan while it is not known whether the API server created the pod.
 
         :param wanted: definition of the pod
         """
@@ -309,8 +320,11 @@ class MeasuringPods:
             self.await_api()
 
     def _explain_taken(self, item: RdmaPod, error: ApiError) -> RdmaPod:
-        """Explain why the name of a pod is in use: by a pod of an earlier run, or by a mirror pod of a kubelet, which
-        no deletion ends.
+        """Return the pod with an error that explains why its name is in use: by a pod of an earlier run, or by a mirror
+        pod of a kubelet, which no deletion ends.
+
+        :param item: the pod that could not be created
+        :param error: error of the API server
         """
         try:
             found = self._cluster.get("Pod", item.namespace, item.name)
@@ -327,6 +341,7 @@ class MeasuringPods:
     def _create_or_adopt_pod(self, wanted: Resource, lost: bool) -> Resource:
         """Create a pod, or return the one that an earlier request has created.
 
+        :param wanted: definition of the pod
         :param lost: whether the answer to an earlier request was lost, so that the pod may exist. It is recognized by
             the label of this run. A mirror pod is refused, because the kubelet of another node could create it with
             that label
@@ -379,8 +394,8 @@ class MeasuringPods:
         return self._removal.remove()
 
     def await_api(self) -> None:
-        """Wait until the API server answers, at most ``pod_seconds``. Measurements fail without it, whatever the state
-        of the fabric.
+        """Wait until the API server answers, at most ``pod_seconds`` of the plan. Without the API server, measurements
+        would fail even on a good fabric.
         """
         since = self._clock()
         with self._asking:

@@ -34,7 +34,7 @@ _Readings = dict[tuple[int, int], PortCounters]
 
 
 class Counters:
-    """A reader of the port counters of one fabric."""
+    """A client that reads the port counters of one fabric."""
 
     def __init__(
         self, cluster: Cluster, seat: VantagePort, observers: typing.Optional[ObserversFacts], clock: Clock
@@ -103,8 +103,10 @@ class Counters:
         return compute_growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
     def _read_counters(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
-        """Read the counters. Return those of the ports that answered, and the messages of the tool for each LID.
+        """Read the port counters. Return those of the ports that answered, by LID and port number, and the messages of
+        the tool for each LID.
 
+        :param asked: numbers of the ports to read, by LID
         :raises RdmaError: the observer cannot be used
         """
         shell = self._open()

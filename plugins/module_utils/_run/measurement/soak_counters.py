@@ -38,11 +38,12 @@ _MOST_REASON = 300
 
 @dataclasses.dataclass(frozen=True)
 class NodeCounters:
-    """The counters of the HCAs of a node, at one moment.
+    """The counters of the HCAs of a node at one moment.
 
     :ivar own: counters of the devices in its pod; None if the pod did not respond
     :ivar physical: counters of the physical functions that could be read
-    :ivar why: why its observer did not read the physical functions; empty if it did, or if the node has no observer
+    :ivar why: reason why its observer did not read the physical functions; empty if it did, or if the node has no
+        observer
     """
 
     own: typing.Optional[Readings]
@@ -51,7 +52,9 @@ class NodeCounters:
 
 
 class SoakCounters:
-    """A reader of the error counters of the HCAs of a group."""
+    """A client that reads the error counters of the HCAs of all nodes in a group, before and after a test of long
+    duration (a soak).
+    """
 
     def __init__(
         self,
@@ -66,7 +69,10 @@ class SoakCounters:
         self._cluster, self._observers, self._clock, self._open_pod = cluster, observers, clock, open_pod
 
     def read(self, places: typing.Sequence[CollectivePlace]) -> dict[str, NodeCounters]:
-        """Return the counters of the HCAs of each place, by node."""
+        """Return the counters of the HCAs of each pod, by node.
+
+        :param places: pods of the group
+        """
         end = self._clock() + COUNTERS
         with workers(min(AT_ONCE, len(places))) as pool:
             found = pool.map(lambda place: self._read_node(place, end), places)
@@ -124,9 +130,12 @@ def compare_nodes(
     after: typing.Mapping[str, NodeCounters],
     seconds: float,
 ) -> tuple[HcaErrors, ...]:
-    """Return by how much the error counters of each HCA rose. A physical function that nothing could read, because its
-    node has no observer and the pod does not show it, is left out.
+    """Return the increase of the error counters of each HCA between two readings. A physical function that could not be
+    read, because its node has no observer and the pod does not show it, is left out.
 
+    :param places: pods of the group
+    :param before: counters at the first reading, by node
+    :param after: counters at the second reading, by node
     :param seconds: time between the two readings
     """
     found: list[HcaErrors] = []

@@ -29,11 +29,11 @@ _CYCLES = ("PowerCycle", "ForceRestart")
 
 
 class BiosSource:
-    """A client for the BIOS of all nodes that have a BMC.
+    """A client that compares, writes and applies the BIOS settings of all nodes that have a BMC.
 
     :param errors: reason why a BMC cannot be contacted at all, by node
     :param wanted: desired settings
-    :param may: permission that each write needs
+    :param may: conditions under which a BMC may be written
     :param seconds: time limit of each session with one BMC
     """
 
@@ -87,8 +87,10 @@ class BiosSource:
         return found
 
     def _record_identities(self, machines: typing.Mapping[str, Identity]) -> None:
-        """Record the identities that BMCs report, before any of them is evaluated. Two nodes whose BMCs report the same
-        identity share one BMC, which has to be known before either node is judged.
+        """Record the identities that BMCs report, before any of them is evaluated: if two BMCs report the same
+        identity, both names lead to one BMC, and neither can be proven to belong to its node.
+
+        :param machines: identity that the BMC of each node reports
         """
         claims = self._may.claims
         self._may = dataclasses.replace(
@@ -113,8 +115,10 @@ class BiosSource:
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
         """Verify, for nodes that are to be reset, that each BMC belongs to its node. BMCs that were verified before are
-        not contacted again. Return for each node the reason why its BMC cannot reset it, if any, and a note if only the
-        inventory asserts that the BMC belongs to the node.
+        not contacted again.
+
+        :returns: for each node, the reason why its BMC cannot reset it, if any, and a note if only the inventory
+            asserts that the BMC belongs to the node
         """
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]

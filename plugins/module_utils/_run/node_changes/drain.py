@@ -28,7 +28,7 @@ MOST_PODS = 10_000
 
 
 class NodeFailed(RdmaError):
-    """The error that the change of a node cannot continue."""
+    """Raised if the change of a node cannot continue."""
 
 
 class NotDrained(NodeFailed):
@@ -38,7 +38,7 @@ class NotDrained(NodeFailed):
 
 
 class Drain:
-    """A client that drains nodes of one cluster.
+    """A client that evicts the pods of nodes, as ``kubectl drain`` does.
 
     :param pause: waits until the next read; raises an exception to end the drain
     :param seconds: seconds within which all pods of a node must be gone

@@ -56,8 +56,10 @@ def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
 
 
 def bound_budgets(known: typing.Mapping[str, Budget]) -> typing.Mapping[str, Budget]:
-    """Return watched PodDisruptionBudgets by namespace and name. As in ``keep_budgets``, one budget replaces those of a
-    namespace that has more than ``MOST_BUDGETS``, and it stays until they are listed again.
+    """Return PodDisruptionBudgets from a watch, with at most ``MOST_BUDGETS`` of each namespace. The budgets of a
+    namespace that has more are replaced by one budget that blocks every pod of the namespace.
+
+    :param known: budgets by ``namespace/name``
     """
     numbers = collections.Counter(budget.namespace for budget in known.values())
     beyond = {namespace for namespace, number in numbers.items() if number > MOST_BUDGETS}
@@ -96,8 +98,8 @@ class PodKeeper:
         known.update((value, value) for value in values)
 
     def keep(self, resource: Resource) -> typing.Optional[ClusterPod]:
-        """Return a pod that a drain of its node would evict, reduced to the required fields. Return None for any other
-        pod.
+        """Return the fields of a pod that a drain needs, if a drain of its node would evict the pod. Return None for
+        any other pod.
 
         :raises ResourceError: the object does not have the form of a pod
         """
@@ -122,8 +124,11 @@ def keep_pods(
     prefixes: typing.Iterable[str] = (),
     find_nodes: typing.Callable[[typing.Collection[str]], typing.Mapping[str, str]] = lambda _uids: {},
 ) -> tuple[ClusterPod, ...]:
-    """Parse the pods that drains may take, and keep only the fields that a drain needs.
+    """Parse the pods that drains would evict, and keep only the fields that a drain needs.
 
+    :param items: objects of the API
+    :param budgets: budgets that name the labels to keep
+    :param prefixes: prefixes of the names of resources whose requests are kept
     :param find_nodes: returns the node by uid of pods of which only the metadata was read; called at most once
     :raises ApiError: there are more than ``MOST_PODS``
     :raises ResourceError: an object does not have the form of its kind

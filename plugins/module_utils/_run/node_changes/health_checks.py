@@ -90,10 +90,11 @@ class HealthChecks:
         return self._list_paused_checks()[0]
 
     def release_all(self, whatever: bool = False) -> list[HealthCheck]:
-        """Resume all health checks that a run of the collection has paused, unless they watch a node that a roll has
-        taken down and that is not back. Return the resumed ones.
+        """Resume all health checks that a run of the collection has paused, except those that watch a node that a roll
+        has taken down and that is not Ready again. Return the resumed ones.
 
-        :param whatever: whether to resume them even for such nodes, because no later run will bring the nodes back
+        :param whatever: resume also the health checks of nodes that are not Ready again, because no later run will
+            bring these nodes back
         :raises ApiError: the API server cannot be reached, or refuses a change
         """
         checks, resources = self._list_paused_checks()

@@ -164,8 +164,9 @@ class PoolRoller:
         inventory are not awaited if they are NotReady. Pools that may not roll now stay paused, and the next run
         unpauses them.
 
+        :param names: names of the pools
         :param limit: longest wait in seconds
-        :param inventory: names of the nodes that must take part
+        :param inventory: names of the nodes for which the run waits
         :raises ApiError: the API server cannot be reached
         """
         pools = machines.read_machine_pools(self._cluster)
@@ -241,9 +242,10 @@ class PoolRoller:
         )
 
     def _explain_stuck_pool(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-        """Describe a pool that did not finish its roll in time, and the nodes, pods and PodDisruptionBudgets that block
-        it.
+        """Return a message about a pool that did not finish its roll in time, and the nodes, pods and
+        PodDisruptionBudgets that block it.
 
+        :param seen: all pools by name
         :param limit: duration of the wait, in seconds
         """
         stand = f"{describe(seen[name])} after {limit:.0f} s"
@@ -314,6 +316,8 @@ class PoolRoller:
         """Wait until each pool has rendered all objects (or none of them) and its configuration has not changed for
         ``SETTLED`` seconds. Return the reason if that takes too long; empty otherwise.
 
+        :param before: states of the pools before they were paused, by name
+        :param configs: the objects
         :param present: True: the objects must be in the configuration; False: they must not
         """
         end = self._clock() + RENDER

@@ -74,8 +74,10 @@ class NodeRoller:
         self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
-        """Plan the next steps of the roll. Changes nothing.
+        """Plan the next steps of the roll from the current state of the cluster, without a change.
 
+        :param nodes: names of the nodes of the inventory
+        :param intent: settings of the cluster
         :raises ApiError: the nodes cannot be listed
         :raises ResourceError: an object does not have the form of its kind
         """
@@ -105,6 +107,7 @@ class NodeRoller:
         """Finish the nodes that an earlier run has reset: verify their settings by the latest observation, and remove
         their marks. Do not start any other step of the plan.
 
+        :param planned: plan of the roll
         :raises LeaseLost: another run changes the cluster
         """
         later = ("other settings differ now. Rerun: the next run plans this change.",)
@@ -117,6 +120,8 @@ class NodeRoller:
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
         """Carry out the plan, and return the outcome of each node.
 
+        :param planned: plan of the roll
+        :param check_mode: change nothing, and return the planned outcomes
         :raises LeaseLost: another run changes the cluster
         """
         self._turns.planned = planned
@@ -146,6 +151,7 @@ class NodeRoller:
         """Run all waves, one after the other. Before each wave, decide again which nodes may go down. Nodes that may
         not go yet form the next wave.
 
+        :param planned: plan of the roll
         :param found: outcomes by node, updated by this method
         """
         alone = tuple((step,) for step in planned.steps if step.is_due and not step.wave and not step.pool)
@@ -231,7 +237,11 @@ class NodeRoller:
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
         """Return the nodes of a wave that may be taken down now, and the reason if these are not all. While none may,
-        wait up to the limit ``whole`` until enough nodes are Ready and etcd has all of its members.
+        wait until enough nodes are Ready and etcd has all of its members, at most for the limit ``whole`` of the
+        roll.
+
+        :param wave: steps of the wave
+        :param planned: plan of the whole roll
         """
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
@@ -280,6 +290,9 @@ class NodeRoller:
     def _run_pool_reboot(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
         """Carry out the steps of the nodes that the machine config operator reboots, and yield the outcome of each
         node.
+
+        :param steps: steps of these nodes
+        :param planned: plan of the whole roll
         """
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
@@ -293,7 +306,10 @@ class NodeRoller:
 
 
 def _build_untouched_outcome(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
-    """Return the outcome of a node that the roll does not change."""
+    """Return the outcome of a node that the roll does not change.
+
+    :param planned: plan of the roll
+    """
     if step.untaken:
         error = not_taken(step.node, step.untaken, "at the reset")
         return NodeOutcome(step.node, "failed", error.seen, error.remedy)

@@ -38,7 +38,7 @@ class Source(typing.Protocol):
 
 
 class Sources:
-    """All sources of node settings of a roll, combined.
+    """All sources of node settings of a roll (such as BIOS, kernel arguments and firmware), combined into one.
 
     :ivar unproven: nodes for which only a later observation can show the effect of the reset
     """
@@ -53,7 +53,7 @@ class Sources:
         """Store the state of the cluster on which the sources depend.
 
         :param pooled: nodes of MachineConfigPools
-        :param ridden: marks of those nodes that their MachineConfigPool has rebooted since the mark was set
+        :param ridden: marks of nodes that were rebooted by their MachineConfigPool after the mark was set, by node
         """
         self._pooled, self._ridden = pooled, ridden
 
@@ -93,9 +93,10 @@ class Sources:
 
 
 def _of_ridden(seen: NodeDifferences, noted: Mark) -> NodeDifferences:
-    """Reduce the differences that a MachineConfig corrects to those for which the node was rebooted according to its
-    mark. The others belong to the next roll of its pool.
+    """Return those of the differences for which the node was rebooted, as its mark lists them. The others belong to the
+    next roll of its MachineConfigPool.
 
+    :param seen: differences that a MachineConfig corrects
     :param noted: mark of the node
     """
     return dataclasses.replace(

@@ -54,11 +54,13 @@ _WHERE = {
 
 
 class PowerControl(typing.Protocol):
-    """An interface that resets nodes."""
+    """The interface of a component that resets nodes, such as their BMCs."""
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Return, for each of these nodes, the reasons why it cannot be reset (as refusals, each with the remedy), and
-        remarks on whether the reset would certainly reach this node (as notes).
+        """Return whether each node can be reset.
+
+        :returns: for each node, the reasons why it cannot be reset (``refusals``, with the remedy), and remarks about
+            whether the reset certainly reaches this node (``notes``)
         """
 
     def reset(self, node: str, power_cycle: bool) -> str:
@@ -236,12 +238,13 @@ class NodeTurns:
     def _begin(
         self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: list[str]
     ) -> tuple[Mark, bool]:
-        """Mark the node, set the values that differ, cordon and drain the node, and reset it. Return its mark, and
-        whether it is certain that the reset was accepted. After an error before the reset, undo mark and cordon. Values
-        that are set in its BIOS stay, and wait for the next reset.
+        """Mark the node, set the values that differ, cordon and drain the node, and reset it. After an error before the
+        reset, remove the mark and the cordon. Values that are set in its BIOS stay, and wait for the next reset.
 
+        :param step: step of the roll
         :param noted: mark of an earlier run; None if there is none
         :param did: list to which the actions are appended as text
+        :returns: the mark of the node, and whether it is certain that the reset was accepted
         :raises RdmaError: the node was not reset
         """
         mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, noted is not None and noted.cordoned)
@@ -263,7 +266,11 @@ class NodeTurns:
             raise
 
     def _cordon_node(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
-        """Cordon a node unless it is cordoned already. Return its mark, which records that this roll cordoned it."""
+        """Cordon a node unless it is cordoned already. Return its mark, which records that this roll cordoned it.
+
+        :param mine: mark of the node
+        :param did: list to which the action is appended as text
+        """
         if node.unschedulable:
             return mine
         mine = dataclasses.replace(mine, cordoned=True)
@@ -272,7 +279,11 @@ class NodeTurns:
         return mine
 
     def _undo(self, name: str, mine: Mark, did: list[str]) -> None:
-        """Remove the mark of a node that was not reset, and uncordon the node if this roll cordoned it."""
+        """Remove the mark of a node that was not reset, and uncordon the node if this roll cordoned it.
+
+        :param mine: mark of the node
+        :param did: list to which the actions are appended as text
+        """
         mine = self._noted.get(name, mine)
         self.mark(name, None, False if mine.cordoned else None)
         did += ["uncordoned"] if mine.cordoned else []
@@ -280,6 +291,10 @@ class NodeTurns:
     def _reset_noted(self, name: str, mine: Mark) -> Mark:
         """Record the reset in the mark of the node before the reset is ordered. If the run is killed between the two,
         the next run finds the same boot id and concludes that no reset took place.
+
+        :param name: name of the node
+        :param mine: mark of the node
+        :returns: the changed mark
         """
         mine = dataclasses.replace(mine, reset=True)
         self.mark(name, mine)
@@ -287,9 +302,11 @@ class NodeTurns:
 
     def _reset_drained_node(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
         """Order the reset if no pod is left on the node. Otherwise drain the node again, a limited number of times.
-        Return the mark, and whether it is certain that the reset was accepted. A node that the machine config operator
-        is about to reboot is never reset.
+        Return the mark, and whether it is certain that the reset was accepted. A node that the machine config
+        operator is about to reboot is never reset.
 
+        :param mine: mark of the node
+        :param did: list to which the actions are appended as text
         :raises BmcError: the BMC refused the reset
         :raises NodeFailed: the control plane does not tolerate the reset, or the machine config operator is about to
             reboot the node
@@ -317,7 +334,8 @@ class NodeTurns:
         raise NotDrained(f"the node was not reset: it still accepts pods after {_DRAINS} drains", remedy)
 
     def _may_go_again(self, step: NodeStep) -> None:
-        """Verify that a reset that an earlier run has recorded in the mark may be ordered now.
+        """Verify that a reset that an earlier run has recorded in the mark of a node, but that did not happen, may be
+        ordered now.
 
         :raises NodeFailed: it must not be ordered
         """
@@ -454,10 +472,12 @@ class NodeTurns:
     def _finish_node(
         self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
     ) -> None:
-        """Uncordon a node if this roll cordoned it. Then remove its mark, or keep it if the reset had no effect or its
-        effect is not known.
+        """Uncordon a node after its reset, if this roll cordoned it. Then remove its mark. The mark is kept if the
+        reset had no effect, or if its effect is not known.
 
+        :param noted: mark of the node
         :param left: differences that the reset did not correct
+        :param did: list to which the actions are appended as text
         :param keep: whether the effect of the reset is not known
         :raises RdmaError: the reset had no effect
         """
@@ -480,7 +500,11 @@ class NodeTurns:
         self._going.pause(self._limits.look)
 
     def mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
-        """Set or remove the mark of a node, and cordon or uncordon the node in the same request."""
+        """Set or remove the mark of a node, and cordon or uncordon the node in the same request.
+
+        :param noted: the mark; None to remove it
+        :param unschedulable: True to cordon, False to uncordon; None for no change
+        """
         self._going.check()
         if noted is not None:
             self._noted[name] = noted
@@ -490,6 +514,7 @@ class NodeTurns:
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
     """Return the error that lists the settings of a node that did not take effect.
 
+    :param left: settings that did not take effect
     :param when: event after which they should be in effect, in words
     """
     told = ", ".join(map(str, left))

@@ -15,7 +15,7 @@ class ObservedSource:
     """A source of node settings that always returns the same observations from before the roll.
 
     :param seen: differences by node
-    :param of_pools: see ``Source`` of node_sources.py
+    :param of_pools: whether the source also applies to nodes of MachineConfigPools
     """
 
     live = False
@@ -27,7 +27,7 @@ class ObservedSource:
         return bool(self._seen)
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
-        """Return the differences at the time of the observation."""
+        """Return the differences as they were observed before the roll, by node."""
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:

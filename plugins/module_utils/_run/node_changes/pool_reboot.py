@@ -38,7 +38,7 @@ _WAIT = (
 
 
 class Work(typing.NamedTuple):
-    """The functions by which a pool reboot acts on a node; see NodeTurns of node_turn.py.
+    """The functions by which a reboot of a MachineConfigPool acts on a node.
 
     :ivar node: reads a node and its mark
     :ivar mark: sets or removes the mark of a node
@@ -56,7 +56,10 @@ class Work(typing.NamedTuple):
 
 
 def describe_reboot(pool: str) -> str:
-    """Describe the reboot of a node by its MachineConfigPool."""
+    """Return the text that describes the reboot of a node by its MachineConfigPool.
+
+    :param pool: name of the pool
+    """
     return f"reset by the machine config operator (MachineConfigPool {pool})"
 
 
@@ -98,8 +101,9 @@ class PoolReboot:
     def outcomes(
         self, steps: typing.Sequence[NodeStep], rolls: typing.Sequence[PoolPlan], seconds: float
     ) -> typing.Iterator[NodeOutcome]:
-        """Carry out the roll, and yield the outcome of each node.
+        """Roll the MachineConfigPools once, and yield the outcome of each of their nodes.
 
+        :param steps: steps of these nodes
         :param rolls: planned rolls of the pools
         :param seconds: limit for one wave of a pool
         :raises LeaseLost: another run changes the cluster
@@ -212,7 +216,7 @@ class PoolReboot:
 
     def _begin_node(self, step: NodeStep) -> None:
         """Record in the mark of a node the differences that the reboot has to correct, and set the values that differ.
-        Then record that the node is about to be rebooted.
+        Then record in the mark that the node is about to be rebooted.
         """
         node, noted = self._work.node(step.node)
         identities = tuple(one.identity for one in (*step.differences, *self._work.hidden(step.node)))

@@ -49,8 +49,10 @@ U = typing.TypeVar("U")
 
 
 class Found(typing.NamedTuple):
-    """The registry of a BIOS, which defines its attributes and their allowed values, or the reason why there is
-    none.
+    """The registry of a BIOS, which defines its attributes and their allowed values, or the reason why there is none.
+
+    :ivar registry: the registry; None if it could not be read
+    :ivar error: reason why it could not be read; empty otherwise
     """
 
     registry: typing.Optional[Registry]
@@ -120,7 +122,8 @@ class BiosQuery:
     :ivar seconds: time limit of one BMC
     :ivar claims: identities that the nodes report, by which the system of a node is found among several systems of one
         BMC
-    :ivar to_write: whether the BIOS may be written afterwards; see ``find_system``
+    :ivar to_write: whether the BIOS may be written afterwards. Then the system must be certain without the identity
+        that the node reports
     """
 
     keys: tuple[Key, ...] = KEYS
@@ -137,6 +140,7 @@ def read(
     If the caller ends the iteration early, no further BMC is contacted, and running requests end within their time
     limit.
 
+    :param trust: settings by which the certificates of BMCs are verified
     :param asked: settings to read
     :param parallel: maximum number of BMCs that are read at the same time
     """
@@ -145,8 +149,11 @@ def read(
 
 
 def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
-    """Read the BIOS from one BMC.
+    """Read the BIOS of a node from its BMC: the settings with their current, pending and allowed values.
 
+    :param trust: settings by which the certificate of the BMC is verified
+    :param asked: settings to read
+    :param registries: cache of parsed registries
     :raises BmcError: the BMC does not answer, or its answer cannot be parsed
     """
     with Session(bmc, trust, asked.seconds) as session:
@@ -167,7 +174,7 @@ class BiosReader:
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
-        """Read the current BIOS.
+        """Read the current BIOS settings, with their pending and allowed values.
 
         :raises BmcError: the BMC does not answer, or its answer cannot be parsed
         """
@@ -260,6 +267,8 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
 def _find_registry_or_error(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
     """Return the registry of a BIOS from its own BMC, or the reason why there is none.
 
+    :param name: name of the registry in the Bios resource
+    :param registries: cache of parsed registries
     :raises BmcError: the BMC no longer answers
     """
     try:
@@ -352,12 +361,12 @@ def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typi
 def _read_part(
     session: Session, what: str, ask: typing.Callable[[], T], otherwise: U
 ) -> tuple[typing.Union[T, U], str]:
-    """Read one part of a BMC's data. Return it with an empty text. If this part alone cannot be read, return the
-    default with the reason.
+    """Read one part of a BMC's data. If this part alone cannot be read, return a default value instead.
 
     :param what: name of the part, for the reason
     :param ask: reads the part
-    :param otherwise: the default
+    :param otherwise: the default value
+    :returns: the part with an empty text, or the default value with the reason
     :raises BmcError: the BMC no longer answers
     """
     try:

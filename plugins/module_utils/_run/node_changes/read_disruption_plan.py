@@ -36,6 +36,10 @@ _T = typing.TypeVar("_T")
 class RenderedObjects:
     """The objects that the run applies and that may disrupt nodes. Each replaces the object of the same name in the
     cluster.
+
+    :ivar policies: SriovNetworkNodePolicies
+    :ivar pools: SriovNetworkPoolConfigs
+    :ivar host_configs: MachineConfigs and KubeletConfigs
     """
 
     policies: tuple[Policy, ...] = ()
@@ -44,7 +48,7 @@ class RenderedObjects:
 
 
 class _Reader:
-    """A reader of cluster objects that continues if a kind cannot be read, and records the reason."""
+    """A reader of Kubernetes objects that continues if a kind cannot be read, and records the reason."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -70,8 +74,10 @@ class _Reader:
             return ()
 
     def _record_unread_kind(self, kind: str, error: ApiError) -> None:
-        """Record why a kind could not be read.
+        """Record the reason why the objects of a kind could not be read.
 
+        :param kind: kind of the objects
+        :param error: error of the API server
         :raises ApiError: the API server cannot be reached
         """
         if error.status == 0:

@@ -53,6 +53,7 @@ def set_all(
     which nothing was written, in the order of completion.
 
     :param wanted: desired settings by node
+    :param trust: settings by which the certificates of BMCs are verified
     :param may: conditions of each write
     :param check_mode: only compute the changes
     :param parallel: maximum number of BMCs that are written at the same time
@@ -77,6 +78,12 @@ def set_one(
 ) -> BiosChange:
     """Write to one BMC those desired settings that differ and do not wait for a reset yet.
 
+    :param wanted: desired settings
+    :param trust: settings by which the certificate of the BMC is verified
+    :param registries: cache of parsed registries
+    :param may: conditions of the write
+    :param check_mode: only compute the changes
+    :param seconds: time limit of the BMC
     :raises BmcError: the BMC is not proven to belong to the node, or a setting cannot be written, and nothing was
         written; or the BMC did not accept the write
     :raises RdmaError: the run no longer holds the Lease
@@ -105,6 +112,8 @@ def set_one(
 def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
     """Read the BIOS, and compute the values to write.
 
+    :param wanted: desired settings
+    :returns: the current BIOS, and the values that must be written
     :raises BmcError: a desired setting cannot be written
     """
     bios = reader.read()
@@ -127,6 +136,8 @@ def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) ->
 def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
     """Read the BIOS after a write that the BMC accepted, and return it.
 
+    :param wanted: desired settings
+    :param job: id of the job with which the BMC applies the values; empty if it has none
     :raises BmcError: a written value is neither in force nor waiting for a reset
     """
     bios = reader.read()

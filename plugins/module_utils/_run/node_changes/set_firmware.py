@@ -45,6 +45,7 @@ def set_firmware(
     """Set the firmware settings that differ. Start no write that might end after ``LONGEST`` seconds, because another
     run may change the cluster after that time.
 
+    :param hcas: HCAs of the node
     :param root: sysfs of the kernel that the tools use
     :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
     :param wishes_of: returns the desired settings of an HCA by its PCI address

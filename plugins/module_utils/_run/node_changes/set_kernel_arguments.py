@@ -66,7 +66,7 @@ class _Loader(typing.Protocol):
         """Return the kernel arguments that the collection has set for the next boot; None if it has set none."""
 
     def entries(self) -> tuple[Arguments, ...]:
-        """Return the kernel arguments of each entry."""
+        """Return the kernel arguments of each boot entry."""
 
     def unfinished(self) -> bool:
         """Return whether arguments that the collection has recorded are missing in the boot loader, as after a killed
@@ -92,6 +92,7 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     """Set the kernel arguments of the next boot, and remove all other arguments of the collection. An argument that is
     already set in all boot entries by other means is not added.
 
+    :param wanted: desired kernel arguments
     :param root: folder with the node's files
     :param dry: write nothing
     :raises RdmaError: an argument is invalid, a file cannot be read or written, or the tool failed

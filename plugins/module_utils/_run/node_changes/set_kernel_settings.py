@@ -47,8 +47,8 @@ class SettingsOutcome:
 
 
 def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> SettingsOutcome:
-    """Set these values in the running kernel and at each boot, and remove all other settings from the files of the
-    collection. Without values, remove both files.
+    """Set sysctls and files of sysfs in the running kernel and for each boot, and remove all other settings from the
+    files of the collection. Without values, remove both files.
 
     Settings that are removed keep their values in the running kernel until the next boot, because their earlier values
     are unknown.
@@ -105,9 +105,11 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
 
 
 def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
-    """Raise an error for invalid settings.
+    """Verify that settings have the form of the kernel's files.
 
-    :raises RdmaError: a key, a path or a value does not have the form of the kernel's files
+    :param sysctl: value or bound by key
+    :param sysfs: value by path
+    :raises RdmaError: a key, a path or a value is invalid
     """
     wrong = [key for key in sysctl if not _KEY.match(key)] + [path for path in sysfs if not _FILE.match(path)]
     wrong += [value for value in sysctl.values() if not (_VALUE.match(value) or _BOUND.match(value))]
@@ -143,8 +145,10 @@ def _write_or_remove(path: str, text: str) -> None:
 
 
 def _set_kernel_value(path: str, value: str) -> None:
-    """Write a value, and verify it.
+    """Write a value into a file of the kernel, and verify it by reading the file again.
 
+    :param path: path below /proc/sys or /sys
+    :param value: the value
     :raises RdmaError: the kernel refuses the value, or has another one afterwards
     """
     try:

@@ -53,9 +53,11 @@ class TuningSetter:
     def run(
         self, settings: Settings, check_mode: bool, limit: float
     ) -> tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...]]:
-        """Set the values. Return the result, the changes of the Tuned, and the nodes whose settings may have changed.
+        """Apply the host tuning as a Tuned, and wait until the operator has applied it on each node.
 
+        :param settings: desired values
         :param limit: longest wait in seconds
+        :returns: the result, the changes of the Tuned, and the nodes whose settings may have changed
         :raises ApiError: the API server cannot be reached, or refuses to read an object
         """
         if not settings.rows:
@@ -92,6 +94,9 @@ class TuningSetter:
     def _explain_tuned_refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
         """Return why the Tuned must not be applied, with the remedy; empty texts if it may. Called before anything is
         written.
+
+        :param wanted: the rendered Tuned
+        :param nodes: nodes of the cluster
         """
         found = read_existing(self._cluster, wanted)
         if found is not None and not ours(found):

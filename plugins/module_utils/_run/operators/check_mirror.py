@@ -34,8 +34,10 @@ def elsewhere(
     """Return the images that charts pull from another registry than the mirror, although the values of the charts name
     the mirror: their names are fixed in the templates. A chart that cannot be rendered is listed with its error.
 
+    :param helm: path of the program helm
     :param charts: charts on the mirror
     :param seen: images of the charts with their default registries; a chart with an error is skipped
+    :param kubernetes: version of Kubernetes for which the charts are rendered
     """
     renamed: dict[str, ChartWithValues] = {}
     problems = []
@@ -60,9 +62,10 @@ def ask_mirror(
     """Query the registries of the mirror for each image, and for each chart in an OCI registry.
 
     :param pulls: images and charts with their original names
+    :param logins: credentials by registry
     :param authority: file with certificates that replace those of the system; empty: those of the system
     :param limit: time limit in seconds for all requests
-    :param unchanged: result of :func:`elsewhere`
+    :param unchanged: images that charts pull from another registry than the mirror, which are copied into the result
     :raises RdmaError: the file with certificates cannot be read
     """
     wanted = [
@@ -98,7 +101,7 @@ def ask_mirror(
 
 
 def _format_image_name(chart: ChartPull) -> str:
-    """Return the name of a chart as an image of a registry."""
+    """Return the name of a chart in the form of an image name: registry, path and tag."""
     return (
         chart.image
         or f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}:{chart.version.replace('+', '_')}"

@@ -52,7 +52,7 @@ Answer = tuple[OlmFacts, tuple[Outcome, ...]]
 
 
 def refuse_without_olm(cluster: Cluster) -> None:
-    """Raise an error if the cluster has no OLM.
+    """Verify that the cluster has OLM.
 
     :raises RdmaError: the cluster has no OLM
     """
@@ -62,8 +62,9 @@ def refuse_without_olm(cluster: Cluster) -> None:
 
 
 def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
-    """Read the state of OLM once.
+    """Read the state of OLM once: the catalogs, Subscriptions, InstallPlans and installed versions.
 
+    :param wishes: requested operators
     :raises ApiError: an object cannot be read
     """
     wishes, seen = tuple(wishes), OlmState()
@@ -77,6 +78,9 @@ def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState
 def _list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> frozenset[str]:
     """Return the namespaces whose Subscriptions are considered: those of the requested operators, and those that have
     an OperatorGroup or a ClusterServiceVersion. Tenants can create neither of the latter two.
+
+    :param wishes: requested operators
+    :param seen: state of OLM
     """
     return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
 
@@ -86,8 +90,10 @@ def _get_namespaced_name(item: Resource) -> Place:
 
 
 def take(seen: OlmState, change: KindUpdate) -> OlmState:
-    """Return the state of OLM after a change.
+    """Return the state of OLM, updated with a change of an object.
 
+    :param seen: state of OLM before the change
+    :param change: changed objects of one kind
     :raises ResourceError: an object does not have the form of its kind
     """
     field, parse = _KINDS[change.kind]
@@ -105,7 +111,7 @@ class Installer:
 
     :param clock: returns monotonic seconds
     :param say: reports a line whenever the state of an operator changes
-    :param stamp: returns a different text on each call
+    :param stamp: returns a different text on each call, which makes OLM retry a failed Subscription
     :param haste: divisor of all waiting times
     :param trusted: namespaces that are used without an examination of the rights in them
     """
@@ -141,6 +147,7 @@ class Installer:
     def run(self, wishes: typing.Sequence[DesiredOperator], check_mode: bool, limit: float) -> Answer:
         """Install the operators. Return the state of each operator, and the changes of objects.
 
+        :param wishes: requested operators
         :param limit: longest wait in seconds
         :raises RdmaError: the cluster has no OLM, or its state cannot be read
         """
@@ -171,6 +178,8 @@ class Installer:
         """Examine each namespace in which objects would be created. Yield those in which other users could misuse these
         objects, each with the reason.
 
+        :param wishes: requested operators
+        :param seen: state of OLM
         :raises ApiError: the API server cannot be reached
         """
         for wish in wishes:
@@ -188,7 +197,7 @@ class Installer:
                     yield wish.namespace, plain(why)
 
     def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStatus]:
-        """Yield the status of each operator for which the API server refused an object.
+        """Yield the status ``failed`` for each operator for which the API server refused an object.
 
         :param arranged: plan of the installation
         """
@@ -208,8 +217,11 @@ class Installer:
     def _predict_operator_states(
         self, wishes: typing.Sequence[DesiredOperator], seen: OlmState
     ) -> typing.Iterator[OperatorStatus]:
-        """Yield the state that each operator would have at the beginning of a run that is not in check mode. The
-        function does not wait for any change.
+        """Yield the state that each operator would have at the beginning of a run that is not in check mode, without
+        waiting for any change.
+
+        :param wishes: requested operators
+        :param seen: state of OLM
         """
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
@@ -234,7 +246,11 @@ class Installer:
     def _wait_for_operators(
         self, wishes: typing.Sequence[DesiredOperator], seen: OlmState, limit: float
     ) -> tuple[OperatorStatus, ...]:
-        """Wait until each operator is ready or has failed, at most ``limit`` seconds."""
+        """Wait until each operator is ready or has failed, at most ``limit`` seconds.
+
+        :param wishes: requested operators
+        :param seen: state of OLM, from which the packages of the catalogs are used
+        """
         if not wishes:
             return ()
         only = {"Subscription": observe.of_namespaces(_list_subscription_namespaces(wishes, seen))}
@@ -298,7 +314,8 @@ class Installer:
         return dataclasses.replace(stand, phase="failed") if lasted else stand
 
     def _compute_wake_delay(self, nexts: typing.Iterable[Next], now: float) -> float:
-        """Return the seconds until the next read is due, or until the limit of a problem is reached.
+        """Return the seconds until the caller must act again: until the next read of details is due, or until a problem
+        of an operator has lasted so long that it counts as a failure.
 
         :param nexts: next step of each operator
         :param now: monotonic time in seconds
@@ -311,8 +328,10 @@ class Installer:
         return max(0.01, min(item for item in due if item > 0))
 
     def _act_on_operator(self, step: Next, now: float) -> None:
-        """Approve the requested InstallPlan. If OLM would not retry a failed Subscription by itself, make it retry.
+        """Approve the requested InstallPlan of an operator. If OLM would not retry a failed Subscription by itself,
+        make it retry.
 
+        :param step: next step of the operator
         :param now: monotonic time in seconds
         """
         stand, place = step.stand, (step.stand.namespace, step.approve)
@@ -357,6 +376,7 @@ class Installer:
         why an operator is not ready.
 
         :param nexts: next step of each operator
+        :param seen: state of OLM
         :param now: monotonic time in seconds
         """
         pods, served = dict(seen.pods), dict(seen.served)

@@ -43,8 +43,9 @@ _USUAL = frozenset(operator.package.namespace for operator in TABLE if operator.
 
 @dataclasses.dataclass(frozen=True)
 class Removed:
-    """The result of the removal.
+    """The result of the removal of operators.
 
+    :ivar outcomes: changes of objects
     :ivar namespaces: namespaces in which an operator of the collection remains
     :ivar stays: objects that remain, with the reason
     """
@@ -166,7 +167,7 @@ class Remover:
 
     def _remove_operator_record(self, name: str, kept: typing.Sequence[str]) -> None:
         """Remove the Operator object, in which OLM lists the objects of an operator. OLM does not remove it, and
-        creates it again while such objects exist.
+        creates it again as long as such objects exist.
 
         :param name: name of the Operator object
         :param kept: names of the CustomResourceDefinitions that remain
@@ -198,8 +199,11 @@ class Remover:
         mine: typing.Sequence[ServiceVersion],
         versions: typing.Sequence[ServiceVersion],
     ) -> list[Resource]:
-        """Return the CustomResourceDefinitions of the operator, even if its ClusterServiceVersion is already gone,
+        """Return the CustomResourceDefinitions of an operator, even if its ClusterServiceVersion is already gone,
         without those that another operator owns.
+
+        :param mine: ClusterServiceVersions of the operator
+        :param versions: all ClusterServiceVersions
         """
         label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
         owned = {name for version in mine for name in version.definitions}
@@ -225,7 +229,10 @@ class Remover:
         return name_users(str(mapping_at(definition, "spec", "names").get("kind")), self._list_instances(definition)[1])
 
     def _objects(self, definition: Resource) -> bool:
-        """Delete the collection's objects of a kind. Return whether none of them is left."""
+        """Delete the collection's objects of a kind. Return whether all of them are gone.
+
+        :param definition: CustomResourceDefinition of the kind
+        """
         kind, items = self._list_instances(definition)
         gone = True
         for item in items:

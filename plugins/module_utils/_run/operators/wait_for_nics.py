@@ -66,6 +66,8 @@ def _find_progress(
     """Return the progress of each desired card. Other NicDevices are not kept, because a daemon of the operator may
     create any number of them, of any size. An invalid NicDevice is treated as absent.
 
+    :param wanted: template by the name of the NicDevice
+    :returns: progress and reason by the name of the NicDevice
     :raises ApiError: the cards cannot be read
     """
     found = {name: find_progress(None, template) for name, template in wanted.items()}

@@ -30,6 +30,7 @@ def wait_until_serving(
     facts about it.
 
     :param limit: maximum duration of the wait, in seconds
+    :param clock: returns monotonic seconds
     :param pause: sleeps for a number of seconds
     :param say: reports a line of progress
     :raises ApiError: the API server cannot be reached

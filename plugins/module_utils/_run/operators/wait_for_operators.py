@@ -24,10 +24,13 @@ def wait_until_all_serve(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorsSeen:
-    """Wait until all operators are ready, at most ``limit`` seconds, and return the last state.
+    """Wait until all required operators are ready, at most ``limit`` seconds, and return the last state.
 
     :param look: reads the cluster
+    :param limit: maximum duration of the wait, in seconds
+    :param clock: returns monotonic seconds
     :param pause: sleeps for a number of seconds
+    :param say: reports a line of progress
     :raises ApiError: the API server cannot be reached
     """
     return poll(

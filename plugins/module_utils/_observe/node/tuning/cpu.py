@@ -23,8 +23,9 @@ _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MUL
 
 
 def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader) -> None:
-    """Add the rows about the CPUs: model, clocks, idle states and threads.
+    """Add the settings of the CPUs as rows: model, clocks, idle states and threads.
 
+    :param rows: collector of the tuning settings
     :param devices: reader of the folder /dev of the node
     """
     rows.file("cpu_model", proc, "cpuinfo", _read_model)
@@ -56,7 +57,7 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
 
 
 def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
-    """Add the CPU list of each NUMA node as a row. A kernel without NUMA has no NUMA nodes."""
+    """Add the CPU list of each NUMA node as a row. A kernel without NUMA has no NUMA nodes, and gets no row."""
     rows.absent("numa_cpus")
     for name in sysfs.names(_NODES):
         node = _NODE.match(name)
@@ -71,7 +72,7 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
 
 
 def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
-    """Add the row of the CPU latency limit that a process currently requests, and return this limit in microseconds. If
+    """Add the CPU latency limit that a process currently requests as a row, and return this limit in microseconds. If
     no process requests a limit, return the default of the kernel. Opening the file for reading does not lower the
     limit.
 
@@ -91,10 +92,12 @@ def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
 
 
 def _read_idle_latency(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
-    """Add the latency of the deepest idle state that the CPU may enter. A state with a latency above the requested
-    limit is never chosen (drivers/cpuidle/governor.c).
+    """Add the latency of the deepest idle state that a CPU may enter as a row. The kernel never chooses a state with a
+    latency above the requested limit (drivers/cpuidle/governor.c).
 
-    :param held: latency limit in microseconds
+    :param folder: folder of the CPU's idle states
+    :param cpu: number of the CPU
+    :param held: requested latency limit in microseconds
     """
     before, deepest = len(sysfs.errors), None
     for state in sysfs.names(f"{folder}/cpuidle"):

@@ -54,8 +54,8 @@ _PROGRAMS = (
 
 
 def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[str]) -> None:
-    """Add the rows that ``nvidia-smi`` reports. If the program is missing or fails, add the reason to each of these
-    rows.
+    """Add the settings and states of GPUs that ``nvidia-smi`` reports as rows. If the program is missing or fails, add
+    the reason to each of these rows.
 
     :param host: folder with the files of the node
     :param addresses: PCI addresses of the GPUs. If empty, no program is run
@@ -96,10 +96,13 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
 
 
 def _query(program: typing.Sequence[str]) -> tuple[list[str], command.Finished]:
-    """Run nvidia-smi until it knows each field. Return the fields of the last command, and its result.
+    """Run nvidia-smi, and repeat it with fewer fields until it knows all of them. Return the fields of the last
+    command, and its result.
 
-    nvidia-smi names the first field that it does not know. A driver before R535 has another name for the reasons. A
-    field of the fabric that the driver lacks is left out.
+    nvidia-smi names the first field that it does not know. A driver before R535 has another name for the reasons of a
+    slowdown, which is then used. A field of the NVLink fabric that the driver does not know is left out.
+
+    :param program: command that runs nvidia-smi
     """
     asked = ["pci.bus_id", *_ROWS, _REASONS, *_FABRIC]
     while True:
@@ -114,8 +117,12 @@ def _query(program: typing.Sequence[str]) -> tuple[list[str], command.Finished]:
 
 
 def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[str, nvidia_smi.Gpu]) -> None:
-    """Add the state of each GPU in the NVLink fabric. A GPU without a fabric has no state. A GPU without a state beside
-    GPUs that have one is unread, and so is a field that the driver lacks.
+    """Add the state of each GPU in the NVLink fabric as rows. A GPU without such a fabric gets no value. If some GPUs
+    have a state and others have none, the others are reported as unread, and so is a field that the driver does not
+    know.
+
+    :param asked: fields that the driver knows
+    :param found: fields of each GPU, by PCI address
     """
     for field, row in ((_STATE, "gpu_fabric"), (_HEALTH, "gpu_fabric_health")):
         if field not in asked:
@@ -135,8 +142,8 @@ def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[
 
 
 def _read_registration(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
-    """Return the registration of a GPU with the NVLink fabric: its status once the registration is completed, such as
-    ``Success``, and its state before. Return None for a GPU without such a fabric.
+    """Return the registration of a GPU with the NVLink fabric: its status, such as ``Success``, if the registration is
+    completed, otherwise the state of the registration. Return None for a GPU without such a fabric.
     """
     state, status = (_NAME_BEFORE.sub("", gpu.get(f"fabric.{name}", "")) for name in ("state", "status"))
     if not state or state == _NOT_SUPPORTED:

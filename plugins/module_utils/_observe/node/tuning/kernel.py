@@ -38,8 +38,9 @@ _RECORD, _MOST_RECORDS = 8192, 100_000
 
 
 def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader, host: SysfsReader) -> None:
-    """Add the rows about memory, kernel and services.
+    """Add the settings of memory, kernel and services as rows.
 
+    :param rows: collector of the tuning settings
     :param proc: reader of the node's procfs. The network sysctls in it are those of the network namespace of this
         process
     :param devices: reader of the folder /dev of the node

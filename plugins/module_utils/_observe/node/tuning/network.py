@@ -31,8 +31,10 @@ def read(
     configfs: SysfsReader,
     hcas: typing.Iterable[Hca],
 ) -> None:
-    """Add the rows about the interfaces of HCAs: ARP, MTU and RoCE.
+    """Add the settings of the interfaces of HCAs as rows: ARP, MTU and RoCE.
 
+    :param rows: collector of the tuning settings
+    :param readers: readers of the sysfs roots
     :param configfs: reader of /sys/kernel/config of the node
     :param hcas: all network functions. VFs are skipped, because their PF determines these settings
     """
@@ -64,8 +66,11 @@ def read(
 
 
 def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
-    """Read the ARP settings. The larger of the values for all interfaces and for this interface is in effect
-    (Documentation/networking/ip-sysctl.rst).
+    """Add the ARP settings of an interface as rows. The larger of the values for all interfaces and for this interface
+    is in effect (Documentation/networking/ip-sysctl.rst).
+
+    :param netdev: name of the interface
+    :param hca: name of its HCA
     """
     for row in _ARP:
         before = len(proc.errors)
@@ -77,8 +82,11 @@ def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> 
 
 
 def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
-    """Read trust, PFC and ECN of an interface. ``dcb`` works with any driver. The sysfs files exist only with the
-    driver packages of NVIDIA.
+    """Add trust mode, PFC and ECN of an interface as rows. ``dcb`` works with any driver. The sysfs files exist only
+    with the driver packages of NVIDIA.
+
+    :param netdev: name of the interface
+    :param hca: name of its HCA
     """
     by_file = os.path.exists(os.path.join(sysfs.folder, f"class/net/{netdev}/qos/trust"))
     if by_file:
@@ -130,8 +138,12 @@ def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> 
 def _read_traffic_classes(
     rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str
 ) -> None:
-    """Add the rows of the traffic class and the type of service that the driver uses for the RoCE packets of a program
-    that sets none.
+    """Add two rows for the RoCE packets of a program that chooses neither value itself: the traffic class and the type
+    of service that the driver uses.
+
+    :param device: RDMA device
+    :param port: port of the device
+    :param hca: name of the HCA
     """
     rows.file(
         "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca

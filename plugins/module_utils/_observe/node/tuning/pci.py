@@ -46,7 +46,7 @@ class Function(typing.NamedTuple):
 
 
 class PciHost(typing.NamedTuple):
-    """The files of the node that the rows of its PCI functions need.
+    """The files of the node from which the PCI settings of its functions are read.
 
     :ivar sysfs: reader of the sysfs root that contains the CPUs
     :ivar proc: reader of procfs
@@ -59,7 +59,11 @@ class PciHost(typing.NamedTuple):
 
 
 def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
-    """Return whether an HCA has a Data Direct function."""
+    """Return whether an HCA of the node has a Data Direct function, a separate PCI function through which it accesses
+    GPU memory.
+
+    :param readers: readers of the sysfs roots
+    """
     return any(
         reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) == _MELLANOX
         and reader.value(f"{_DEVICES}/{address}/device", parse.parse_hexadecimal) == _DATA_DIRECT
@@ -69,7 +73,11 @@ def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
 
 
 def list_functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[Hca]) -> list[Function]:
-    """Return the physical functions with an RDMA device."""
+    """Return the physical functions that have an RDMA device, each with the sysfs that contains it.
+
+    :param readers: readers of the sysfs roots
+    :param hcas: all network functions
+    """
     with_pci = ((hca.name, hca.pci.address) for hca in hcas if hca.pci and hca.rdma_device and not hca.is_virtual)
     return [Function(name, address, reader_of(readers, f"{_DEVICES}/{address}")) for name, address in with_pci]
 
@@ -141,6 +149,8 @@ def _format_numa_node(text: str) -> str:
 def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Function]) -> None:
     """Add a row for each function: ``yes`` if the BIOS reports its NUMA node, otherwise ``no``. A machine with one NUMA
     node gets no such rows, because its BIOS need not report it.
+
+    :param functions: HCAs and GPUs
     """
     before = len(sysfs.errors)
     nodes = sysfs.value(f"{_NUMA_NODES}/has_cpu", parse_cpu_list)
@@ -170,6 +180,7 @@ def _read_space(rows: Rows, function: Function, least: int, *for_rows: str) -> t
     """Return the PCI configuration space of a function. If no more than ``least`` bytes of it can be read, add the
     reason to the given rows and return None.
 
+    :param least: number of bytes that every user can read
     :param for_rows: names of the rows whose values come from the configuration space
     """
     before = len(function.sysfs.errors)
