@@ -57,7 +57,10 @@ class _Trial:
         self._known = {frozenset(self.names): _describe_exception(error)}
 
     def raised(self, present: typing.Iterable[str]) -> str:
-        """Return the error that the check raises over the answers of these nodes; empty if it raises none."""
+        """Return the error that the check raises over the answers of these nodes; empty if it raises none.
+
+        :param present: names of the nodes whose answers are included
+        """
         key = frozenset(present)
         if key not in self._known:
             self._known[key] = ""
@@ -68,7 +71,10 @@ class _Trial:
         return self._known[key]
 
     def passes(self, present: typing.Iterable[str]) -> bool:
-        """Return whether the check raises no exception over the answers of these nodes."""
+        """Return whether the check raises no exception over the answers of these nodes.
+
+        :param present: names of the nodes whose answers are included
+        """
         return not self.raised(present)
 
 
@@ -78,6 +84,7 @@ def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Findi
 
     If the responsible node cannot be determined, a finding names the nodes in question, or the stage.
 
+    :param stage: name of the stage
     :param judge: the check, a pure function of the facts that may be called repeatedly
     :param facts: the stage's ``Facts``, a dataclass whose mappings hold the facts of each node by its name
     :raises Exception: the exception of the check, if it raises without the facts of any node as well
@@ -114,7 +121,10 @@ def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Findi
 
 
 def _find_blamed_nodes(trial: _Trial) -> typing.Optional[_Verdict]:
-    """Return the nodes whose answers make the check raise, or None if they cannot be determined."""
+    """Return the nodes whose answers make the check raise, or None if they cannot be determined.
+
+    :param trial: the check and the answers of the nodes
+    """
     aside = _set_aside(trial)
     if aside is None:
         return None
@@ -139,6 +149,8 @@ def _find_blamed_nodes(trial: _Trial) -> typing.Optional[_Verdict]:
 def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
     """Return a small set of nodes without whose answers the check passes. It contains the responsible nodes, and few
     others. Return None if no small set is found.
+
+    :param trial: the check and the answers of the nodes
     """
     aside: list[str] = []
     for _turn in range(_MOST):
@@ -157,6 +169,8 @@ def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
 def _find_least(trial: _Trial, names: typing.Sequence[str]) -> list[str]:
     """Return a minimal set of these nodes whose answers together make the check raise. Return an empty list if such a
     set has more than ``_TOGETHER`` nodes.
+
+    :param trial: the check and the answers of the nodes
     """
     kept: list[str] = []
     rest = list(names)
@@ -184,7 +198,10 @@ def _group_by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.An
 
 
 def _exclude_nodes(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
-    """Return the facts with the answers of these nodes replaced by an error."""
+    """Return the facts with the answers of these nodes replaced by an error.
+
+    :param errors: error by name of the node
+    """
     changed = {
         field: {name: type(value)(None, errors[name]) if name in errors else value for name, value in known.items()}
         for field, known in _group_by_node(facts).items()
@@ -218,6 +235,8 @@ def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Fin
     """Return the finding on nodes whose answers make the check raise only together. The finding blames none of them
     alone.
 
+    :param stage: name of the stage
+    :param nodes: names of the nodes
     :param raised: error of the check
     """
     every = _join_names(nodes)

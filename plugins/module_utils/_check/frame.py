@@ -30,8 +30,11 @@ _DENIED = re.compile(r"forbidden: User |docs/rbac/")
 
 @dataclasses.dataclass(frozen=True)
 class RawIntent:
-    """The user's variables as given: ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``. They are not loaded yet
-    and may be invalid.
+    """The three variables of the intent as the user gave them. They are not loaded yet and may be invalid.
+
+    :ivar fabrics: value of ``rdma_fabrics``
+    :ivar waivers: value of ``rdma_waivers``
+    :ivar cluster: value of ``rdma_cluster``
     """
 
     fabrics: typing.Any
@@ -52,8 +55,13 @@ class RawIntent:
 
 @dataclasses.dataclass(frozen=True)
 class StageContext:
-    """The stage that is judged, its run, its start and end times, and the records of earlier stages.
+    """The stage that is judged, with its run and the records of earlier stages.
 
+    :ivar stage: name of the stage
+    :ivar run: identity of the run
+    :ivar started: start of the stage, UTC, ISO 8601
+    :ivar finished: end of the stage, UTC, ISO 8601
+    :ivar check_mode: whether ansible-playbook runs with --check
     :ivar records: records by stage; only those of this run
     """
 
@@ -78,6 +86,8 @@ class StageContext:
 def collect_validate_facts(start: RunStart) -> validate.Facts:
     """Return the facts of stage validate that the start of a run stores. They suffice to validate the intent for a
     stage that runs alone, without an inventory, cluster or controller.
+
+    :param start: data with which the run started
     """
     return validate.Facts(
         start.nodes,
@@ -98,6 +108,10 @@ def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> t
     A stage does not start if the gate of an earlier stage is closed. A stage that runs alone must not change a host for
     an invalid intent, so the intent is validated here if stage ``validate`` did not run. Stage ``validate`` itself does
     not start if a variable name is misspelled or a variable has an invalid value.
+
+    :param context: the stage that is judged
+    :param raw: the user's variables
+    :param facts: facts of stage validate
     """
     if context.stage == "validate":
         return judge_validate(context, raw, facts) if validate.has_invalid_variables(facts) else None
@@ -123,6 +137,8 @@ def judge_stage(
 ) -> Record:
     """Run the check of a stage on its facts, judge the findings, and return the record.
 
+    :param context: the stage
+    :param raw: the user's variables
     :param facts: plain data for the stage's class ``Facts``
     :param changes: changes that the stage made, or would make in check mode, one text each
     :param counts: for each kind of fact, the number of facts that were read and that are missing
@@ -153,6 +169,11 @@ def judge_stage(
 def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
     """Return the findings of a stage whose intent could not be loaded. Stage validate also judges those parts of the
     intent that could be loaded; other stages report only the errors.
+
+    :param stage: name of the stage
+    :param error: why the intent could not be loaded
+    :param raw: the user's variables
+    :param facts: plain data of the facts of the stage
     """
     if stage != "validate":
         return validate.refuse(error.problems, stage)
@@ -168,6 +189,10 @@ def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typin
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
     """Validate the intent on behalf of any stage, and return the record of that stage. The findings keep their
     ``validate.*`` ids.
+
+    :param context: the stage that the record is for
+    :param raw: the user's variables
+    :param facts: facts of stage validate
     """
     try:
         intent = raw.intent()
@@ -189,6 +214,8 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     In check mode the gate may be pending, since a change of an earlier stage may resolve the failure. If the API server
     denied access, the gate is closed.
 
+    :param context: the stage that is judged
+    :param raw: the user's variables
     :param error: name of the failed task and its message, as one text
     """
     why = "A task of the stage failed, so the rest of the stage was not checked."
@@ -238,8 +265,12 @@ def make_record(
     """Judge the findings of a stage, and return its record. In check mode a closed gate becomes pending if changes that
     the run would make can resolve all findings that close it.
 
+    :param context: the stage that is judged
+    :param findings: findings of the stage
+    :param waivers: waivers of the intent
     :param changes: changes that the stage made, or would make in check mode
     :param facts: for each kind of fact, the number of facts that were read and that are missing
+    :param intent: the loaded intent, which the record stores; None if it could not be loaded
     """
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Decide which findings the changes of a run can resolve. In check mode nothing is changed: findings that the changes
-would resolve are pending, and all others count as in any run.
+would resolve are pending, and all remaining findings count as in any run.
 """
 
 from __future__ import annotations

@@ -78,7 +78,10 @@ def judge_again(
 
 
 def is_observation_only(stage: str) -> bool:
-    """Return whether a stage comes before those that apply the intent, so that its facts do not depend on it."""
+    """Return whether a stage comes before those that apply the intent, so that its facts do not depend on it.
+
+    :param stage: name of the stage
+    """
     return STAGES.index(stage) < STAGES.index(MAKES)
 
 
@@ -127,6 +130,7 @@ def _find_intent_refusal(context: StageContext, wishes: RawIntent, ground: valid
     """Return the record that explains why a stage must not be judged by an invalid intent; None if the intent is valid.
     The check of a stage may rely on a valid intent.
 
+    :param context: the stage that is judged
     :param wishes: intent by which the run is judged
     :param ground: facts of stage validate from the start of the run
     """
@@ -141,7 +145,12 @@ def _find_intent_refusal(context: StageContext, wishes: RawIntent, ground: valid
 
 
 def _make_unapplied_record(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
-    """Return the record that a stage is not judged: it observes the results of an intent that was not applied yet."""
+    """Return the record that a stage is not judged: it observes the results of an intent that was not applied yet.
+
+    :param context: the stage that is judged
+    :param start: data with which the run started
+    :param wishes: intent by which the run is judged
+    """
     refused = may_start(context, wishes, collect_validate_facts(start))
     if refused is not None:
         return refused
@@ -194,6 +203,7 @@ def _describe_missing_facts(
     """Return one text for each kind of fact of which fewer can be read now than when the run was judged. Kinds that
     this version of the collection does not know are ignored.
 
+    :param stage: name of the stage
     :param before: counts of facts when the run was judged
     :param now: counts of facts in the folder now
     """

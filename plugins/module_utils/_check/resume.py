@@ -35,6 +35,7 @@ def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
 
     :param resume_from: stage at which the run resumes (``rdma_from``)
     :param stage: first stage of this invocation
+    :param check_mode: whether ansible-playbook runs with --check
     :raises ResumeError: the stage is unknown or before the first stage of this invocation, or the invocation is in
         check mode
     """
@@ -76,13 +77,16 @@ def check_run(
     nodes: typing.Sequence[str],
     invocation: Invocation,
 ) -> None:
-    """Check that the run and its records allow it.
+    """Check that a run can resume: the intent, the nodes and the settings are unchanged since its start, it was not in
+    check mode, and the gate of each stage before ``resume_from`` is open.
 
-    :param records: of the folder, of whatever run
-    :param wishes: ``fabrics``, ``waivers`` and ``cluster`` as they are now
-    :param nodes: of the inventory, as they are now
-    :param invocation: that goes on
-    :raises ResumeError: they don't
+    :param start: data with which the run started
+    :param records: records in the folder, by stage; they may belong to another run
+    :param resume_from: stage at which the run resumes (``rdma_from``)
+    :param wishes: present values of ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``, by name without ``rdma_``
+    :param nodes: names of the nodes that the inventory contains now
+    :param invocation: settings of the invocation that resumes the run
+    :raises ResumeError: the run cannot resume
     """
     again = "Run all stages, without rdma_from"
     changed = [
@@ -153,6 +157,7 @@ def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int,
     """Check that the stages before ``resume_from`` were started recently enough for their facts to be valid. Stage
     validate is ignored, since it observes nothing.
 
+    :param records: records of the run, by stage
     :param resume_from: stage at which the run resumes (``rdma_from``)
     :param most: maximum age in seconds
     :param now: current time in UTC, ISO 8601
@@ -165,6 +170,7 @@ def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int,
 def check_facts(facts: typing.Iterable[Fact], most: int, now: str) -> None:
     """Check that each fact is recent enough. A stage may have been started long after its facts were read.
 
+    :param facts: facts that the resumed run keeps
     :param most: maximum age in seconds
     :param now: current time in UTC, ISO 8601
     :raises ResumeError: a fact is too old, or its time is in the future or invalid
@@ -196,6 +202,8 @@ def list_kept_kinds(resume_from: str) -> set[str]:
 
     Facts of the nodes that stage ``resume_from`` shares with earlier stages are read again too, because the user may
     have repaired the fault that the stage reported.
+
+    :param resume_from: stage at which the run resumes (``rdma_from``)
     """
     kept = {
         *list_seen_kinds(resume_from),
@@ -207,6 +215,8 @@ def list_kept_kinds(resume_from: str) -> set[str]:
 def list_seen_kinds(resume_from: str) -> set[str]:
     """Return the kinds of facts that the stages before ``resume_from`` read from nodes and cluster. Stage validate is
     ignored.
+
+    :param resume_from: stage at which the run resumes (``rdma_from``)
     """
     stages = [stage for stage in before(resume_from) if stage != "validate"]
     return list_kinds(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
@@ -215,5 +225,7 @@ def list_seen_kinds(resume_from: str) -> set[str]:
 def _normalize_option(data: typing.Any) -> typing.Any:
     """Return a variable in the form in which run.json stores it, so that both can be compared. Secrets are redacted,
     and an empty value becomes None.
+
+    :param data: value of the variable
     """
     return json.loads(json.dumps(redact(to_data(data)))) or None

@@ -44,6 +44,7 @@ class Planned(typing.NamedTuple):
     """A source that gives the value of a fact of each node that has this fact. Nodes without it do not count as
     missing.
 
+    :ivar kind: kind of the fact
     :ivar no_hcas: whether a fact that is not read, because it is one of the largest of too large a kind, counts as one
         without HCAs; the check then reports its node as unknown. Otherwise the stage cannot be judged
     """
@@ -55,6 +56,9 @@ class Planned(typing.NamedTuple):
 class OfCluster(typing.NamedTuple):
     """A source that gives one key of a fact about the cluster. If this run has no such fact, the field of ``Facts``
     keeps its default.
+
+    :ivar kind: kind of the fact
+    :ivar key: the key
     """
 
     kind: str
@@ -75,7 +79,10 @@ class Joined(typing.NamedTuple):
 
 
 class OfRun(typing.NamedTuple):
-    """A source that gives a field of the data with which the run started (run.json)."""
+    """A source that gives a field of the data with which the run started (run.json).
+
+    :ivar field: name of the field of ``RunStart``
+    """
 
     field: str
 
@@ -300,7 +307,10 @@ PLANNED_BY: dict[str, tuple[OfNodes, ...]] = {
 
 
 def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
-    """Return the kinds of facts that these sources read."""
+    """Return the kinds of facts that these sources read.
+
+    :param sources: sources of the fields of one stage
+    """
     kinds: set[str] = set()
     for source in sources:
         if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):
@@ -315,6 +325,8 @@ def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
 def shared(stage: str) -> tuple[OfNodes, ...]:
     """Return the sources of node facts that a stage shares with other stages. The facts must be read before the stage's
     own commands run on the nodes.
+
+    :param stage: name of the stage
     """
     needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))
     return tuple(source for source in SHARED if source in needed)
@@ -324,6 +336,7 @@ def needs_lldp(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> b
     """Return whether the stage needs the LLDP neighbors of the ports of Ethernet fabrics. It needs them if its rounds
     must use each link, or if its collectives run leaf by leaf on three or more nodes.
 
+    :param stage: name of the stage
     :param intent: function that returns the loaded intent; it may raise, since stage validate may not have judged the
         intent yet
     :param nodes: number of nodes of the run
@@ -341,7 +354,10 @@ def needs_lldp(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> b
 
 
 def observes_nodes(stage: str) -> bool:
-    """Return whether the stage reads facts from the nodes that no other stage shares."""
+    """Return whether the stage reads facts from the nodes that only this stage uses.
+
+    :param stage: name of the stage
+    """
     return any(isinstance(source, OfNodes) and source not in SHARED for source in SOURCES[stage].values())
 
 
@@ -349,6 +365,7 @@ def observes_again(stage: str, intent: typing.Callable[[], Intent]) -> bool:
     """Return whether the stage may change the state of the nodes, so that facts which this run has already read must be
     read again.
 
+    :param stage: name of the stage
     :param intent: function that returns the loaded intent; it may raise, since stage validate may not have judged the
         intent yet
     """

@@ -55,6 +55,8 @@ TABLE: dict[str, tuple[typing.Any, Check]] = {
 def find_form(kind: str) -> typing.Any:
     """Return the type to load for a kind of node fact, such as ``Observed[NodeHcas]``. Return None if no stage uses the
     whole fact.
+
+    :param kind: kind of the fact, such as ``hcas``
     """
     for stage, (facts, _check) in TABLE.items():
         for field, source in SOURCES[stage].items():

@@ -201,6 +201,9 @@ def _check_copy(subject: str, item: AppliedObject) -> Finding:
 def _check_namespace(subject: str, item: AppliedObject) -> Finding:
     """Return the finding on a namespace of linerate.rdma that was not deleted: it contains objects not managed by
     linerate.rdma, or its content is not known.
+
+    :param subject: subject of the finding
+    :param item: result of the deletion
     """
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
@@ -224,6 +227,8 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
 def _report_stays(item: RetainedObject) -> Finding:
     """Return a warning on an object that the teardown leaves on purpose, with the command by which the user can delete
     it.
+
+    :param item: the object
     """
     by_hand = (
         "Set teardown_operator: true and run the teardown again to remove the operator. Delete a CRD manually only if"
@@ -243,6 +248,8 @@ def _report_stays(item: RetainedObject) -> Finding:
 def _check_releases(left: OperatorsSeen) -> list[Finding]:
     """Return warnings on operators that a run installed by Helm, other than the SR-IOV operator. Other users may depend
     on them by now, so a teardown does not remove them.
+
+    :param left: operators that the cluster has after the teardown
     """
     if left.errors:
         why = f"The remaining operators are unknown: {clause('; '.join(left.errors[:3]))}."

@@ -85,10 +85,10 @@ def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
 
 
 def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
-    """Return the words of ipam that keep an address of the range from pods; empty where a pod may have it, where it is
-    not of the range, and where stage validate refuses the range.
+    """Return the ipam settings that exclude an address from pods, such as ``exclude 10.0.0.0/28; gateway 10.0.0.1``.
+    The text is empty if a pod may have the address, if the address is outside of the range, or if the range is invalid.
 
-    :param address: of a pod on the network of the fabric; None where it is not known
+    :param address: address of a pod on the network of the fabric; None if unknown
     """
     if fabric.ipam is None or not address:
         return ""
@@ -117,7 +117,7 @@ def need(fabric: Fabric, nodes: int) -> str:
 
 
 def _describe_addresses_per_node(fabric: Fabric) -> str:
-    """Describe the VFs or pods of one node that need an address."""
+    """Return as text how many addresses the pods of one node need, such as ``2 HCAs x 8 VFs`` or ``63 pods``."""
     if find_traits(fabric).functions:
         return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
     return f"{count_pods_on_a_node(fabric)} pods"
@@ -217,7 +217,11 @@ def _report_route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
 
 
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
-    """Check that the addresses suffice, and that the gateway and the routes fit the network."""
+    """Return the findings on the number of addresses of a fabric, and on whether its gateway and its routes fit the
+    range.
+
+    :param path: path of the ipam mapping in the intent
+    """
     pool = find_pool(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} accepts")]
     if isinstance(pool, Blocks):
@@ -348,6 +352,7 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
     """Check that nv-ipam can give each node a share of the pool, and that the smallest share has an address for each VF
     or pod of a node.
 
+    :param pool: nv-ipam pool of the fabric
     :param path: path of the ipam mapping in the intent
     :param nodes: number of nodes
     """

@@ -77,8 +77,11 @@ def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
 
 
 def _list_other_pools(intent: Intent, pools: typing.Iterable[SharedPool]) -> typing.Iterator[UsedNetwork]:
-    """Return the networks of the pools of nv-ipam that no fabric of the intent names: an attachment of somebody else
-    takes its addresses from each."""
+    """Return the networks of those nv-ipam pools that no fabric of the intent names. Attachments that are not managed
+    by linerate.rdma take their addresses from them.
+
+    :param pools: nv-ipam pools of the cluster
+    """
     ours = {(fabric.pool.kind, fabric.pool.namespace, fabric.pool.name) for fabric in intent.fabrics if fabric.pool}
     for pool in pools:
         if (pool.kind, pool.namespace, pool.name) not in ours and _is_network(pool.network):
@@ -86,8 +89,9 @@ def _list_other_pools(intent: Intent, pools: typing.Iterable[SharedPool]) -> typ
 
 
 def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
-    """Return the facts without the networks in use that are not valid networks. Each of them is added to the errors of
-    the facts instead.
+    """Return a copy of the facts in which each network in use that is not a valid network is moved to the errors.
+
+    :param seen: addresses that are in use in the cluster
     """
     wrong = [item for item in seen.taken if not _is_network(item.network)]
     errors = (*seen.errors, *(f"{item.owner}: '{item.network}' {_INVALID}" for item in wrong))
@@ -105,6 +109,8 @@ def _is_network(text: str) -> bool:
 def refused(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str]:
     """Return the reason for each fabric that must not be applied, by name of the fabric. A finding with the subject
     ``cluster`` that closes the gate refuses all fabrics.
+
+    :param findings: findings of the checks in this module
     """
     reasons: dict[str, str] = {}
     for finding in judge(findings, intent.waivers).closing():
@@ -117,6 +123,9 @@ def refused(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str
 def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
     """Check for whereabouts that enough addresses are available. Leaked addresses, which are still allocated to pods
     that no longer exist, are not available.
+
+    :param pool: addresses of the fabric's range
+    :param seen: addresses that are in use in the cluster
     """
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
     left, expected = pool.capacity - len(leaks), need(fabric, len(nodes))
@@ -137,7 +146,11 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
 
 
 def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
-    """Check for nv-ipam that the pool exists, that it matches the intent, and that each node has a share of it."""
+    """Check for nv-ipam that the pool exists, that it matches the intent, and that each node has a share of it.
+
+    :param pool: nv-ipam pool of the fabric
+    :param seen: addresses that are in use in the cluster
+    """
     wanted = fabric.pool or NvIpamPool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
     share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
@@ -310,7 +323,10 @@ def _is_overlapping_network(network: Network, taken: UsedNetwork) -> bool:
 
 
 def _check_compared(seen: AddressFacts) -> list[Finding]:
-    """Return the findings on networks that could not be read or compared."""
+    """Return the findings on networks that could not be read or compared.
+
+    :param seen: addresses that are in use in the cluster
+    """
     expected = "all networks of the cluster compared"
     findings = []
     for item in seen.unread:

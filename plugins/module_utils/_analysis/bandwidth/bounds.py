@@ -19,6 +19,7 @@ class BandwidthBound(typing.NamedTuple):
     """A known limit of the bandwidth of a pair, with the remedy that removes it.
 
     :ivar text: the limit, as a clause for the middle of a sentence
+    :ivar remedy: instruction that removes the limit
     """
 
     text: str
@@ -26,7 +27,7 @@ class BandwidthBound(typing.NamedTuple):
 
     @property
     def why(self) -> str:
-        """Return the text as a complete sentence."""
+        """Return the limit as a complete sentence."""
         return f"{self.text[0].upper()}{self.text[1:]}."
 
 

@@ -32,7 +32,11 @@ Shares = typing.Mapping[tuple[str, str], int]
 
 
 class Limit(typing.NamedTuple):
-    """A rate in Gb/s, with its description for a finding."""
+    """A limit of the bandwidth of a pair.
+
+    :ivar gbps: rate in Gb/s
+    :ivar text: description of the limit for a finding
+    """
 
     gbps: float
     text: str
@@ -85,6 +89,7 @@ class PairLimits:
 
     :ivar pods: pods of the fabric by rail and node
     :ivar nodes: HCAs of the nodes, including virtual functions, as far as they are known
+    :ivar fabric: the fabric
     """
 
     def __init__(
@@ -104,7 +109,9 @@ class PairLimits:
             self._ends[end] = _compute_end_rate(fabric, pod, found, shares)
 
     def ends(self, pair: PairResult) -> list[EndRate]:
-        """Return the rates of the client's HCA and of the server's HCA. Without a pod, the rate is unknown."""
+        """Return the rates of the two ends of a pair: of the client's HCA, then of the server's. If an end has no pod,
+        its rate is unknown.
+        """
         return [self._ends.get(end, EndRate(unknown=NO_POD, name=end[1])) for end in (pair.client_end, pair.server_end)]
 
     def ports(self, end: End) -> tuple[Port, ...]:
@@ -150,8 +157,8 @@ class PairLimits:
 
     @property
     def ways(self) -> int:
-        """Return the number of directions that are measured at the same time: 2 or 1. The floor of two directions is
-        twice as high, since a link carries its full rate in each direction.
+        """Return the number of directions in which a pair is measured at the same time: 2 or 1. With two directions the
+        floor is twice as high, since a link carries its full rate in each direction.
         """
         return 2 if self.fabric.bandwidth.directions == "at_once" else 1
 
@@ -170,8 +177,8 @@ class PairLimits:
         return None if None in rates else min(rate for rate in rates if rate is not None)
 
     def best(self, pairs: typing.Iterable[PairResult]) -> dict[Kind, Best]:
-        """Return the best pair of each group of comparable pairs (see ``kind``). Failed pairs, and pairs whose figure
-        is not a valid measurement, do not count.
+        """Return the best pair of each group of comparable pairs, by the key of the group that ``kind`` returns. Failed
+        pairs and invalid measurements do not count.
         """
         best: dict[Kind, Best] = {}
         for pair in pairs:
@@ -280,8 +287,8 @@ class PairLimits:
 
 
 def _with_more(pair: PairResult) -> PairResult:
-    """Return the pair with the figures of its measurement with more queue pairs, or unchanged if there was no such
-    measurement.
+    """Return the pair with its bandwidth replaced by that of its repetition with more queue pairs. Return it unchanged
+    if it was not repeated.
     """
     found = pair.wider
     if found is None:
@@ -363,5 +370,8 @@ def read(hcas: typing.Mapping[str, typing.Any]) -> dict[str, NodeHcas]:
 
 
 def gbps(value: float) -> str:
-    """Return a rate in Gb/s as text with its unit."""
+    """Return a rate as text with its unit, such as ``381.2 Gb/s``.
+
+    :param value: rate in Gb/s
+    """
     return f"{value:.2f} Gb/s" if value >= 1 else f"{value:.4f} Gb/s"

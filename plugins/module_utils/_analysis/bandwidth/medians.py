@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compute the median of the figures that a pair or a step had in earlier runs whose results were kept. Pure."""
+"""Compute the median of the figures that a pair of nodes, or a step of a collective, had in earlier runs whose results
+were kept. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ Key_co = typing.TypeVar("Key_co", covariant=True)
 
 
 class KeptFigures(typing.Protocol[Key_co]):
-    """The figures of one pair or one step from the kept runs."""
+    """The figures of one pair of nodes, or of one step of a collective, from the runs whose results are kept."""
 
     @property
     def key(self) -> Key_co:
@@ -22,12 +24,14 @@ class KeptFigures(typing.Protocol[Key_co]):
 
     @property
     def figures(self) -> tuple[float, ...]:
-        """One figure for each run."""
+        """One figure for each run, in Gb/s, GB/s or microseconds."""
 
 
 def compute_medians(kept: typing.Iterable[KeptFigures[Key_co]]) -> dict[Key_co, tuple[float, int]]:
     """Return the median of each pair or step, in the unit of its figures, with the number of runs from which it is
     computed. Pairs and steps with figures from fewer than ``FEWEST_RUNS`` runs are left out.
+
+    :param kept: figures of each pair or step
     """
     return {
         item.key: (statistics.median(item.figures), len(item.figures))

@@ -70,7 +70,11 @@ def _count_requirements(budget: Budget) -> int:
 
 
 class PodsOfCluster:
-    """The pods and PodDisruptionBudgets of a cluster, with indexes by node and by label."""
+    """The pods and PodDisruptionBudgets of a cluster, with indexes by node and by label.
+
+    :ivar pods: pods of all namespaces
+    :ivar budgets: PodDisruptionBudgets of all namespaces
+    """
 
     pods: tuple[ClusterPod, ...]
     budgets: tuple[Budget, ...]
@@ -89,7 +93,10 @@ class PodsOfCluster:
         return found
 
     def list_pods(self, node: str) -> typing.Sequence[ClusterPod]:
-        """Return the pods of a node."""
+        """Return the pods of a node.
+
+        :param node: name of the node
+        """
         return self.pods_by_node.get(node, ())
 
 
@@ -103,6 +110,7 @@ def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, b
     :param pods: pods of the node
     :param full: whether the drain evicts all pods; otherwise only those with a resource of ``prefix``
     :param prefix: prefix of the resources of virtual functions
+    :param budgets: PodDisruptionBudgets of the cluster
     """
     going = [pod for pod in pods if not pod.ended and leaves(pod, full, prefix)]
     found, more, twice = typing.cast(list[str], []), 0, 0

@@ -24,8 +24,10 @@ _CONTROL = ("master", "control-plane")
 class GateInputs:
     """The state of the cluster on which the gate depends.
 
+    :ivar nodes: nodes of the cluster
     :ivar unread: reason for each kind that could not be read, by kind; ``etcd`` represents the pods of etcd
     :ivar etcd: members of etcd
+    :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -70,6 +72,7 @@ def find_room(
     """Return the maximum number of unavailable nodes, and the nodes that are unavailable already.
 
     :param stand: state of the cluster
+    :param intent: settings of the intent that all fabrics share
     :param inventory: names of the nodes of the inventory
     :param going: names of the nodes that are about to go down, which do not count as unavailable
     """
@@ -92,6 +95,9 @@ def list_counted_nodes(
 ) -> tuple[ClusterNode, ...]:
     """Return the nodes to which max_unavailable applies: the nodes of the inventory, and the nodes that the node
     selector of the intent matches.
+
+    :param inventory: names of the nodes of the inventory
+    :param intent: settings of the intent that all fabrics share
     """
     return tuple(
         node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
@@ -148,6 +154,7 @@ def closed(
     :param drained: names of nodes that are drained but not rebooted. Their kubelet, and with it etcd, continues to run
     :param stand: state of the cluster
     :param machine_pools: MachineConfigPools of the cluster
+    :param intent: settings of the intent that all fabrics share
     :param inventory: names of the nodes of the inventory
     """
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
@@ -192,6 +199,10 @@ def closed(
 def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
     """Return the health checks to pause while MachineConfigPools roll. The result is empty if the intent does not
     permit pauses.
+
+    :param rolls: nodes that the machine config operator will reboot, by pool
+    :param stand: state of the cluster
+    :param intent: settings of the intent that all fabrics share
     """
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
     watchers = [list_watching(node, stand.health_checks) for node in stand.nodes if node.name in names]

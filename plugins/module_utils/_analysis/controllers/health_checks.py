@@ -55,6 +55,8 @@ def of_nodes(check: HealthCheck, nodes: typing.Iterable[ClusterNode]) -> HealthC
 def list_watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tuple[HealthCheck, ...]:
     """Return the health checks that watch a node, or possibly watch it. A check that was paused outside of this
     collection is left out.
+
+    :param checks: health checks, each with the nodes that it watches
     """
     return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
 
@@ -68,6 +70,7 @@ def explain_remediation_risk(
 ) -> tuple[str, ...]:
     """Return the reasons for which a node must not be reset because of health checks, each with its remedy.
 
+    :param checks: health checks, each with the nodes that it watches
     :param unread: reason for each kind of health check that could not be read, by kind
     :param allowed: whether the roll may pause health checks
     :param how: remedy for a health check that the roll does not pause

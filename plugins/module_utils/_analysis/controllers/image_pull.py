@@ -88,6 +88,7 @@ _MIRRORS = "(Mirrors also failed: "
 def of_pods(namespace: str, name: str) -> Keys:
     """Return the names of the image settings of a measuring pod, which the intent sets under ``pods`` of its fabric.
 
+    :param namespace: namespace of the pod
     :param name: name of the pod
     """
     return Keys(

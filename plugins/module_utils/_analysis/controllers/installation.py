@@ -36,11 +36,11 @@ _GROUPS = {
 def describe_installation_step(
     operator: Operator, olm: bool = False, install: bool = False, leave: typing.Collection[str] = ()
 ) -> str:
-    """Return the next step of who lacks it.
+    """Return an instruction for the user how to install an operator that is missing: by the run, or by hand.
 
-    :param olm: operators are installed by OLM in this cluster
-    :param install: operators_install is set already
-    :param leave: operators_leave, operators that the run does not install
+    :param olm: whether operators are installed by OLM in this cluster
+    :param install: whether ``operators_install`` is already true
+    :param leave: names of operators that the run does not install (``operators_leave``)
     """
     if olm and operator.package is not None:
         package = operator.package
@@ -53,7 +53,12 @@ def describe_installation_step(
 
 
 def _have_run_install(operator: Operator, install: bool, leave: typing.Collection[str]) -> str:
-    """Tell by what the run would install it."""
+    """Return the part of the instruction that makes the run install the operator: the settings to change, or the
+    findings to correct first.
+
+    :param install: whether ``operators_install`` is already true
+    :param leave: names of operators that the run does not install (``operators_leave``)
+    """
     first = "" if install else "set operators_install to true"
     if operator.name in leave:
         taken = f"remove {operator.name} from operators_leave"
@@ -75,10 +80,11 @@ def helm_install(chart: OperatorChart) -> str:
 
 
 def describe_half_installed(namespace: str, install: bool = False) -> str:
-    """Return the next step where a release may have been cut off (pending-install, pending-upgrade) or have failed:
-    Helm then refuses to go on, or leaves it so.
+    """Return an instruction for a namespace in which the installation of a Helm release may be incomplete
+    (pending-install, pending-upgrade) or have failed. Helm refuses to continue such a release by itself.
 
-    :param install: operators_install is set already
+    :param namespace: namespace of the release
+    :param install: whether ``operators_install`` is already true
     """
     again = "stage operators resumes the installation when it runs again" if install else ""
     return (
@@ -88,8 +94,10 @@ def describe_half_installed(namespace: str, install: bool = False) -> str:
 
 
 def name_way_to_trust(namespace: str) -> str:
-    """Return the next step for a namespace that a run does not use because a tenant may have created it or has rights
-    in it.
+    """Return an instruction for a namespace that a run does not use because a tenant may have created it or has rights
+    in it: how to find its owner, and how to make it usable.
+
+    :param namespace: name of the namespace
     """
     look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
     broken_off = "helm uninstall for a release whose first installation failed"
@@ -101,10 +109,11 @@ def name_way_to_trust(namespace: str) -> str:
 
 
 def describe_helm_removal(operator: Operator, release: str, namespace: str) -> str:
-    """Return the commands that remove a release. Its objects are deleted first, while the operator runs, because only
-    the operator removes their finalizers. Then come the release, its definitions and its namespace.
+    """Return the commands that remove an operator, in this order: its objects, while the operator runs, because only
+    the operator removes their finalizers; then the Helm release, the custom resource definitions, and the namespace.
 
     :param release: name of the Helm release; empty if it no longer exists
+    :param namespace: namespace of the operator
     """
     groups = " and ".join(
         f"kubectl api-resources --api-group={group} -o name" for group in _GROUPS.get(operator.name, ())
@@ -120,13 +129,19 @@ def describe_helm_removal(operator: Operator, release: str, namespace: str) -> s
 
 
 def describe_installer(found: Controller) -> str:
-    """Return the installer of an operator as text, as far as the operator's Deployment shows it."""
+    """Return the installer of an operator as text, as far as the operator's Deployment shows it.
+
+    :param found: the installation
+    """
     release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
     return f"{_BY.get(found.origin, 'by hand')}{release}"
 
 
 def describe_installation(found: Controller) -> str:
-    """Return the name, version and installer of an installation, and the number of its ready pods, as text."""
+    """Return the name, version and installer of an installation, and the number of its ready pods, as text.
+
+    :param found: the installation
+    """
     return (
         f"{found.name} {found.version or '(version unknown)'}, {describe_installer(found)}, {found.ready} of"
         f" {found.wanted} pods ready"
@@ -138,6 +153,8 @@ def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[
     already has them, from whatever source.
 
     :param row: requirement of node feature discovery, with its reasons
+    :param seen: operators and labelled nodes of the cluster
+    :param nodes: names of the nodes that take part
     """
     return (
         all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The limit on findings about objects of a kind in a namespace: a tenant may label any number of them."""
+"""Limit the number of findings about objects that have the collection's label. A tenant may give the label to any
+number of objects.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ _WORST_FIRST = (FAIL, UNKNOWN, WARN)
 
 
 def fold_alike(judged: typing.Iterable[tuple[AppliedObject, Finding]]) -> list[Finding]:
-    """Return the findings. Of a kind and namespace with more than ``MOST_ALIKE`` findings return the first of them, the
-    first of each other status, and one finding with the worst status that counts the others.
+    """Return the findings on labelled objects, limited for each kind and namespace. Of more than ``MOST_ALIKE``
+    findings, return the first ``MOST_ALIKE``, the first one of each further status, and one finding that states the
+    number of the remaining ones and has the worst status of them.
+
+    :param judged: each object with its finding
     """
     groups: dict[tuple[str, str], list[Finding]] = {}
     for item, finding in judged:

@@ -18,12 +18,11 @@ Names = typing.Container[str]
 
 
 def collect_made_configs(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
-    """Return the labels of the MachineConfigs that the operator derives from a configuration, by name.
+    """Return the labels of the MachineConfigs that result from a configuration, by name of the MachineConfig.
 
-    A MachineConfig stands for itself. For a KubeletConfig, the operator generates one MachineConfig for each pool that
-    its selector matches, with the name of the pool as its role. A selector without requirements matches no pool.
-
-    [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
+    For a MachineConfig, the result is itself. For a KubeletConfig, the operator generates one MachineConfig for each
+    pool that its selector matches, with the name of the pool as its role. A selector without requirements matches no
+    pool. [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
 
     :param config: MachineConfig or KubeletConfig
     :param pools: MachineConfigPools of the cluster
@@ -46,6 +45,9 @@ def find_rendered_configs(
 ) -> tuple[str, ...]:
     """Return the names of the MachineConfigs that result from a configuration and that a pool applies. A custom pool
     also applies the MachineConfigs of the role worker.
+
+    :param config: MachineConfig or KubeletConfig
+    :param pools: MachineConfigPools of the cluster
     """
     return tuple(
         name for name, labels in collect_made_configs(config, pools).items() if matches(pool.config_selector, labels)
@@ -55,6 +57,9 @@ def find_rendered_configs(
 def has_unrendered_config(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
     """Return whether the operator has not yet rendered an existing MachineConfig into the desired configuration of a
     pool. The pool then rolls soon, even if it looks idle.
+
+    :param config: MachineConfig or KubeletConfig
+    :param pools: MachineConfigPools of the cluster
     """
     return (
         config.kind == "MachineConfig"
@@ -66,11 +71,15 @@ def has_unrendered_config(pool: MachinePool, config: HostConfig, pools: typing.I
 def find_conflicting_configs(
     pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> tuple[str, ...]:
-    """Return why a KubeletConfig conflicts with other KubeletConfigs of a pool, as one text per conflict. Each of them
-    becomes the complete configuration file of the kubelet, so that all but one are lost.
+    """Return why a KubeletConfig conflicts with other KubeletConfigs of a pool, as one text per conflict. Each
+    KubeletConfig becomes the complete configuration file of the kubelet, so that only one of several is effective.
 
     [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common
     MergeMachineConfigs]
+
+    :param config: MachineConfig or KubeletConfig
+    :param others: other KubeletConfigs of the cluster
+    :param pools: MachineConfigPools of the cluster
     """
     if config.kind != "KubeletConfig" or not find_rendered_configs(pool, config, pools):
         return ()
@@ -85,8 +94,8 @@ def find_conflicting_configs(
 
 
 def current(pool: MachinePool) -> bool:
-    """Return whether all machines of a MachineConfigPool have the desired configuration of the pool. A pool for which
-    no configuration is rendered yet has none.
+    """Return whether all machines of a MachineConfigPool have the desired configuration of the pool. Return False for a
+    pool whose configuration is not rendered yet.
     """
     return (
         bool(pool.wanted_config)
@@ -104,6 +113,9 @@ def find_outdated_nodes_outside_run(
 ) -> typing.Optional[tuple[ClusterNode, ...]]:
     """Return the nodes of a pool that are not in the inventory and do not have the desired MachineConfig of the pool.
     Return None if a node of the inventory does not have it either, or if no node of the inventory is in the pool.
+
+    :param pools: MachineConfigPools of the cluster
+    :param inventory: names of the nodes of the inventory
     """
     members = _list_members(pool, pools, nodes)
     late = tuple(node for node in members if node.machine_config != pool.wanted_config)
@@ -114,7 +126,10 @@ def find_outdated_nodes_outside_run(
 def find_outdated_nodes(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[ClusterNode, ...]:
-    """Return the nodes of a pool that do not have the desired MachineConfig of the pool."""
+    """Return the nodes of a pool that do not have the desired MachineConfig of the pool.
+
+    :param pools: MachineConfigPools of the cluster
+    """
     return tuple(node for node in _list_members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
 
 
@@ -129,10 +144,11 @@ def waits_for(
     late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
     """Return the reasons that keep nodes from their MachineConfig, each with its remedy: a node is NotReady, or a
-    PodDisruptionBudget blocks its drain.
+    PodDisruptionBudget blocks its drain. A node that only waits for its turn gets no reason.
 
-    :param late: nodes that :func:`find_outdated_nodes` returned. Nodes that only wait for their turn get no reason
+    :param late: nodes that do not have the desired MachineConfig of their pool
     :param pods: pods of all namespaces
+    :param budgets: PodDisruptionBudgets of all namespaces
     """
     said, pods, index = [], tuple(pods), BudgetIndex(budgets)
     for node in late:
@@ -165,6 +181,9 @@ def under_way(
     the inventory. A paused pool applies none.
 
     If all nodes of the inventory in the pool are up to date, outdated nodes outside of the inventory do not count.
+
+    :param pools: MachineConfigPools of the cluster
+    :param inventory: names of the nodes of the inventory
     """
     if pool.paused:
         return False
@@ -180,6 +199,9 @@ def find_rollout_blocker(
 ) -> tuple[str, str]:
     """Return why a node must not be reset now by another tool than its MachineConfigPool, and the remedy. Both are
     empty if the node is in no pool, or if its pool is neither degraded, paused nor rolling.
+
+    :param pools: MachineConfigPools of the cluster
+    :param inventory: names of the nodes of the inventory
     """
     pool = find_machine_pool(node, pools)
     if pool is None:

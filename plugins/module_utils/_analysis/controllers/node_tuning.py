@@ -29,6 +29,9 @@ CONTROL_PLANE = (
 class TuningState:
     """The state of the Node Tuning Operator at one time.
 
+    :ivar nodes: nodes of the cluster, by name
+    :ivar profiles: Profile of each node
+    :ivar pods: pods of the operator
     :ivar invalid: why the operator rejects the Tuned; empty if it accepts it
     :ivar owners: the Tuned that recommends a profile, with its priority, by the name of the profile
     """
@@ -41,7 +44,11 @@ class TuningState:
 
 
 def parent(nodes: typing.Iterable[ClusterNode]) -> str:
-    """Return the name of the OpenShift profile that the collection's profile includes."""
+    """Return the name of OpenShift's TuneD profile that the collection's profile includes: that of control-plane nodes
+    if any of these nodes belongs to the control plane, else that of workers.
+
+    :param nodes: nodes that get the profile
+    """
     return (
         "openshift-control-plane"
         if any(set(CONTROL_PLANE) & node.labels.keys() for node in nodes)
@@ -55,6 +62,7 @@ def explain_refusal(
     """Return why the collection must not create its Tuned object, and the remedy. Both are empty if it may create it.
 
     :param profiles: labels that select the nodes of each PerformanceProfile, by the name of the PerformanceProfile
+    :param nodes: nodes that get the collection's profile
     """
     for name, labels in profiles.items():
         taken = [node.name for node in nodes if labels.items() <= node.labels.items()]
@@ -81,6 +89,7 @@ def find_setting(
     :param name: name of the node
     :param data: text of the collection's profile
     :param selector: labels by which the collection's Tuned matches nodes
+    :param seen: state of the Node Tuning Operator
     :param seconds: seconds since the Tuned was applied
     """
     node, profile, late = seen.nodes.get(name), seen.profiles.get(name), seconds >= CHOOSES_SECONDS

@@ -73,15 +73,20 @@ _FAILED_POD = re.compile(r"Found failed daemon pod [^/\s]+/([a-z0-9][a-z0-9.-]{0
 
 
 def judge(nodes: typing.Iterable[str], seen: ObserversSeen) -> tuple[Observer, ...]:
-    """Return the state of the observer of each node: ready, or waiting with a reason. :class:`Patience` turns a reason
-    that lasts too long into a failure.
+    """Return the state of the observer of each node: ready, or waiting with a reason. How long a reason may last is not
+    judged.
+
+    :param nodes: names of the nodes that need an observer
+    :param seen: observers and events of the cluster
     """
     index = _Index(seen)
     return tuple(index.judge(node) for node in nodes)
 
 
 def line(observer: Observer) -> str:
-    """Return one line with the reason why a node has no observer, and the remedy; empty if it has one."""
+    """Return one line with the reason why a node has no observer, and the remedy. The line is empty if the observer is
+    ready.
+    """
     if observer.phase == "ready":
         return ""
     return f"{absence(observer)}. {observer.remedy}".strip()
@@ -117,6 +122,7 @@ class Patience:
         """Return the observers, with the phase ``failed`` for each observer that has waited too long for the same
         reason.
 
+        :param observers: state of the observer of each node now
         :param now: time of a monotonic clock, in seconds
         """
         return tuple(self._apply_grace_period(observer, now) for observer in observers)

@@ -32,7 +32,9 @@ def group_trouble(
     """Return the reason why OLM can install nothing with the OperatorGroups of a namespace. Return None if there is
     exactly one with the required namespaces, or none at all.
 
+    :param namespace: namespace of the operator
     :param targets: namespaces that the operator must watch; empty for all
+    :param seen: objects of OLM in the cluster
     :param lasting: seconds after which the trouble counts as a failure
     """
     found = sorted((item for item in seen.groups.values() if item.namespace == namespace), key=lambda item: item.name)
@@ -140,7 +142,10 @@ def _judge_unfinished(
 ) -> Next:
     """Return the status of an operator that is not installed yet, with the first cause that is found.
 
+    :param wish: requested operator
     :param wishes: all requested operators
+    :param seen: objects of OLM in the cluster
+    :param subscription: Subscription of the operator
     :param stand: status of the operator so far
     :param version: ClusterServiceVersion to install; None if it does not exist yet
     """
@@ -194,6 +199,9 @@ def _report_wait(
 def _find_upgrade(wish: DesiredOperator, subscription: Subscription, seen: OlmState) -> str:
     """Return the name of a newer version than the installed one, which OLM would install or which is the newest of the
     channel; empty if there is none, or if no version is installed.
+
+    :param wish: requested operator
+    :param seen: objects of OLM in the cluster
     """
     if not subscription.installed:
         return ""

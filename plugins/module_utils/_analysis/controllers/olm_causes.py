@@ -31,6 +31,7 @@ def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog
     """Explain why the catalog of a Subscription cannot be used: it does not exist, or it does not answer.
 
     :param catalog: CatalogSource of the Subscription; None if it does not exist
+    :param seen: objects of OLM in the cluster
     """
     name = f"{subscription.source_namespace}/{subscription.source}"
     if catalog is None:
@@ -94,6 +95,7 @@ def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str)
     """Explain a ClusterServiceVersion without a Subscription, which blocks the resolution: the new Subscription does
     not take it over. Return None if the message of OLM names no such ClusterServiceVersion.
 
+    :param seen: objects of OLM in the cluster
     :param said: message of OLM
     """
     found = _UNREFERENCED.search(said)
@@ -129,7 +131,10 @@ def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str)
 
 
 def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Optional[Trouble]:
-    """Explain the first condition of a Subscription that reports a problem. Return None if no condition reports one."""
+    """Explain the first condition of a Subscription that reports a problem. Return None if no condition reports one.
+
+    :param seen: objects of OLM in the cluster
+    """
     troubles, show = subscription.troubles, show_subscription(subscription)
     if "BundleUnpackFailed" in troubles:
         image = _explain_image(
@@ -217,7 +222,10 @@ def name_newer_version(wish: DesiredOperator, newer: typing.Sequence[str], subsc
 
 
 def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
-    """Explain a ClusterServiceVersion that is not installed yet."""
+    """Explain a ClusterServiceVersion that is not installed yet.
+
+    :param seen: objects of OLM in the cluster
+    """
     name, space = f"ClusterServiceVersion {version.name}", version.namespace
     show = f"kubectl -n {space} describe clusterserviceversion {version.name}"
     reason, message = version.reason and f", {version.reason}", version.message and f": {version.message}"
@@ -265,7 +273,10 @@ def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
 
 
 def _describe_pods(version: ServiceVersion, seen: OlmState) -> str:
-    """Describe the pods of an operator version that are not ready."""
+    """Describe the pods of an operator version that are not ready.
+
+    :param seen: objects of OLM in the cluster
+    """
     found = [
         f"pod {name}: {state.detail}"
         for name, state in sorted(seen.pods.get(version.namespace, {}).items())

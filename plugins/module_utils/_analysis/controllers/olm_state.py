@@ -26,10 +26,15 @@ Place = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class OlmState:
-    """The objects of OLM that were read. Their keys are namespace and name.
+    """The objects of OLM that were read. The key of a mapping is the namespace and the name, unless stated otherwise.
 
+    :ivar catalogs: CatalogSources
+    :ivar groups: OperatorGroups
+    :ivar subscriptions: Subscriptions
+    :ivar plans: InstallPlans
+    :ivar versions: ClusterServiceVersions
     :ivar packages: packages of the catalogs, by name; None if the cluster has no PackageManifests
-    :ivar pods: states of pods, by namespace and name, in the namespaces that were read
+    :ivar pods: states of the pods of some namespaces, by namespace and then by name
     :ivar served: whether the Service of a webhook has a ready address, for the Services that were read
     """
 
@@ -47,6 +52,8 @@ class Trouble(typing.NamedTuple):
     """A cause for which an operator waits.
 
     :ivar kind: identifier that remains the same while the text of the cause may change
+    :ivar why: the cause, as text
+    :ivar remedy: next step of the user
     :ivar patience: seconds after which it counts as a failure; None if only the time limit of the run ends the wait
     """
 
@@ -60,6 +67,7 @@ class Next(typing.NamedTuple):
     """The status of an operator, and the next step.
 
     :ivar stand: status; its phase is ``waiting`` if there is a trouble
+    :ivar trouble: cause for which the operator waits; None if it is ready or progresses normally
     :ivar approve: name of the InstallPlan to approve, which installs only requested versions; empty for none
     :ivar again: whether the Subscription must be touched, because OLM does not read it again by itself
     :ivar pods: namespaces whose pods may show the cause
@@ -81,6 +89,9 @@ def subscriptions_of(wish: DesiredOperator, seen: OlmState) -> tuple[Subscriptio
     Any editor of a namespace can create a Subscription there, with any label. OLM installs nothing for it without an
     OperatorGroup, which only an admin of the cluster can create. An editor can write neither the status of a
     Subscription nor a ClusterServiceVersion.
+
+    :param wish: requested operator
+    :param seen: objects of OLM in the cluster
     """
     found = (item for _place, item in sorted(seen.subscriptions.items()) if item.package == wish.package)
     return tuple(
@@ -91,7 +102,12 @@ def subscriptions_of(wish: DesiredOperator, seen: OlmState) -> tuple[Subscriptio
 
 
 def list_uncounted(wish: DesiredOperator, seen: OlmState) -> tuple[str, ...]:
-    """Return ``namespace/name`` of each Subscription of the package that :func:`subscriptions_of` leaves out."""
+    """Return ``namespace/name`` of each Subscription of the package that does not count for a requested operator,
+    because it is in another namespace and has not installed the package.
+
+    :param wish: requested operator
+    :param seen: objects of OLM in the cluster
+    """
     counted = subscriptions_of(wish, seen)
     return tuple(
         item.place
@@ -103,13 +119,20 @@ def list_uncounted(wish: DesiredOperator, seen: OlmState) -> tuple[str, ...]:
 def subscription_of(wish: DesiredOperator, seen: OlmState) -> typing.Optional[Subscription]:
     """Return the Subscription for a requested operator: the one in the requested namespace, else one that has installed
     the package elsewhere. Return None if no Subscription counts.
+
+    :param wish: requested operator
+    :param seen: objects of OLM in the cluster
     """
     found = subscriptions_of(wish, seen)
     return next((item for item in found if item.namespace == wish.namespace), found[0] if found else None)
 
 
 def list_packages(wish: DesiredOperator, seen: OlmState) -> tuple[Package, ...]:
-    """Return the entries of a package in all catalogs, or in the catalog that the request names."""
+    """Return the entries of a package in all catalogs, or in the catalog that the request names.
+
+    :param wish: requested operator
+    :param seen: objects of OLM in the cluster
+    """
     found = (seen.packages or {}).get(wish.package, ())
     return tuple(
         item
@@ -121,6 +144,9 @@ def list_packages(wish: DesiredOperator, seen: OlmState) -> tuple[Package, ...]:
 def find_pinned_version(wish: DesiredOperator, seen: OlmState) -> str:
     """Return the name of the ClusterServiceVersion for the requested version; empty if the request names no version. A
     version that no catalog and no installation knows gets the usual name, ``package.vVERSION``.
+
+    :param wish: requested operator
+    :param seen: objects of OLM in the cluster
     """
     if not wish.version:
         return ""
@@ -144,6 +170,9 @@ def find_pinned_version(wish: DesiredOperator, seen: OlmState) -> str:
 def find_wanted_version(wish: DesiredOperator, subscription: typing.Optional[Subscription], seen: OlmState) -> str:
     """Return the name of the ClusterServiceVersion to install; empty until OLM has chosen it. An installed version is
     kept unless the request names another version.
+
+    :param wish: requested operator
+    :param seen: objects of OLM in the cluster
     """
     return find_pinned_version(wish, seen) or (subscription.installed or subscription.current if subscription else "")
 
@@ -151,6 +180,10 @@ def find_wanted_version(wish: DesiredOperator, subscription: typing.Optional[Sub
 def list_wanted_versions(namespace: str, wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> set[str]:
     """Return the names of the ClusterServiceVersions that an InstallPlan of a namespace may install: those of the
     requested operators whose Subscriptions in the namespace are managed by the collection.
+
+    :param namespace: namespace of the InstallPlan
+    :param wishes: requested operators
+    :param seen: objects of OLM in the cluster
     """
     names = set()
     for wish in wishes:

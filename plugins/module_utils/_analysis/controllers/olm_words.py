@@ -24,7 +24,7 @@ _BUNDLE = (
 
 
 class Words(typing.NamedTuple):
-    """A message of OLM.
+    """A known message of OLM, with its explanation.
 
     :ivar pattern: pattern of the message
     :ivar cause: cause, in which {0} is the text that the pattern captured; empty if the message itself names the cause
@@ -421,7 +421,10 @@ def explain_resolution(said: str, package: str) -> tuple[str, str]:
 
 
 def explain_words(said: str) -> typing.Optional[tuple[str, str]]:
-    """Return the cause and the next step for a message, or None if the message is unknown."""
+    """Return the cause of a message of OLM and the next step. Return None if the message is unknown.
+
+    :param said: message of OLM
+    """
     return _find_explanation(ANYWHERE, said)
 
 

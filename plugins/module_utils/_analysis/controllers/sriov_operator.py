@@ -27,12 +27,18 @@ MELLANOX = "15b3"
 
 
 def selects(policy: Policy, interface: StateInterface) -> bool:
-    """Return whether the nicSelector of the policy selects this physical function. [api/v1/helper.go Selected]"""
+    """Return whether the nicSelector of the policy selects this physical function. [api/v1/helper.go Selected]
+
+    :param interface: physical function as the config daemon reports it
+    """
     return not find_differences(policy, interface)
 
 
 def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
-    """Return the properties of a physical function that do not match the nicSelector of the policy, as text."""
+    """Return the properties of a physical function that do not match the nicSelector of the policy, as text.
+
+    :param interface: physical function as the config daemon reports it
+    """
     # ens1f0#0-3 names a range of virtual functions of ens1f0
     names = tuple(name.partition("#")[0] for name in policy.pf_names)
     wishes: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -51,6 +57,8 @@ def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ..
 def nearest_match(policy: Policy, state: NodeState) -> str:
     """Describe the physical function of a node that differs least from the nicSelector of the policy, with its
     differences. The text is empty if the node has no physical functions.
+
+    :param state: SriovNetworkNodeState of the node
     """
     if not state.interfaces:
         return ""
@@ -93,6 +101,7 @@ def find_wanted(policies: typing.Iterable[Policy], node: ClusterNode, state: Nod
 
     Policies with a lower priority number are applied last and win.
 
+    :param policies: SriovNetworkNodePolicies in the operator's namespace
     :param state: SriovNetworkNodeState of the node
     """
     wanted: dict[str, WantedInterface] = {}
@@ -118,7 +127,10 @@ def _selects_something(policy: Policy) -> bool:
 
 
 def find_wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
-    """Return the desired state that one policy requests for a physical function that it selects."""
+    """Return the desired state that one policy requests for a physical function that it selects.
+
+    :param interface: physical function as the config daemon reports it
+    """
     first, last = 0, policy.vfs_count - 1
     for name, mark, text in (name.partition("#") for name in policy.pf_names):
         low, _dash, high = text.partition("-")
@@ -162,6 +174,9 @@ def _merge_interfaces(old: WantedInterface, new: WantedInterface, equal_priority
 def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
     """Return the differences between a function and its desired state, as text; empty if there are no differences. Only
     the first difference of its virtual functions is listed. [api/v1/helper.go NeedToUpdateSriov]
+
+    :param wanted: desired state of the physical function
+    :param interface: physical function as the config daemon reports it
     """
     found = []
     # a larger MTU than the wanted one stays
@@ -178,7 +193,11 @@ def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[st
 
 
 def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:
-    """Yield the differences between the virtual functions of a physical function and their desired state, as text."""
+    """Yield the differences between the virtual functions of a physical function and their desired state, as text.
+
+    :param wanted: desired state of the physical function
+    :param interface: physical function as the config daemon reports it
+    """
     infiniband = (interface.link_type or "").upper() == "IB"
     for vf in interface.vfs:
         group = next((group for group in wanted.groups if group.first <= vf.index <= group.last), None)
@@ -201,6 +220,9 @@ def firmware_changes(
 
     The two ports of a NIC share NUM_OF_VFS, so the larger of their desired values counts. sriov_totalvfs shows the
     present value of the firmware.
+
+    :param wanted: desired state of the physical functions of a node
+    :param interfaces: physical functions of the node, as its config daemon reports them
     """
     wishes = {item.address: item for item in wanted}
     for interface in interfaces:
@@ -237,13 +259,19 @@ class Turn:
 
 
 def find_pools(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
-    """Return the SriovNetworkPoolConfigs that select a node. The operator treats more than one as an error."""
+    """Return the SriovNetworkPoolConfigs that select a node. The operator treats more than one as an error.
+
+    :param pools: SriovNetworkPoolConfigs of the cluster
+    """
     return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
 
 
 def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.Iterable[ClusterNode]) -> Turn:
     """Return the limits on the drain of a node, from its SriovNetworkPoolConfig or the operator's default.
     [controllers/drain_controller_helper.go findNodePoolConfig, tryDrainNode; api/v1/helper.go MaxUnavailable]
+
+    :param pools: SriovNetworkPoolConfigs of the cluster
+    :param nodes: nodes of the cluster
     """
     mine = find_pools(node, pools)
     if len(mine) > 1:
@@ -323,6 +351,8 @@ def explain_what_holds_back(pool: MachinePool) -> str:
 def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
     """Return the MachineConfigPool that manages a node, or None if no pool selects it. A custom pool takes precedence
     over the pool ``worker``.
+
+    :param pools: MachineConfigPools of the cluster
     """
     mine = sorted(
         (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"

@@ -147,7 +147,10 @@ _LONGEST = 2000
 
 
 def explain(error: str) -> typing.Optional[tuple[str, str]]:
-    """Return the cause and the remedy of an error of the config daemon, or None if its message is unknown."""
+    """Return the cause and the remedy of an error of the config daemon, or None if its message is unknown.
+
+    :param error: error as the config daemon reports it
+    """
     text = error[:_LONGEST]
     known = next(((why, remedy) for pattern, why, remedy in _PATTERNS if pattern.search(text)), None)
     addresses = set(_ADDRESS.findall(text))

@@ -31,6 +31,8 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     """Return the finding of status unknown on objects that the API server did not return, and on malformed objects.
 
     :param check: check id of the finding
+    :param subject: subject of the finding
+    :param errors: one text for each object: its name, a colon and the reason
     :param rights: instruction by which the user gets the rights to read the objects
     """
     first = f"The first {_QUOTED} errors" if len(errors) > _QUOTED else "Errors"

@@ -37,6 +37,8 @@ _ESSENTIAL = (
 def describe_plan(planned: DisruptionPlan) -> tuple[str, ...]:
     """Return the plan as text: one line for each node that is drained or rebooted, one for each pool, and one for each
     paused health check.
+
+    :param planned: planned drains and reboots
     """
     nodes = [
         f"{node.node} {_describe_fate(node, planned)}: {'; '.join(node.reasons)}{_format_pod_count(node)}"
@@ -67,6 +69,7 @@ def check_plan(
     """Return the findings on whether the plan is permitted and possible, for each node of the inventory, each other
     node that is drained or rebooted, and each pool.
 
+    :param cluster: settings of the intent that all fabrics share
     :param planned: the plan; None if the stage ended before it was computed, which results in one unknown finding
     :param inventory: names of the nodes of the inventory
     """
@@ -99,7 +102,12 @@ def check_plan(
 
 
 def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
-    """Return whether the objects may be applied: no finding on the plan is ``fail`` or ``unknown``."""
+    """Return whether the objects may be applied: the intent permits the plan and nothing blocks it.
+
+    :param cluster: settings of the intent that all fabrics share
+    :param planned: planned drains and reboots
+    :param inventory: names of the nodes of the inventory
+    """
     return all(finding.status not in (FAIL, UNKNOWN) for finding in check_plan(cluster, planned, inventory))
 
 
@@ -135,15 +143,21 @@ def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
 
 
 def list_refusals(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return the reasons for which the objects must not be applied, each with its remedy; empty if they may be
-    applied.
+    """Return the reasons for which the objects must not be applied, each with its remedy; empty if they may be applied.
+
+    :param cluster: settings of the intent that all fabrics share
+    :param planned: planned drains and reboots
+    :param inventory: names of the nodes of the inventory
     """
     refused = (finding for finding in check_plan(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
     return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
 
 
 def _find_needed_level(planned: DisruptionPlan) -> str:
-    """Return the lowest value of rdma_cluster.disruption that allows the complete plan."""
+    """Return the lowest value of rdma_cluster.disruption that allows the complete plan.
+
+    :param planned: planned drains and reboots
+    """
     actions = {node.action for node in planned.nodes}
     return next((action for action in ("reboot", "drain") if action in actions), "none")
 
@@ -261,7 +275,10 @@ def _report_blocked(node: NodePlan) -> Finding:
 
 
 def _report_closed(why: str) -> Finding:
-    """Return the finding on a reason why no node of the cluster must go down now. Resets by BMCs use the same gate."""
+    """Return the finding that no node of the cluster must go down now.
+
+    :param why: the reason, as text
+    """
     text = (
         "A node that goes down now could take down the control plane, be reprovisioned, or exceed the permitted number"
         " of unavailable nodes. Nothing was applied."

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Predict the effects of new MachineConfigs and KubeletConfigs on the nodes: which MachineConfigPool drains and reboots
-which nodes, in how many waves, and what blocks it.
+which nodes, in how many waves, and which conditions block it.
 
-The rules are those of OpenShift's machine config operator. Each function cites its rule. The result is part of the plan
-of stage network, see sriov.py.
+The rules are those of OpenShift's machine config operator. Each function cites its rule. The result becomes part of the
+plan of stage network, which sriov.py begins.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ _IN_FORCE = "accepted by the machine config operator, and applied on all machine
 
 @dataclasses.dataclass(frozen=True)
 class Machines(PodsOfCluster):
-    """The input of the prediction: configurations, MachineConfigPools, nodes, pods and PodDisruptionBudgets of the
-    cluster.
+    """The configurations to apply and the objects of the cluster from which their effects are predicted.
 
-    ``configs`` are the MachineConfigs and KubeletConfigs to apply. ``others`` are KubeletConfigs that the collection
-    does not manage.
+    :ivar configs: MachineConfigs and KubeletConfigs to apply
+    :ivar others: KubeletConfigs that the collection does not manage
+    :ivar pools: MachineConfigPools of the cluster
+    :ivar nodes: nodes of the cluster
+    :ivar pods: pods of all namespaces
+    :ivar budgets: PodDisruptionBudgets of all namespaces
     """
 
     configs: tuple[HostConfig, ...]
@@ -48,6 +51,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
     one new configuration, whatever their number, or if an interrupted run left it paused.
 
     :param planned: plan of the SR-IOV operator's drains and reboots
+    :param machines: configurations to apply, and objects of the cluster
     """
     new = [config for config in machines.configs if not config.there]
     nodes = {node.node: node for node in planned.nodes}
@@ -111,8 +115,10 @@ def _add_pool_reboot(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...]
 
 
 def _mark_unreached_node(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
-    """Return the node with the action ``unknown``, since no MachineConfigPool applies these configurations to it.
-    Otherwise the missing configuration would show as a failure much later.
+    """Return the plan of the node with the action ``unknown``, because no MachineConfigPool applies these
+    configurations to it. Without that, the missing configuration would show as a failure much later.
+
+    :param configs: MachineConfigs and KubeletConfigs that no pool of the node applies
     """
     reasons = [
         f"no MachineConfigPool selects both the node and {config.kind} {config.name}; see rdma_cluster.host."
@@ -297,13 +303,20 @@ def report_not_rolled(
 
 
 def _describe_rerun(check: str) -> str:
-    """Return the instruction to run the playbook of a check again."""
+    """Return the instruction to run the stage or the teardown again that a check belongs to.
+
+    :param check: check id
+    """
     stage = check.partition(".")[0]
     return "run the teardown again" if stage == "teardown" else f"run stage {stage} again"
 
 
 def _describe_behind(pool: MachinePool, config: HostConfig, stand: KubeletStatus) -> str:
-    """Return why the machines of a pool do not have a KubeletConfig yet."""
+    """Return why the machines of a pool do not have a KubeletConfig yet, as a clause for a finding.
+
+    :param config: the KubeletConfig
+    :param stand: status of the KubeletConfigs of the cluster
+    """
     missing = set(find_rendered_configs(pool, config, stand.pools)) - set(pool.sources)
     if current(pool) and missing:
         return (

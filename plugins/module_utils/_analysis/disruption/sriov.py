@@ -49,6 +49,14 @@ Names = typing.Container[str]
 class Live(PodsOfCluster):
     """The present state of the cluster, from which the effects of new policies are predicted.
 
+    :ivar nodes: nodes of the cluster
+    :ivar states: SriovNetworkNodeState of each node
+    :ivar policies: SriovNetworkNodePolicies in the operator's namespace
+    :ivar pools: SriovNetworkPoolConfigs
+    :ivar settings: SriovOperatorConfig of the operator
+    :ivar machine_pools: MachineConfigPools; empty on other systems than OpenShift
+    :ivar budgets: PodDisruptionBudgets of all namespaces
+    :ivar pods: pods of all namespaces
     :ivar host_configs: MachineConfigs and KubeletConfigs to apply
     :ivar kubelet_configs: KubeletConfigs that the collection does not manage
     :ivar unread: reason for each kind of object that could not be read, by kind
@@ -70,6 +78,7 @@ class Live(PodsOfCluster):
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
     """Predict the drains and reboots by the operator after the policies of the fabrics are applied.
 
+    :param live: present state of the cluster
     :param rendered: policies of the fabrics, which replace policies of the same name in the cluster
     :param inventory: names of the nodes of the run. Every other node with a SriovNetworkNodeState is planned as well
     :param prefix: prefix of the device plugin's resources
@@ -98,7 +107,10 @@ def add_gate(
 ) -> DisruptionPlan:
     """Return the plan with the reasons why its nodes must not go down now, and with the health checks to pause.
 
+    :param planned: predicted drains and reboots
     :param stand: state of the cluster on which the gate depends
+    :param machine_pools: MachineConfigPools of the cluster
+    :param cluster: settings of the intent that all fabrics share
     :param inventory: names of the nodes of the inventory
     """
     drained = {node.node for node in planned.nodes if node.action == "drain"}
@@ -116,6 +128,8 @@ def add_gate(
 def make_untouched_plan(inventory: typing.Iterable[str]) -> DisruptionPlan:
     """Return a plan in which no node changes, for fabrics that do not use the SR-IOV network operator. The operator
     need not be installed.
+
+    :param inventory: names of the nodes of the inventory
     """
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
 
@@ -179,6 +193,11 @@ def _find_reboots(
 ) -> tuple[str, ...]:
     """Return the reasons why the operator reboots the node; empty if it does not. [pkg/plugins/generic needRebootNode,
     pkg/plugins/mellanox OnNodeStateChange, pkg/daemon/daemon.go Reconcile]
+
+    :param wanted: desired state of the interfaces
+    :param state: SriovNetworkNodeState of the node
+    :param pool: SriovNetworkPoolConfig of the node
+    :param settings: SriovOperatorConfig of the operator
     """
     found: list[str] = []
     news = _normalize_interfaces(wanted) != _normalize_interfaces(state.wanted)
@@ -199,6 +218,8 @@ def _find_reboots(
 def _normalize_interfaces(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
     """Return the desired state of the interfaces as a set for comparison. The names of the interfaces are left out,
     since they change with the eSwitch mode.
+
+    :param wanted: desired state of the interfaces
     """
     return frozenset(
         (

@@ -45,7 +45,10 @@ def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
 
 
 def find_wanted_by(wishes: BiosIntent) -> Wanted:
-    """Return the desired BIOS values that an intent sets, by key."""
+    """Return the desired BIOS values that an intent sets, by key.
+
+    :param wishes: BIOS settings in the intent
+    """
     given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
     found = {
         key: value if isinstance(value, tuple) else (value,)
@@ -56,7 +59,10 @@ def find_wanted_by(wishes: BiosIntent) -> Wanted:
 
 
 def describe_way_out(bios: NodeBios) -> str:
-    """Return the instruction that makes a read-only setting writable."""
+    """Return the instruction that makes a read-only BIOS setting writable on this BMC.
+
+    :param bios: BIOS of the node
+    """
     if bios.lockdown:
         return "Disable the lockdown mode of the BMC, set the BIOS, and enable the lockdown mode again"
     if bios.jobs:
@@ -109,6 +115,9 @@ def _judge_bios_setting(bios: NodeBios, setting: BiosSetting, wanted: tuple[typi
 def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
     """Return the BIOS attributes of a setting that must have the desired value: the attributes that support it, or all
     of them if none does.
+
+    :param setting: attributes of the BIOS for one key
+    :param wanted: accepted values
     """
     return tuple(one for one in setting.attributes if _can_have_value(setting.key, one, wanted)) or setting.attributes
 
@@ -116,6 +125,10 @@ def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tu
 def _can_have_value(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
     """Return whether an attribute must have the desired value. For the settings of profiles and C-states, only
     attributes that support the value must have it.
+
+    :param key: key of the intent
+    :param attribute: attribute of the BIOS
+    :param wanted: accepted values
     """
     if key not in _ALTERNATIVES or not attribute.allowed:
         return True
@@ -168,7 +181,10 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
 
 
 def _describe_pending_job(bios: NodeBios) -> str:
-    """Return the job that applies the pending values at a reset, as the end of a sentence."""
+    """Return the job that applies the pending values at a reset, as the end of a sentence.
+
+    :param bios: BIOS of the node
+    """
     if bios.jobs:
         return f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})"
     return "" if bios.jobs is None else ", but no job exists that applies it"
@@ -177,20 +193,30 @@ def _describe_pending_job(bios: NodeBios) -> str:
 def is_right(
     key: Key, attribute: BiosAttribute, value: typing.Any, wanted: tuple[typing.Any, ...]
 ) -> typing.Optional[bool]:
-    """Return whether a value of a BIOS attribute is one of the desired values. Return None if that cannot be
-    decided.
+    """Return whether a value of a BIOS attribute is one of the desired values. Return None if that cannot be decided.
+
+    :param key: key of the intent
+    :param attribute: attribute of the BIOS
+    :param value: current or pending value of the attribute
+    :param wanted: accepted values
     """
     labels = [one.label for one in attribute.allowed if one.value == value]
     return matches(key, wanted, value, labels[0] if labels else None)
 
 
 def shown(attribute: BiosAttribute) -> str:
-    """Return an attribute with its value as text, and with the value that is pending until a reset."""
+    """Return an attribute with its value as text, and with the value that is pending until a reset.
+
+    :param attribute: attribute of the BIOS
+    """
     return f"{attribute.name} {attribute.current}" + (
         "" if attribute.pending is None else f" ({attribute.pending} after a reset)"
     )
 
 
 def in_words(wanted: tuple[typing.Any, ...]) -> str:
-    """Return the desired values of a BIOS setting as text."""
+    """Return the desired values of a BIOS setting as text.
+
+    :param wanted: accepted values
+    """
     return " or ".join({True: "on", False: "off"}[one] if isinstance(one, bool) else str(one) for one in wanted)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rules for bonds, for networks whose pods share an interface of the node. Such a network uses a bond, and never an
-interface that is part of a bond.
+"""Rules for bonds (link aggregation), for networks whose pods share an interface of the node. Such a network uses the
+bond itself, and never one of its member interfaces.
 
 The kernel lets only one owner receive the packets of an interface. For an interface in a bond, that owner is the bond,
 and a second one is refused. [src Linux net/core/dev.c netdev_rx_handler_register: EBUSY]
@@ -25,7 +25,7 @@ def may_use_bonds(fabric: Fabric) -> bool:
 
 def list_usable_names(fabric: Fabric, hca: Hca) -> tuple[str, ...]:
     """Return the names by which a fabric may select an HCA: the names of its interfaces. If the network of the fabric
-    can use a bond, the name of the bond replaces the name of each interface that is part of one.
+    can use a bond, the name of the bond replaces those of its member interfaces.
     """
     if not may_use_bonds(fabric):
         return hca.names
@@ -34,8 +34,10 @@ def list_usable_names(fabric: Fabric, hca: Hca) -> tuple[str, ...]:
 
 
 def join_bonds(fabric: Fabric, hcas: typing.Sequence[Hca]) -> tuple[Hca, ...]:
-    """Return these HCAs with a single HCA for each bond: one with an RDMA device if the bond has one, else the
-    first.
+    """Return the HCAs of a node with only one HCA for each bond that the fabric selects: one with an RDMA device if the
+    bond has any, else the first.
+
+    :param hcas: HCAs of the node
     """
     if not may_use_bonds(fabric):
         return tuple(hcas)
@@ -50,7 +52,9 @@ def join_bonds(fabric: Fabric, hcas: typing.Sequence[Hca]) -> tuple[Hca, ...]:
 
 
 def list_parts(fabric: Fabric, node: NodeHcas) -> dict[str, list[tuple[Hca, Netdev]]]:
-    """Return the parts of each bond of a node that the fabric stands on, by its name."""
+    """Return the member interfaces of each bond of a node that the fabric selects, by the name of the bond. Each
+    interface is returned with its HCA.
+    """
     found: dict[str, list[tuple[Hca, Netdev]]] = {}
     for hca in node.hcas if may_use_bonds(fabric) else ():
         for netdev in hca.netdevs:
@@ -60,16 +64,18 @@ def list_parts(fabric: Fabric, node: NodeHcas) -> dict[str, list[tuple[Hca, Netd
 
 
 def find_bond(node: NodeHcas, bond: str) -> typing.Optional[Netdev]:
-    """Return the interface that represents a bond: a part of it that is up, else its first part. Return None if the
-    node has no such bond. The state and the MTU of this part are those of the bond.
+    """Return the member interface that represents a bond: one that is up, else the first. Return None if the node has
+    no such bond. The state and the MTU of this interface are used as those of the bond.
+
+    :param bond: name of the bond
     """
     parts = [netdev for hca in node.hcas for netdev in hca.netdevs if netdev.bond == bond]
     return next((netdev for netdev in parts if netdev.state == "up"), parts[0] if parts else None)
 
 
 def explain_parts(fabric: Fabric, node: NodeHcas) -> typing.Optional[tuple[str, str]]:
-    """Return the cause and the remedy if the fabric selects an interface that is part of a bond. Return None if it
-    selects none.
+    """Return the cause and the remedy if the fabric selects a member interface of a bond instead of the bond. Return
+    None if it does not.
     """
     if not may_use_bonds(fabric):
         return None

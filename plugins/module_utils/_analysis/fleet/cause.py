@@ -16,8 +16,9 @@ Link = typing.Literal["InfiniBand", "Ethernet", ""]
 
 
 class Cause(typing.NamedTuple):
-    """A cause with its remedies.
+    """A cause of a failure with its remedies.
 
+    :ivar why: the cause, as text
     :ivar remedy: remedy on any link layer
     :ivar infiniband: additional remedy on InfiniBand
     :ivar ethernet: additional remedy on Ethernet, for RoCE and iWARP

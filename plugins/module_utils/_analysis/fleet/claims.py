@@ -9,7 +9,11 @@ from ..._model.intent.profiles import find_traits, may_share
 
 
 def why_apart(one: Fabric, other: Fabric) -> str:
-    """Return why two fabrics can't have one HCA; empty where they can."""
+    """Return why two fabrics must not share an HCA, as a sentence. Return an empty text if they may share it.
+
+    :param one: a fabric
+    :param other: the other fabric
+    """
     if may_share(one, other):
         return ""
     if find_traits(one).functions and find_traits(other).functions:

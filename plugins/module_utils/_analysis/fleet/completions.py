@@ -159,6 +159,9 @@ COMPLETIONS: typing.Mapping[str, Cause] = {
 
 
 def find_completion(status: int) -> typing.Optional[Cause]:
-    """Return the cause and the remedies of a status number, or None if the number is unknown."""
+    """Return the cause and the remedies of a status number, or None if the number is unknown.
+
+    :param status: number of a work completion status
+    """
     known = STATUSES.get(status)
     return COMPLETIONS[known.kind] if known else None

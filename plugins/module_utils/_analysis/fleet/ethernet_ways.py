@@ -41,8 +41,10 @@ HOW = (
 
 
 class Unheard(typing.NamedTuple):
-    """A port of which LLDP did not show the switch.
+    """A port whose switch is unknown, because LLDP did not identify it.
 
+    :ivar node: name of the node
+    :ivar rail: rail of the port
     :ivar interface: name of its network interface; empty if its HCA has none
     :ivar why: why the switch is unknown
     """
@@ -59,6 +61,7 @@ def find_ethernet_paths(
     """Return the paths and an empty text, or None and the reason why the paths are unknown: LLDP was not read, or the
     switch is known for fewer than two ports or for less than half of them.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param neighbours: switches that each node observed by LLDP
     :param only: ports that take part, by rail and node; None for all
     """
@@ -112,6 +115,9 @@ def find_ethernet_paths(
 def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, str]:
     """Return the name of the switch to which each port is cabled, by rail and node. Ports whose switch is unknown are
     left out.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param neighbours: switches that each node observed by LLDP
     """
     found = [
         (end, _identify_switch(heard))
@@ -123,7 +129,11 @@ def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, st
 
 
 def find_ports_without_lldp(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
-    """Return the ports of which LLDP did not show the switch."""
+    """Return the ports of which LLDP did not show the switch.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param neighbours: switches that each node observed by LLDP
+    """
     return tuple(
         Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
         for end, netdev, _heard, why in _collect_heard_ports(membership, neighbours, None)
@@ -137,6 +147,7 @@ def _collect_heard_ports(
     """Return each port that takes part, with its network interface, the switch port to which it is cabled, and the
     reason if the switch port is unknown.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param neighbours: switches that each node observed by LLDP
     :param only: ports that take part, by rail and node; None for all
     """
@@ -157,7 +168,10 @@ def _collect_heard_ports(
 
 
 def _name_interface(member: Member) -> str:
-    """Return the name of a member's network interface, or of its HCA if it has none. The name is unique on the node."""
+    """Return the name of a member's network interface, or of its HCA if it has none. The name is unique on the node.
+
+    :param member: HCA of the fabric
+    """
     return next((netdev.name for netdev in member.hca.all_netdevs), member.hca.name)
 
 
@@ -167,6 +181,7 @@ def _read_port_neighbour(
     """Return the network interface of a member, the switch port to which it is cabled, and the reason if the switch
     port is unknown.
 
+    :param member: HCA of the fabric
     :param observed: LLDP neighbors that the node observed; None if it gave no answer
     """
     netdevs = member.hca.all_netdevs
@@ -241,6 +256,8 @@ def _identify_switch(port: SwitchPort) -> _Switch:
 def _list_names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
     """Return the name of each switch: its system name, with the chassis ID appended if two switches have the same
     system name. A switch without a system name is named by its chassis ID.
+
+    :param switches: chassis ID and system name of each switch
     """
     known = list(switches)
     counted = collections.Counter(system for _chassis, system in known)

@@ -51,6 +51,8 @@ def end_of(end: LinkEnd) -> End:
 def collect_possible_rates(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
     """Return the possible rate of each link that runs below its capability, as iblinkinfo prints it, by GUID and port
     number. The result is empty if iblinkinfo gave no answer.
+
+    :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
     """
     slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
     return {(port.guid, port.port): port.could_be for port in slow}
@@ -59,6 +61,7 @@ def collect_possible_rates(capabilities: typing.Optional[SeenCapabilities]) -> d
 def collect_places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
     """Return the location of each HCA of a fabric, by node and name of the HCA (its RDMA device if it has one).
 
+    :param membership: HCAs of each node that belong to the fabric
     :param topologies: answer of fabric_info of each node; empty if it was not requested, as on Ethernet. The leaves are
         then unknown
     """
@@ -93,7 +96,7 @@ Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
 def collect_far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
-    """Return, for the GUID of each port of an HCA, the other end of its link and the link."""
+    """Return the link of each port of an HCA, by the GUID of the port: the far end of the link, and the link itself."""
     result = {}
     for link in take_cables(topology).links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
@@ -103,7 +106,12 @@ def collect_far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
 
 
 def find_topology(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[Topology], str]:
-    """Return the topology as read through a port of the fabric, or None and the reason why there is none."""
+    """Return the topology as read through a port of the fabric, and an empty text. If no port read it, return None and
+    the reason.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param topologies: answer of fabric_info of each node
+    """
     seen, why = find_topology_or_first_view(membership, topologies)
     return (seen.topology, why) if seen else (None, why)
 
@@ -111,8 +119,11 @@ def find_topology(membership: Membership, topologies: Topologies) -> tuple[typin
 def find_topology_or_first_view(
     membership: Membership, topologies: Topologies
 ) -> tuple[typing.Optional[SeenTopology], str]:
-    """Return the view of the fabric from one of its members: the first view with a topology, else the first view. If no
-    view has a topology, return the reason as well.
+    """Return a view of the fabric from one of its members, and an empty text. The view is the first one with a
+    topology. If no view has a topology, return the first view (or None) and the reason.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param topologies: answer of fabric_info of each node
     """
     _node, seen, why = find_topology_with_source(membership, topologies)
     return seen, why
@@ -121,8 +132,12 @@ def find_topology_or_first_view(
 def find_topology_with_source(
     membership: Membership, topologies: Topologies
 ) -> tuple[str, typing.Optional[SeenTopology], str]:
-    """Return the same view and reason as :func:`find_topology_or_first_view`, preceded by the name of the node that
-    read it.
+    """Return a view of the fabric from one of its members: the name of the node, the view, and an empty text. The view
+    is the first one with a topology. If no view has a topology, return the first node with a view (or an empty name and
+    None) and the reason.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param topologies: answer of fabric_info of each node
     """
     words = []
     without: tuple[str, typing.Optional[SeenTopology]] = ("", None)
@@ -144,7 +159,10 @@ def find_topology_with_source(
 
 
 def group_nodes_by_layout(membership: Membership) -> tuple[tuple[str, ...], ...]:
-    """Return groups of nodes whose HCAs on the fabric are in the same slots, with the largest group first."""
+    """Return groups of nodes whose HCAs on the fabric are in the same slots, with the largest group first.
+
+    :param membership: HCAs of each node that belong to the fabric
+    """
     seats = {
         name: {member.hca.pci.address for member in members if member.hca.pci}
         for name, members in membership.members.items()
@@ -161,6 +179,7 @@ def number_by_leaf(membership: Membership, topologies: Topologies) -> Membership
     Without a topology the rails remain unchanged. Nodes of one model are renumbered together, so that a swapped cable
     on one of them remains visible.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param topologies: answer of fabric_info of each node
     """
     groups = group_nodes_by_layout(membership)

@@ -32,6 +32,7 @@ class Member:
     """A physical function that belongs to the fabric.
 
     :ivar rail: 0 for the first HCA of each node, 1 for the second...; the same on every node
+    :ivar hca: the physical function
     :ivar port: its port on this fabric; None for a function without RDMA device
     """
 
@@ -171,6 +172,9 @@ Group = dict[str, Pairs]
 def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
     """Return the candidates by the GUID of the subnet manager that they see, and by node. The first port represents an
     HCA with two ports on one fabric.
+
+    :param nodes: HCAs of each node that could be read
+    :param subnets: subnets that the ports of each node see
     """
     groups: dict[str, dict[str, list[Pair]]] = {}
     for name, node in nodes.items():
@@ -186,7 +190,10 @@ def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Gr
 
 
 def find_masters(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], str]:
-    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and port number."""
+    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and port number.
+
+    :param subnets: answers of the ports of one node about their subnet manager
+    """
     return {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets if seen.master}
 
 
@@ -229,6 +236,7 @@ def _find_possible(
     A PCI address whose HCA is on another fabric on one node is left out on all nodes, since the slot determines the
     fabric.
 
+    :param nodes: HCAs of each node that could be read
     :param chosen: HCAs on the fabric, by node
     :param groups: HCAs by subnet manager and node
     """

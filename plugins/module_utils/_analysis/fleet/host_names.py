@@ -34,6 +34,8 @@ def collect_owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str,
 def host_of(text: str) -> str:
     """Return the short name of the host at the start of a node description or of a name in the inventory, in lower
     case. Return an empty string if the text is empty.
+
+    :param text: node description or name in the inventory
     """
     return next(iter(text.split()), "").partition(".")[0].lower()
 

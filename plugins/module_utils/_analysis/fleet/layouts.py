@@ -68,6 +68,8 @@ def _of_group(
 ) -> dict[tuple[str, str], int]:
     """Return the rail of each member of a group of nodes with the same layout, by node and name of the HCA.
 
+    :param group: names of the nodes
+    :param members: HCAs on the fabric, by node
     :param possible: HCAs that are or may be on the fabric, by node
     :param count: number of HCAs that a node should have on the fabric
     :param devices: device names by PCI address, which determine the order of the addresses; empty to sort by address
@@ -93,7 +95,9 @@ def _find_shared_hca_names(
     are more than ``count`` names, if a name occurs twice on a node, or if an HCA has no name.
 
     :param key: function that returns the name of an HCA: its PCI address or its RDMA device
+    :param group: names of the nodes
     :param seats: HCAs by node
+    :param count: largest number of different names
     """
     names = [[key(hca) for hca in seats[node]] for node in group]
     together = {name for node in names for name in node}
@@ -104,6 +108,9 @@ def _find_shared_hca_names(
 def _collect_devices(group: typing.Sequence[str], seats: HcasByNode) -> dict[str, str]:
     """Return the RDMA device at each PCI address. The result is empty if two nodes have different devices at an
     address, because a missing HCA shifts the numbers that the kernel assigns.
+
+    :param group: names of the nodes
+    :param seats: HCAs by node
     """
     found = {(address_of(hca), _get_rdma_device(hca)) for node in group for hca in seats[node]}
     return dict(found) if len({address for address, _name in found}) == len(found) else {}

@@ -27,6 +27,7 @@ _MOST = 8
 class LidClaim:
     """A LID that nodes report for ports that do not have it, or for which its owner is unknown.
 
+    :ivar lid: the LID
     :ivar ports: ports that are not proven to have the LID
     :ivar words: sentences with the ports that report the LID, and the data of the topology
     """
@@ -40,6 +41,9 @@ class LidClaim:
 class _ClaimedPort:
     """A port with the LID that its node reports.
 
+    :ivar key: node, RDMA device and port number
+    :ivar lid: LID that the node reports
+    :ivar guid: GUID of the port; None if the node does not report it
     :ivar master: GUID of the master subnet manager that the port sees
     """
 
@@ -60,6 +64,11 @@ def find_false_claims(
 
     Virtual functions share the LID of their physical function and are left out. The LID that the topology shows at the
     GUID of a port is proven. Without the topology, none of several ports with the same LID is proven to have it.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param nodes: HCAs of each node that could be read
+    :param subnets: subnets that the ports of each node see
+    :param topologies: answer of fabric_info of each node
     """
     shown = _TopologyLids(membership, subnets, topologies)
     by_lid: dict[tuple[int, str], list[_ClaimedPort]] = collections.defaultdict(list)
@@ -90,6 +99,10 @@ def _describe_lid_claim(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
 def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_ClaimedPort]:
     """Yield the physical ports that see a subnet manager of the fabric and report a LID, whether they are members of
     the fabric or not.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param nodes: HCAs of each node that could be read
+    :param subnets: subnets that the ports of each node see
     """
     for name, node in nodes.items():
         masters = find_masters(subnets.get(name, ()))
@@ -147,6 +160,7 @@ class _TopologyLids:
         """Return a sentence with the port at which the topology shows the LID, and with the LIDs that it shows at the
         ports ``wrong``; empty if it shows neither.
 
+        :param lid: LID that the nodes report
         :param wrong: ports that are not proven to have the LID
         """
         owner = self._owners.get(lid)

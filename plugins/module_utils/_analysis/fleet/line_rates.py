@@ -3,10 +3,10 @@
 """Compute the rates that the link and the PCIe link of each HCA could carry, whatever the rates to which they trained
 down. All stages that need a floor use them.
 
-The capability of a link is what both of its ends support. On InfiniBand iblinkinfo reports it. On Ethernet it comes
-from the port (ethtool) and, with autonegotiation, from its link partner, else from the other ports of the fabric.
-``line_rate.expected_gbps`` of the intent takes precedence on both. The capability of a PCIe link is what both the card
-and the port above it, its slot, support.
+The capability of a link is the highest rate that both of its ends support. On InfiniBand iblinkinfo reports it. On
+Ethernet it comes from the port (ethtool) and, with autonegotiation, from its link partner, else from the other ports of
+the fabric. ``line_rate.expected_gbps`` of the intent takes precedence on both. The capability of a PCIe link is the
+highest rate that both the card and the port above it (its slot) support.
 """
 
 from __future__ import annotations
@@ -93,16 +93,17 @@ class Pcie:
 
 @dataclasses.dataclass(frozen=True)
 class HcaRates:
-    """The links of one HCA.
+    """The rates of the links of one HCA.
 
-    :ivar hca: its name
-    :ivar rail: its rail
-    :ivar now: rate of its port in Gb/s; None without a link, or where nothing tells it
-    :ivar could: what both ends of its link can do; None where that is not known
-    :ivar why: who says so, or why it is not known
-    :ivar pcie: its PCIe link; None for a device of a hypervisor
-    :ivar data: share of its rate that is data
-    :ivar told_share: least share of the kernel's rate that somebody may mean by the same link: that without encoding
+    :ivar hca: name of the HCA
+    :ivar rail: rail of the HCA
+    :ivar now: present rate of its port in Gb/s; None without a link, or if no source reports it
+    :ivar could: rate in Gb/s that both ends of its link support; None if unknown
+    :ivar why: source of ``could``, or the reason why it is unknown
+    :ivar pcie: its PCIe link; None for a virtual device of a hypervisor
+    :ivar data: share of ``could`` that carries data after the encoding of old speeds
+    :ivar told_share: smallest share of the rate that the kernel reports, by which a user may name the same link: old
+        speeds are also named without their encoding
     """
 
     hca: str
@@ -126,8 +127,8 @@ def find_line_rates(
     topologies: typing.Mapping[str, ObservedTopologies],
     in_pods: typing.Mapping[Function, float],
 ) -> tuple[LineRates, str]:
-    """Return the rates of the HCAs of a fabric by node and PCI address. If the fabric could not be identified, the
-    result is empty, and the reason is returned beside it.
+    """Return the rates of the HCAs of a fabric, by node and PCI address, and an empty text. If the fabric could not be
+    identified, the rates are empty and the text is the reason.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: subnets that the ports of each node see
@@ -164,8 +165,11 @@ def find_line_rates(
 
 
 def _find_told_share(speed: typing.Optional[str]) -> float:
-    """Return the share of the kernel's rate that is left without the encoding of a speed, by which its links may be
-    named as well."""
+    """Return the share of the rate that the kernel reports which remains after the encoding of an old speed. A user may
+    name the link by that smaller rate too. Return 1.0 for other speeds.
+
+    :param speed: name of the speed; None if unknown
+    """
     return _DATA_OF_OLD if speed in _OLD else _DATA_OF_FDR if speed == "FDR" else 1.0
 
 
@@ -268,6 +272,7 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
 
     :param seen: view of the fabric with its topology; None if there is none
     :param why: why there is no topology
+    :param members: members of the fabric
     """
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
@@ -333,7 +338,9 @@ def _parse_possible_rate(rate: float, width: typing.Optional[int], words: str) -
 
 
 def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
-    """Return for each NIC the present rate of its port, the rate that its link supports, and the source of the latter.
+    """Return for each NIC the present rate of its port in Gb/s, the rate that its link supports, and the source of the
+    latter.
+
     The capability of the port does not prove that of the switch. A port of the same kind that runs faster does.
 
     :param hcas: NICs, each with the rate in Gb/s that was read in a pod, or None
@@ -369,8 +376,11 @@ def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) ->
 def _find_ethernet_port(
     hca: Hca, in_pod: typing.Optional[float]
 ) -> tuple[typing.Optional[float], typing.Optional[float], typing.Optional[float]]:
-    """Return the present rate of a port, the highest rate that it supports, and the highest rate that its link partner
-    supports, in Gb/s. Only ports that are up count, since drivers invent a rate for a port that is down.
+    """Return three rates in Gb/s: the present rate of a port, the highest rate that it supports, and the highest rate
+    that its link partner supports. An unknown rate is None. Only ports that are up count, since drivers invent a rate
+    for a port that is down.
+
+    :param in_pod: rate in Gb/s that was read in a pod; None if none was
     """
     now = max((netdev.speed_gbps for netdev in hca.netdevs if netdev.speed_gbps), default=None) or in_pod
     now = now or max((port.rate_gbps for port in hca.ports if port.rate_gbps and port.state == "ACTIVE"), default=None)

@@ -32,7 +32,11 @@ class Answers:
 def collect_answers(
     kind: str, nodes: typing.Mapping[str, typing.Union[ObservedHcas, ObservedPlatform]]
 ) -> typing.Optional[Answers]:
-    """Return the boot IDs in the facts of the nodes, or None if no node answered."""
+    """Return the boot IDs in the facts of the nodes, or None if no node answered.
+
+    :param kind: kind of the facts
+    :param nodes: fact of each node
+    """
     boots = {name: seen.value.boot for name, seen in nodes.items() if seen.value is not None and seen.error is None}
     return Answers(kind, boots) if boots else None
 
@@ -45,6 +49,7 @@ def check(
 ) -> typing.Iterator[Finding]:
     """Yield a finding for each node that the cluster knows and whose facts contain an answer.
 
+    :param check_id: check id of the findings
     :param nodes: names of the nodes of the inventory
     :param asked: boot IDs in the facts of each kind; None for a kind without an answer
     :param cluster: nodes of the cluster
@@ -69,6 +74,7 @@ def _check_node(
 ) -> Finding:
     """Return the finding on the boot IDs of one node.
 
+    :param check_id: check id of the finding
     :param name: name of the node
     :param given: boot ID by kind of fact
     :param told: boot ID that the kubelet of the node reports; empty if it reports none

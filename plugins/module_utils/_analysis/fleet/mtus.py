@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes whose interfaces have another MTU than those of most nodes, for an intent that sets no MTU."""
+"""Find the nodes whose interfaces have another MTU than those of most nodes. It is used if the intent sets no MTU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import typing
 
 
 def find_usual_mtus(nodes: typing.Mapping[str, typing.AbstractSet[int]]) -> typing.Optional[frozenset[int]]:
-    """Return the MTUs that most nodes have; of several that are as frequent the largest. None where no node shows any.
+    """Return the set of MTUs that most nodes have. If several sets are equally frequent, return the one with the
+    largest MTU. Return None if no node reports an MTU.
 
     :param nodes: MTUs of the interfaces of each node, in bytes
     """
@@ -20,8 +21,8 @@ def find_usual_mtus(nodes: typing.Mapping[str, typing.AbstractSet[int]]) -> typi
 def list_other_nodes(
     nodes: typing.Mapping[str, typing.AbstractSet[int]], usual: typing.AbstractSet[int]
 ) -> dict[str, frozenset[int]]:
-    """Return the nodes without an interface that has a usual MTU, each with its own MTUs. Leave out a node that shows
-    none.
+    """Return the nodes without an interface that has a usual MTU, each with its own MTUs in bytes. Nodes that report no
+    MTU are left out.
 
     :param nodes: MTUs of the interfaces of each node, in bytes
     :param usual: MTUs that most nodes have, in bytes

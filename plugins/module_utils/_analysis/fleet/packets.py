@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The packets of queue pairs on a fabric: their largest size, and on Ethernet the version of RoCE."""
+"""Compute the properties that the queue pairs of a fabric should have: the MTU, and on Ethernet the GID index of RoCE
+v1, which they should not use.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ ROCE_V1_VENDORS = frozenset(vendor.pci for vendor in VENDORS if vendor.has_roce_
 
 
 def find_least_mtu(fabrics: typing.Sequence[Fabric]) -> typing.Optional[int]:
-    """Return the largest MTU of queue pairs that each fabric has room for; None where one does not say its MTU."""
+    """Return the largest MTU of queue pairs, in bytes, that fits into the interface MTU of every fabric. Return None if
+    the intent sets no MTU for one of them, or a smaller one than any queue pair can use.
+
+    :param fabrics: fabrics that the queue pairs may use
+    """
     least: typing.Optional[int] = None
     for fabric in fabrics:
         if fabric.mtu is None:

@@ -56,6 +56,8 @@ def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> tuple[str,
 def _list_members(keys: typing.Iterable[str]) -> tuple[set[int], set[int]]:
     """Return the partitions of a port, as the lower 15 bits of its keys: first the partitions of which it is a full
     member, then all of its partitions.
+
+    :param keys: partition keys of the port, such as ``0xffff``
     """
     numbers = {int(key, 16) for key in keys}
     return {number & _BASE for number in numbers if number & _FULL}, {number & _BASE for number in numbers}
@@ -66,7 +68,10 @@ def _is_matching_pkey(one: str, other: str) -> bool:
 
 
 def is_limited(key: str) -> bool:
-    """Return whether a port with this key is a limited member of the partition."""
+    """Return whether a port with this key is a limited member of the partition.
+
+    :param key: partition key, such as ``0x7fff``
+    """
     return not int(key, 16) & _FULL
 
 

@@ -36,6 +36,7 @@ def find_paths(
     """Return the paths and an empty text, or None and the reason why the paths are unknown. If switches may choose
     among several paths, ``PathTable.spread`` is set.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param topologies: answer of fabric_info of each node
     :param only: ports that take part, by rail and node; None for all
     :param neighbours: switches that each node observed by LLDP, which identifies the leaves of Ethernet
@@ -82,7 +83,9 @@ def report_coverage(
     unknown.
 
     :param check: check id of the finding
+    :param ways: paths between the ports
     :param used: links that were and were not used
+    :param remedy: remedy if a link was not used
     :param note: further information on the paths, for the text
     """
     where = (

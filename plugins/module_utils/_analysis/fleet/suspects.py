@@ -3,10 +3,10 @@
 """Find the node, HCA, leaf or path that failing pairs have in common, from the pairs that passed and the pairs that
 failed.
 
-Each trial names the elements on which it depends. An element is suspected if the trials over it fail more often than
-the rest, by more than chance explains. The measure is the likelihood ratio of Kulldorff's scan statistic
-(Communications in Statistics 26, 1997, for Bernoulli trials), applied greedily as in risk modeling (Kompella and
-others, NSDI 2005): the strongest suspect explains its failures, and the next one is sought among the remaining
+Each trial (measurement of a pair) names the elements on which it depends. An element is suspected if the trials over it
+fail more often than the rest, by more than chance explains. The statistic is the likelihood ratio of Kulldorff's scan
+statistic (Communications in Statistics 26, 1997, for Bernoulli trials), applied greedily as in risk modeling (Kompella
+and others, NSDI 2005): the strongest suspect explains its failures, and the next one is sought among the remaining
 failures. Only the outcome of a trial counts, so a slow pair is a trial as well as a pair that loses packets. No graph
 library is needed.
 """
@@ -58,6 +58,7 @@ class Trial(typing.NamedTuple):
 
     :ivar client: node and HCA of the client
     :ivar server: node and HCA of the server
+    :ivar passed: whether the measurement passed
     :ivar elements: all elements on which the outcome depends, without duplicates
     """
 
@@ -87,6 +88,9 @@ def make_trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial
     """Return a trial between two HCAs of a fabric, with all elements on which its outcome depends. If the leaf of one
     HCA is unknown, the trial contains no leaf, so that no leaf is suspected because of it.
 
+    :param fabric: name of the fabric
+    :param client: location of the client's HCA
+    :param server: location of the server's HCA
     :param passed: whether the measurement passed
     """
     # hundreds of thousands of these are made for a large fabric
@@ -111,13 +115,18 @@ def make_trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial
 
 
 def named(elements: typing.Sequence[Element]) -> str:
-    """Return the name of a suspect for a finding, such as ``HCA worker-1 mlx5_0 or leaf leaf-1``."""
+    """Return the name of a suspect for a finding, such as ``HCA worker-1 mlx5_0 or leaf leaf-1``.
+
+    :param elements: elements of the suspect, which the trials cannot distinguish
+    """
     return " or ".join(f"{_CALLED[element.kind]} {element.name}" for element in elements)
 
 
 def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
     """Return the links that an element of the kind ``uplinks`` or ``leaves`` represents, as text with the port at each
     end. The text is empty for other kinds, and without a topology.
+
+    :param topology: topology of the fabric; None if none was read
     """
     if topology is None or element.kind not in ("uplinks", "leaves"):
         return ""
@@ -221,13 +230,19 @@ def _compute_likelihood_ratio(failed: int, trials: int, all_failed: int, everyth
 
 
 def _compute_log_likelihood(failed: int, trials: int) -> float:
-    """Return the logarithm of the likelihood of the outcome, for the failure rate that fits it best."""
+    """Return the logarithm of the likelihood of the outcome, for the failure rate that fits it best.
+
+    :param failed: number of failed trials
+    :param trials: number of all trials
+    """
     return sum(count * math.log(count / trials) for count in (failed, trials - failed) if count)
 
 
 def _drop_redundant_elements(elements: typing.Sequence[Element]) -> tuple[Element, ...]:
     """Return the elements without those that add no information to another one: a path beside its ends, and a node or a
     role beside the HCA. Return all elements if none would remain.
+
+    :param elements: elements that the trials cannot distinguish
     """
     hcas = [element.name for element in elements if element.kind == "hca"]
 

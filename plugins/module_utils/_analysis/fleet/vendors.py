@@ -14,8 +14,10 @@ from ..._model.node.hca import Hca
 
 @dataclasses.dataclass(frozen=True)
 class Vendor:
-    """The NICs of a vendor. ADDRESS in a text represents the PCI address of a physical function.
+    """The properties of the NICs of a vendor, and the instructions for them. ADDRESS in a text represents the PCI
+    address of a physical function.
 
+    :ivar name: name of the vendor
     :ivar pci: PCI vendor ID
     :ivar drivers: kernel modules of the network functions, the current one first
     :ivar rdma: kernel module that creates their RDMA devices
@@ -132,7 +134,11 @@ def find_vendor(hca: Hca) -> typing.Optional[Vendor]:
 
 
 def find_vendor_with(pci: str, driver: typing.Optional[str] = None) -> typing.Optional[Vendor]:
-    """Return the entry with a PCI vendor ID, else the entry with a driver, or None if neither is in the table."""
+    """Return the entry with a PCI vendor ID, else the entry with a driver, or None if neither is in the table.
+
+    :param pci: PCI vendor ID, four hex digits
+    :param driver: name of the kernel driver; None if unknown
+    """
     return _BY_ID.get(pci) or _BY_DRIVER.get(driver or "")
 
 
@@ -169,7 +175,7 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
 
 
 def enable_functions(hca: Hca) -> str:
-    """Return the instruction to enable virtual functions on a NIC."""
+    """Return the instruction to enable virtual functions on a NIC, as remedy of a finding."""
     vendor = find_vendor(hca)
     text = (
         vendor.enable_functions
@@ -180,7 +186,7 @@ def enable_functions(hca: Hca) -> str:
 
 
 def more_functions(hca: Hca) -> str:
-    """Return the instruction to raise the number of virtual functions of a NIC."""
+    """Return the instruction to raise the number of virtual functions that a NIC offers, as remedy of a finding."""
     vendor = find_vendor(hca)
     text = (
         vendor.more_functions
@@ -194,7 +200,9 @@ def more_functions(hca: Hca) -> str:
 
 
 def burn(hca: Hca) -> str:
-    """Return the instruction to write other firmware to a NIC, as part of a sentence."""
+    """Return the instruction to write other firmware to a NIC, without a capital letter and a period, for use in a
+    sentence.
+    """
     vendor = find_vendor(hca)
     return _add_address(vendor.burn if vendor else "the tool of its vendor", _list_addresses([hca]))
 
@@ -240,6 +248,8 @@ def _look_up(hcas: typing.Sequence[Hca]) -> str:
 def _describe_missing_module(vendors: typing.Sequence[Vendor]) -> str:
     """Return the instruction to install a module that modprobe does not find. Distributions ship some drivers of their
     kernel in a separate package.
+
+    :param vendors: vendors whose kernel modules are needed
     """
     packages = " or ".join(vendor.package for vendor in vendors)
     return (

@@ -145,6 +145,7 @@ class SuspectTimer:
     def apply(self, judgements: typing.Iterable[Judgement], now: float) -> tuple[SyncNode, ...]:
         """Return the node of each judgment, with the phase ``failed`` if its suspect state has lasted too long.
 
+        :param judgements: judgment of each node at this time
         :param now: time of a monotonic clock, in seconds
         """
         return tuple(self._judge_suspect(judgement, now) for judgement in judgements)

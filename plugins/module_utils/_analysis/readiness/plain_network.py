@@ -20,7 +20,9 @@ from .state import ClusterState, Target
 class Missing(typing.NamedTuple):
     """The first condition of a network that is not met on a node.
 
-    :ivar suspect: suspect state, see GRACE in grace.py; empty if the state may last without limit
+    :ivar detail: the condition, as text
+    :ivar suspect: keyword of a state that counts as a failure if it lasts too long (GRACE in grace.py); empty if it may
+        last without limit
     """
 
     detail: str
@@ -54,7 +56,13 @@ def _check_node_readiness(target: Target, name: str, world: ClusterState) -> typ
 
 
 def _check_operator_objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """Return the first object that its operator does not report as ready, with the reason, or None if all are ready."""
+    """Return the unmet condition for the first object of the fabric that its operator does not report as ready, with
+    the reason. Return None if all are ready.
+
+    :param target: fabric for which the run waits
+    :param name: name of the node
+    :param world: objects of the API server
+    """
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
         if kind in world.blind:
@@ -95,6 +103,7 @@ def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missin
 
     :param kind: kind of the object
     :param name: name of the node
+    :param world: objects of the API server
     :param detail: description of the object's state
     """
     if kind != "NicClusterPolicy":
@@ -123,6 +132,10 @@ def _describe_cause(reason: str, parts: typing.Sequence[str]) -> str:
 def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """Return the unmet condition if the NetworkAttachmentDefinition does not exist, is unreadable for multus, or
     differs from the intent. Return None if it is as expected.
+
+    :param target: fabric for which the run waits
+    :param name: name of the node; the result is the same for all nodes
+    :param world: objects of the API server
     """
     seen = world.attachments.get(target.attachment)
     if seen is None:
@@ -153,6 +166,10 @@ def _quote_value(value: object) -> str:
 def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """Return the unmet condition if the node has no share of the nv-ipam pool. Return None if it has one, or if the
     network uses no such pool.
+
+    :param target: fabric for which the run waits
+    :param name: name of the node
+    :param world: objects of the API server
     """
     if not target.pool:
         return None
@@ -171,7 +188,13 @@ def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.
 
 
 def _check_node_resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """The kubelet offers what pods ask for, and as many pieces of it as the intent asks for."""
+    """Return the unmet condition if the node does not offer the required amount of the extended resource that pods
+    request. Return None if it does, or if the network needs no resource.
+
+    :param target: fabric for which the run waits
+    :param name: name of the node
+    :param world: objects of the API server
+    """
     offered = world.nodes[name].allocatable.get(target.resource, 0)
     if not target.resource or offered == target.offers or (offered > target.offers and not target.exact):
         return None

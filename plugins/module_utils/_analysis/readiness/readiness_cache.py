@@ -78,8 +78,8 @@ class ReadinessCache:
 
 
 class _Counted(DrainTurns):
-    """The drain limits of the nodes, with a counter of the requests for them. The counter shows whether a judgment
-    depends on the limits.
+    """The drain limits of the nodes, which counts how often they are requested. By that count the cache knows whether a
+    judgment used the limits.
     """
 
     asked = 0
@@ -90,8 +90,11 @@ class _Counted(DrainTurns):
 
 
 def _is_unchanged(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
-    """Return whether the input that all nodes share is unchanged. Large fields must be the same objects, and small
-    fields must have equal values.
+    """Return whether the input that the judgments of all nodes share is the same as before. Large fields must be the
+    same objects, and small fields must have equal values.
+
+    :param one: input of the previous judgments
+    :param other: present input
     """
     objects = len(SHARED)
     return (

@@ -129,7 +129,11 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
 
 
 def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> Judgement:
-    """Return the judgment of a node for a network without virtual functions."""
+    """Return the judgment of a node for a network without virtual functions.
+
+    :param target: fabric for which the run waits
+    :param world: objects of the API server
+    """
     offered = node.allocatable.get(target.resource)
     missing = find_first_missing(target, node.name, world)
     if missing is not None:
@@ -201,6 +205,10 @@ def _sync_failed(
     """Return the judgment of a node on which the config daemon reports a failed sync, with the cause and the remedy. If
     the reported error names no cause, as in release 1.6.0, the cause is read from the log of the config daemon.
 
+    :param target: fabric for which the run waits
+    :param name: name of the node
+    :param state: SriovNetworkNodeState of the node
+    :param world: objects of the API server
     :param matched: physical functions that the policy selects
     """
     error = state.last_sync_error
@@ -218,6 +226,8 @@ def _describe_node_readiness(node: ClusterNode) -> str:
 def _add_daemon_state(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
     """Return the judgment with the state of the config daemon added, since the node waits for it.
 
+    :param judgement: judgment of a node that waits for its config daemon
+    :param world: objects of the API server
     :param suspect: suspect state of the node unless the daemon's state is the cause
     """
     detail, remedy = judgement.node.detail, judgement.node.remedy
@@ -311,6 +321,9 @@ def _make_failed_judgement(target: Target, name: str, detail: str, remedy: str) 
 def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
     """Return the judgment of each node while the fabrics are removed from it. The conditions are: no policy, no desired
     interface, no virtual function, no offered resource.
+
+    :param targets: fabrics that are removed
+    :param world: objects of the API server
     """
     turns = DrainTurns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)

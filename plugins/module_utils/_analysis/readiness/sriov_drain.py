@@ -20,7 +20,10 @@ from .state import ClusterState, Target
 
 
 def is_draining(state: NodeState) -> bool:
-    """Return whether the node is being drained or waits for its drain."""
+    """Return whether the node is being drained or waits for its drain.
+
+    :param state: SriovNetworkNodeState of the node
+    """
     return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
 
 
@@ -48,7 +51,9 @@ def describe_drain(
     """Return the progress of the drain of a node as text, and the name of its suspect state. The name is empty if the
     state may last without limit.
 
+    :param target: fabric for which the run waits
     :param state: SriovNetworkNodeState of the node
+    :param world: objects of the API server
     :param turns: drain limits of the nodes
     """
     reboots = state.desired_state == "Reboot_Required"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare a policy with the SriovNetworkNodeState of a node, and describe what the operator has not written into it
-yet, and what the config daemon has not applied yet.
+"""Compare a policy with the SriovNetworkNodeState of a node: find the settings that the operator has not written into
+it yet, and those that the config daemon has not applied yet.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ def describe_unwritten(policy: Policy, state: NodeState, addresses: typing.Itera
     """Return the first difference between the policy and the desired state in the SriovNetworkNodeState, as text; empty
     if the operator has written the complete policy into it.
 
+    :param state: SriovNetworkNodeState of the node
     :param addresses: PCI addresses of the physical functions that the policy selects
     """
     wanted = {item.address: item for item in state.wanted}
@@ -72,6 +73,7 @@ def describe_unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
     """Return the first part of the desired state in the SriovNetworkNodeState that the config daemon does not report as
     applied, as text; empty if it reports all of it.
 
+    :param state: SriovNetworkNodeState of the node
     :param addresses: PCI addresses of the physical functions to compare
     """
     wanted = {item.address: item for item in state.wanted}

@@ -19,19 +19,22 @@ from ..._parse.kubernetes.pod_state import PodState
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """One fabric that is waited for.
+    """One fabric whose network a run waits for, with the conditions that each node must meet.
 
+    :ivar fabric: name of the fabric
     :ivar policies: names of its SriovNetworkNodePolicies
-    :ivar resource: extended resource with its prefix
+    :ivar resource: extended resource that pods request, with its prefix; empty for none
     :ivar attachment: namespace/name of its NetworkAttachmentDefinition
-    :ivar nodes: names of the nodes that must get there
-    :ivar hcas_per_node: physical functions that each node must have
-    :ivar predicates: what must hold, by name (plain_network.py); ``virtual_functions`` is all that sriov.py asks
-    :ivar objects: kind and name of what an operator must report as ready
-    :ivar plugin: of the attachment's first CNI plugin, what must be in it
-    :ivar pool: kind and namespace/name of the pool of nv-ipam in which each node must have a share
-    :ivar offers: pieces of the resource that each node must offer, of a network without virtual functions
-    :ivar exact: more of them are of another intent as well: the device plugin runs with other settings
+    :ivar nodes: names of the nodes that must become ready
+    :ivar hcas_per_node: number of physical functions that each node must have
+    :ivar predicates: conditions that must hold, in order: ``virtual_functions`` alone (sriov.py), or keys of PREDICATES
+        (plain_network.py)
+    :ivar objects: kind and name of each object that an operator must report as ready
+    :ivar plugin: entries that the first CNI plugin of the attachment must contain
+    :ivar pool: kind and namespace/name of the nv-ipam pool in which each node must have a share; empty for none
+    :ivar offers: amount of the resource that each node must offer, for a network without virtual functions
+    :ivar exact: whether a node must not offer more than that. A larger amount shows that the device plugin runs with
+        the settings of another intent
     """
 
     fabric: str
@@ -58,6 +61,8 @@ class NodeHistory:
     """The states of a node since the operator last changed its desired state.
 
     :ivar generation: generation of the SriovNetworkNodeState
+    :ivar boot_id: id of the present boot
+    :ivar ready: whether the node is Ready now
     :ivar boots: number of boots
     :ivar losses: number of changes from Ready to NotReady without a boot
     """
@@ -73,13 +78,19 @@ class NodeHistory:
 class ClusterState:
     """The objects of the API server, by name.
 
+    :ivar nodes: nodes of the cluster
+    :ivar states: SriovNetworkNodeStates, by node
+    :ivar policies: SriovNetworkNodePolicies
     :ivar attachments: NetworkAttachmentDefinitions by namespace/name
     :ivar reports: objects that report their own progress, by kind, and then by name or namespace/name
     :ivar unread: kinds that were not listed yet, each with the reason; no node is judged while there are any
     :ivar blind: kinds that cannot be read and that only provide explanations, each with the reason
     :ivar stale: kinds with old data, since the API server does not answer at present
+    :ivar pools: SriovNetworkPoolConfigs
+    :ivar machine_pools: MachineConfigPools
     :ivar budgets: PodDisruptionBudgets by namespace/name
     :ivar daemons: name and state of the config daemon's pod on each node; None before they were read
+    :ivar histories: recent states of each node
     :ivar pods: pods of nodes whose drain takes long, by node
     :ivar logs: last error in the log of config daemons that take long, by node
     :ivar parts: names and states of the pods of NVIDIA's network operator, for nodes that wait for it
@@ -105,10 +116,11 @@ class ClusterState:
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """The judgment of a node: its phase and details, and the suspect state that ends the wait early.
+    """The judgment of a node: its phase and details, and the suspect state that may end the wait early.
 
-    :ivar suspect: state that may still resolve itself, but not without limit, see :class:`SuspectTimer`; empty if only
-        the limit of the wait ends it
+    :ivar node: phase and details
+    :ivar suspect: keyword of a state that counts as a failure if it lasts longer than its grace period (grace.py);
+        empty if only the time limit of the wait ends it
     """
 
     node: SyncNode

@@ -25,14 +25,18 @@ Leaves = typing.Mapping[str, typing.Sequence[str]]
 
 
 class UnknownLeaf(str):
-    """A name that stands for the leaf of a node whose leaf is unknown."""
+    """The name of a placeholder leaf, for nodes whose leaf is unknown."""
 
     __slots__ = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class CollectiveGroup:
-    """The nodes that run one test of a collective together, over all rails."""
+    """The nodes that run one test of a collective together, over all rails.
+
+    :ivar kind: step of the sequence to which the group belongs
+    :ivar nodes: names of the nodes
+    """
 
     kind: Kind
     nodes: tuple[str, ...]
@@ -42,6 +46,9 @@ class CollectiveGroup:
 class CollectiveStep:
     """The groups of one step, in rounds whose groups are tested at the same time. No node is in two groups of the same
     round.
+
+    :ivar kind: name of the step
+    :ivar rounds: rounds of groups
     """
 
     kind: Kind
@@ -71,6 +78,7 @@ class Repeat:
     """A repetition of a group's test with one change. A slow group is repeated to find the cause, and a fast pair of
     nodes with other message sizes.
 
+    :ivar group: the group
     :ivar change: name of the change
     """
 
@@ -138,6 +146,8 @@ def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
 def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
     """Return the leaves, with the nodes whose leaf is unknown added to the largest one. On a leaf of its own, a slow
     port of such a node could not be distinguished from the uplink.
+
+    :param leaves: nodes by leaf
     """
     known = {leaf: tuple(nodes) for leaf, nodes in leaves.items() if not isinstance(leaf, UnknownLeaf)}
     if not known:
@@ -148,7 +158,10 @@ def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
 
 
 def without_overlap(groups: typing.Iterable[CollectiveGroup]) -> list[list[CollectiveGroup]]:
-    """Distribute the groups over rounds, and return the rounds. No node is in two groups of the same round."""
+    """Distribute the groups over rounds, and return the rounds. No node is in two groups of the same round.
+
+    :param groups: groups of one step
+    """
     rounds: list[list[CollectiveGroup]] = []
     for group in groups:
         busy = ({node for other in turn for node in other.nodes} for turn in rounds)
@@ -170,6 +183,8 @@ def _list_pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
 
     A node that is alone on its leaf is paired with another such node. The last of an odd number of them is paired with
     a node of another leaf.
+
+    :param leaves: nodes by leaf
     """
     turns: list[list[tuple[str, ...]]] = [[], [], []]
     alone = [members[0] for members in leaves.values() if len(members) == 1]
@@ -198,8 +213,8 @@ def count_planned_tests(leaves: Leaves, rails: int, gpus: int = 2) -> Announceme
 
 
 class CollectiveTests:
-    """The sequence of the tests of a collective, from one node up to all. It returns the tests of each round and takes
-    their results, step by step. If a step is slow, it halves the slow groups to find their slow members.
+    """The sequence of the tests of a collective, from one node up to all. ``next`` returns the tests of each round, and
+    ``take`` evaluates their results. If a step is slow, its slow groups are halved to find their slow members.
 
     At the end of a step its slow groups run again, without the members that were found to be slow. If a group is still
     slow after all repetitions, it is slow only with all rails at the same time.
@@ -238,7 +253,7 @@ class CollectiveTests:
 
     @property
     def unproven(self) -> tuple[Kind, ...]:
-        """Return the steps in which no group passed. Call this only after all tests."""
+        """Return the names of the steps in which no group passed. Call this only after all tests."""
         return tuple(kind for kind in self._kinds if kind not in self.proven)
 
     def next(self) -> tuple[Test, ...]:
@@ -257,7 +272,7 @@ class CollectiveTests:
                 return ()
 
     def take(self, results: typing.Mapping[Test, typing.Optional[bool]]) -> None:
-        """Take the results of a round.
+        """Evaluate the results of the tests that ``next`` returned last, and plan the following tests.
 
         :param results: True if a test was valid and fast enough, False if it was not fast enough; None, or missing, if
             it gave no valid figure

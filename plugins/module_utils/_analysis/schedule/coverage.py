@@ -33,6 +33,7 @@ class Coverage:
 def compute_coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
     """Return which links these tests used, and which they did not use.
 
+    :param ways: paths between the ports
     :param tests: numbers of the two ends of each test
     """
     covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}

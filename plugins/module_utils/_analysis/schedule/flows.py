@@ -4,8 +4,8 @@
 packets of different flows between the same two addresses differ only in their UDP source port.
 
 perftest sets the flow label of its queue pairs by ``--flow_label``, since release 23.10 (its commit 69bc866). The
-kernel drivers compute the UDP source port from it as ``compute_udp_port`` does (rdma_flow_label_to_udp_sport of Linux
-5.8). Without a flow label they derive the port from the numbers of the queue pairs, which change with each run.
+kernel drivers compute the UDP source port from it (rdma_flow_label_to_udp_sport of Linux 5.8). Without a flow label
+they derive the port from the numbers of the queue pairs, which change with each run.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def compute_flow_label(rail: int, source: str, target: str, other: int = 0) -> i
     """Return the flow label of all tests from one node to another, so that repeated tests take the same path. The label
     is never 0, which would mean no label.
 
+    :param rail: rail of the test
     :param source: name of the node that sends
     :param target: name of the node that receives
     :param other: number of an additional flow between them; 0 for the first flow
@@ -34,10 +35,16 @@ def compute_flow_label(rail: int, source: str, target: str, other: int = 0) -> i
 
 
 def compute_udp_port(label: int) -> int:
-    """Return the UDP source port that the kernel drivers compute from a flow label."""
+    """Return the UDP source port that the kernel drivers compute from a flow label.
+
+    :param label: flow label of the queue pair
+    """
     return _FIRST_PORT | ((label & 0x3FFF) ^ (label >> 14))
 
 
 def not_of_label(drivers: typing.Iterable[str]) -> list[str]:
-    """Return, of these drivers, those that are not known to compute the UDP source port from the flow label."""
+    """Return, of these drivers, those that are not known to compute the UDP source port from the flow label.
+
+    :param drivers: names of kernel drivers
+    """
     return sorted(set(drivers) - PORT_OF_LABEL)

@@ -59,8 +59,8 @@ def count_most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
 
 
 class Halving:
-    """The search for slow ports, leaves and uplinks on all rails at the same time. It returns the tests of each round
-    and takes their results, until no test is left.
+    """The search for slow ports, leaves and uplinks on all rails at the same time. ``next`` returns the tests of each
+    round and ``take`` evaluates their results, until no test is left.
     """
 
     def __init__(
@@ -98,8 +98,9 @@ class Halving:
         return tuple(trial for search in self._searches for trial in search.next())
 
     def take(self, results: typing.Mapping[RailTrial, typing.Optional[bool]]) -> None:
-        """Take the results of a round: whether each test was fast enough. The result of a test that gave no figure is
-        None or missing.
+        """Evaluate the results of the tests that ``next`` returned last, and plan the following tests.
+
+        :param results: True if the test was fast enough, False if not; None, or missing, if it gave no figure
         """
         for search in self._searches:
             search.take(results)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the ends (node and rail) that stage bandwidth leaves out of its later steps, because their pairs with several
-partners used up the time of a step without a figure.
+"""Find the ends (rail and node) that stage bandwidth leaves out of its later steps, because their pairs with several
+partners used up the time of a step without giving a bandwidth.
 
 Each step waits for its slowest pair, so one such node could make every round take its maximum time.
 """
@@ -38,8 +38,9 @@ class LostPairs:
         self._lost: dict[End, set[End]] = collections.defaultdict(set)
 
     def note(self, results: typing.Iterable[PairResult], usual: float) -> tuple[End, ...]:
-        """Take the results of a step, and return the ends that are left out from now on.
+        """Evaluate the results of a step, and return the ends that are left out from now on.
 
+        :param results: measurements of the step
         :param usual: seconds that a measurement takes without a failure. A failure that takes no longer delays no other
             pair and does not count
         """
@@ -89,6 +90,7 @@ def _separate_lost_pairs(results: typing.Iterable[PairResult], usual: float) -> 
     """Return two sets of pairs: those without a failure in either direction, and those with a failure that took longer
     than usual.
 
+    :param results: measurements of one step
     :param usual: seconds that a measurement takes without a failure
     """
     every = list(results)

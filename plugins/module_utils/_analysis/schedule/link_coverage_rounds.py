@@ -35,7 +35,11 @@ _MOST_ROUNDS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """The pairs that are measured in one round. ``why`` is the purpose of the round as text."""
+    """The pairs that are measured in one round.
+
+    :ivar why: purpose of the round, as text
+    :ivar turns: turns of the round, one after the other. The tests of a turn run at the same time
+    """
 
     why: str
     turns: tuple[Turn, ...]
@@ -47,8 +51,10 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Cover:
-    """The first rounds of a fabric, and the numbers of the link directions that they use. ``compute_coverage`` returns
-    the directions that they do not use.
+    """The rounds that together use each link of a fabric, as far as tests can.
+
+    :ivar rounds: the rounds, in order
+    :ivar covered: numbers of the link directions that the rounds use
     """
 
     rounds: tuple[Round, ...]
@@ -64,7 +70,9 @@ class Cover:
 
 
 class OccupiedLinks:
-    """The ends and links that the tests of one turn already use."""
+    """The ends and the link directions that the tests of one turn already use, so that no further test of the turn may
+    use them.
+    """
 
     def __init__(self, ways: PathTable) -> None:
         self._ways = ways
@@ -102,7 +110,10 @@ class OccupiedLinks:
 
 
 def cover(ways: PathTable) -> Cover:
-    """Return the first rounds of a fabric, which together use each link in both directions."""
+    """Return the first rounds of a fabric, which together use each link in both directions.
+
+    :param ways: paths between the ports
+    """
     groups = _find_rails(ways)
     covered: set[int] = set()
     rounds: list[Round] = []
@@ -144,6 +155,8 @@ def cover(ways: PathTable) -> Cover:
 def apart(ways: PathTable) -> bool:
     """Return whether the rails of the fabric are separate: there are several rails that could be measured with each
     other, but no path leads from one rail of a host to another.
+
+    :param ways: paths between the ports
     """
     hosts = _list_hosts(ways) if ways.across else []
     return any(len(ends) > 1 for ends in hosts) and not any(
@@ -152,7 +165,10 @@ def apart(ways: PathTable) -> bool:
 
 
 def _list_hosts(ways: PathTable) -> list[list[int]]:
-    """Return the ends of each host, in the order of their rails."""
+    """Return the ends of each host, in the order of their rails.
+
+    :param ways: paths between the ports
+    """
     hosts: dict[str, list[int]] = {}
     for number in sorted(range(len(ways.ends)), key=lambda number: ways.ends[number].rail):
         hosts.setdefault(ways.ends[number].node, []).append(number)
@@ -164,6 +180,7 @@ def _in_hosts(ways: PathTable, covered: typing.AbstractSet[int]) -> list[Test]:
     not covered yet, and among equal patterns it has the most pairs. Pairs inside of a leaf are left out, because they
     have been measured.
 
+    :param ways: paths between the ports
     :param covered: numbers of the directions that are covered
     """
     hosts = _list_hosts(ways)
@@ -192,6 +209,7 @@ def _group_by_leaf(
 ) -> list[list[int]]:
     """Return the ends of a group by leaf, for the leaves of a pod or for all leaves.
 
+    :param ways: paths between the ports
     :param group: numbers of the ends
     :param pod: leaves that count; None for all
     """
@@ -203,6 +221,9 @@ def _group_by_leaf(
 def _split_halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
     """Return pairs of the items of the first half with the items of the second half, which is rotated by ``shift``
     positions. The last of an odd number of items is left out.
+
+    :param items: numbers of ends or leaves
+    :param shift: number of positions
     """
     half = len(items) // 2
     return [(items[place], items[half + (place + shift) % half]) for place in range(half)]
@@ -214,6 +235,7 @@ def _choose_leaf_pairs(
     """Return pairs of ends on different leaves. For each part, the rotation is chosen that uses the most links that are
     not covered yet.
 
+    :param ways: paths between the ports
     :param parts: ends of each leaf, for each part of the fabric that is paired separately
     :param covered: numbers of the directions that are covered
     """
@@ -236,6 +258,9 @@ def _pair_ends_between_leaves(leaves: typing.Sequence[typing.Sequence[int]], tur
     """Return pairs of the ends of leaf i and leaf i + L/2, where L is the number of leaves, rotated by ``turn``
     positions. If a leaf is larger than its partner, its remaining ends are paired with the remaining ends of other
     leaves.
+
+    :param leaves: numbers of the ends of each leaf
+    :param turn: number of positions by which the second half of the leaves is rotated
     """
     half = len(leaves) // 2
     pairs: list[Test] = []
@@ -265,6 +290,8 @@ def _list_turns(
     A test that shares a link with another test of the turn is left out, and later rounds cover its links. If the link
     that a flow takes is unknown, the test gets a further turn instead, in which it shares no link.
 
+    :param ways: paths between the ports
+    :param pairs: numbers of the two ends of each pair
     :param covered: numbers of the directions that are covered
     """
     new: set[int] = set()
@@ -289,6 +316,7 @@ def _list_turns(
 def _plan_uncovered_links(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
     """Return a turn of tests over links that are not covered yet, and add all links of these tests to ``covered``.
 
+    :param ways: paths between the ports
     :param left: numbers of the directions to use
     """
     taken = OccupiedLinks(ways)

@@ -53,7 +53,11 @@ _KNOWN = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The measurement of one test. ``gbps`` is None if the test failed, which counts as a rate of 0."""
+    """The measurement of one test.
+
+    :ivar test: numbers of the two ends
+    :ivar gbps: bandwidth in Gb/s; None if the test failed, which counts as 0
+    """
 
     test: Test
     gbps: typing.Optional[float]
@@ -64,8 +68,13 @@ class Measured:
     """All readings of one path, as shares of the usual rate of its class. A class contains the paths with the same
     rates and length.
 
+    :ivar test: numbers of the two ends
+    :ivar way: numbers of the link directions on the path
+    :ivar shares: readings as shares of the usual rate
     :ivar unsure: standard deviation of the usual rate, as a share
     :ivar share: mean of the readings
+    :ivar slow: whether ``share`` is below SLOW
+    :ivar good: whether ``share`` is at least GOOD
     """
 
     test: Test
@@ -88,6 +97,7 @@ class Evidence:
     """The conclusions about the links after the readings.
 
     :ivar noise: standard deviation of a reading, as a share; with few readings an upper limit
+    :ivar measured: readings by test
     :ivar known: whether there were enough readings to estimate the noise
     :ivar good: directions on a good path
     :ivar slow: slow directions, each with its rate as a share of the usual rate
@@ -120,6 +130,8 @@ def locate_slow_links(
 ) -> Evidence:
     """Return the conclusions from the readings. Readings of tests whose path is unknown are left out.
 
+    :param ways: paths between the ends
+    :param readings: measurements, including repetitions
     :param floor_share: share of the rate of its slowest link that a path should carry at least. If the usual rate of a
         class is below SLOW of that, all paths of the class are slow
     """
@@ -162,8 +174,11 @@ def locate_slow_links(
 def _compute_rate_shares(
     ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
 ) -> tuple[dict[Test, Measured], float, bool]:
-    """Return the readings by test as shares of the usual rate of their class, the noise, and whether enough readings
-    determine the noise.
+    """Return three values: the readings by test, as shares of the usual rate of their class; the standard deviation of
+    a reading (noise), as a share; and whether there are enough readings to determine the noise.
+
+    :param ways: paths between the ports
+    :param floor_share: share of the rate of its slowest link that a path should carry at least; None without a floor
     """
     figures: dict[Test, list[float]] = {}
     for reading in readings:
@@ -204,8 +219,9 @@ def _compute_rate_shares(
 
 
 def _compute_repeat_deviation(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, float]:
-    """Return the standard deviation of repeated measurements of the same path, as a share, and its degrees of
-    freedom.
+    """Return the standard deviation of repeated measurements of the same path, as a share, and its degrees of freedom.
+
+    :param figures: readings of each path, in Gb/s
     """
     total, freedom = 0.0, 0
     for values in figures:
@@ -220,8 +236,11 @@ def _compute_repeat_deviation(figures: typing.Iterable[typing.Sequence[float]]) 
 
 @dataclasses.dataclass(frozen=True)
 class _Scale:
-    """The usual rate of a class: the rate of the paths that are not slow, its standard deviation as a share of it, and
-    the number of readings.
+    """The usual rate of a class of paths, which is that of the paths that are not slow.
+
+    :ivar usual: rate in Gb/s
+    :ivar spread: standard deviation of the rates, as a share of ``usual``
+    :ivar readings: number of readings
     """
 
     usual: float
@@ -267,6 +286,9 @@ def _compute_norms(
     """Return the usual rate of each class, and its number of readings. A small class has no usual rate of its own: the
     rate of another class applies, in proportion to the rate of the ends. A class that is slower than shorter paths of
     the same rates has none either, because most of its paths are slow.
+
+    :param classes: tests of each class
+    :param scales: usual rate of each class by its own readings
     """
     alike: dict[tuple[float, int], int] = {}
     for kind, tests in classes.items():
@@ -290,7 +312,9 @@ def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measu
     """Return the directions of links that may be the cause of a slow path. If only one remains and the readings also
     contradict that one, further directions are added again.
 
+    :param slow: readings of the slow path
     :param over: measured paths over each direction
+    :param noise: standard deviation of a reading, as a share
     """
     against = {number: _compute_link_evidence(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
@@ -308,7 +332,9 @@ def _compute_link_evidence(
     assumption and all readings over the link, by least squares, with the share that fits best.
 
     :param number: number of a direction of the link
+    :param slow: readings of the slow path
     :param over: measured paths over each direction
+    :param noise: standard deviation of a reading, as a share
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -330,7 +356,12 @@ def _compute_link_evidence(
 def _find_accused(
     candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float
 ) -> dict[int, float]:
-    """Return the links that are the only candidate of slow paths, with their rates as shares of the usual rate."""
+    """Return the links that are the only candidate of slow paths, with their rates as shares of the usual rate.
+
+    :param candidates: for each slow path, the directions that may be the cause
+    :param measured: readings by test
+    :param noise: standard deviation of a reading, as a share
+    """
     alone: dict[int, list[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
@@ -345,6 +376,9 @@ def _compute_mean(items: typing.Sequence[Measured]) -> float:
 def _is_reliably_slow(items: typing.Sequence[Measured], noise: float) -> bool:
     """Return whether these paths were slow at least twice, and not by chance. The lowest reading is left out, since it
     may be the reason why the paths were measured again.
+
+    :param items: readings of the paths
+    :param noise: standard deviation of a reading, as a share
     """
     rest = sorted(share for item in items for share in item.shares)[1:]
     if not rest:
@@ -367,7 +401,10 @@ def _find_switches(
     cannot be distinguished and are not reported. A test that alone contradicts is returned only while it has fewer than
     ``_ENOUGH`` readings.
 
+    :param ways: paths between the ports
+    :param measured: readings by test
     :param left: slow paths that no single link explains, with their candidates
+    :param noise: standard deviation of a reading, as a share
     """
     everything: dict[str, list[Measured]] = {}
     for item in measured.values():
@@ -405,6 +442,9 @@ def _find_switches(
 def _find_highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
     """Return the paths whose rates equal that of the best path within the noise. A path with a lower rate has another
     cause, or a second cause.
+
+    :param items: readings of the paths
+    :param noise: standard deviation of a reading, as a share
     """
     best = max(items, key=lambda item: item.share)
     readings = {len(item.shares) for item in items}
@@ -417,6 +457,11 @@ def _can_judge_switch(
 ) -> bool:
     """Return whether the paths use enough links of a switch to judge the whole switch, and neither two cables nor
     another switch explain them as well.
+
+    :param ways: paths between the ports
+    :param measured: readings by test
+    :param guid: GUID of the switch
+    :param tests: tests whose paths pass through the switch
     """
     taken = [measured[test] for test in tests]
     if not taken or frozenset.intersection(*(ways.passed(*item.test) for item in taken)) - {guid}:

@@ -38,7 +38,13 @@ STAGE_SECONDS = 4 * 3600
 
 @dataclasses.dataclass(frozen=True)
 class Task(OrderedPair):
-    """A pair in which the client writes to the server."""
+    """A pair to measure, in which the client writes to the server.
+
+    :ivar rail: rail of the client
+    :ivar client: name of the client's node
+    :ivar server: name of the server's node
+    :ivar server_rail: rail of the server if it differs from the client's, else None
+    """
 
     rail: int
     client: str
@@ -80,6 +86,8 @@ def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterato
     """Yield the steps of a turn. A step consists of tests that run at the same time, each in one direction: all tests
     of the turn if the rails are measured in parallel, else the tests of one rail.
 
+    :param ways: paths between the ports
+    :param turn: tests of the turn
     :param wanted: bandwidth settings of the intent
     """
     ends = [(end.rail, end.node) for end in ways.ends]
@@ -114,6 +122,7 @@ def steps(
 def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
     """Return the duration in seconds of the rounds that use each link, and the number of links that they use.
 
+    :param ways: paths between the ports
     :param first: the rounds
     :param parallel: maximum number of tests that run at the same time
     """
@@ -162,12 +171,15 @@ def compute_most_seconds_of_a_pair(fabric: Fabric) -> int:
 
 
 def compute_usual_seconds_of_a_pair(fabric: Fabric) -> int:
-    """Return the usual seconds of one measurement in one direction."""
+    """Return the seconds that one measurement in one direction takes without failures."""
     return _compute_seconds(fabric)[0]
 
 
 def everybody(nodes: int) -> int:
-    """Return the number of rounds in which each node is paired with every other node."""
+    """Return the number of rounds that are needed to pair each node with every other node once.
+
+    :param nodes: number of nodes
+    """
     return max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0
 
 
@@ -200,6 +212,7 @@ def list_orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
     """Return the measurements of one pair: in one direction, or in both if the intent requests that. The two directions
     are measured one after the other, because at the same time each would slow down the other.
 
+    :param task: the pair
     :param wanted: bandwidth settings of the intent
     """
     return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)

@@ -29,6 +29,8 @@ _Port = tuple[str, int]
 class End:
     """A port that takes part.
 
+    :ivar node: name of the node
+    :ivar rail: rail of the port
     :ivar guid: GUID of the port; on Ethernet the node and its network interface, which are unique as well
     :ivar lid: first LID of the port, which benchmarks use whatever the LMC is; 0 on Ethernet
     """
@@ -46,8 +48,8 @@ class Cable:
     :ivar interface: network interface of the node
     :ivar port: name of the switch port; empty if unknown
     :ivar gbps: rate in Gb/s; None if unknown
-    :ivar unheard: why its switch is unknown; empty if it is known. A cable to an unknown switch leads to a switch of
-        its own
+    :ivar unheard: why its switch is unknown; empty if it is known. Each cable without a known switch is modeled with a
+        separate switch
     :ivar driver: driver of the PCI function; empty if unknown
     """
 
@@ -63,6 +65,9 @@ class Direction:
     """One direction of a link: the data that its first port sends to its second port.
 
     :ivar source: GUID of the switch, or of the port of an HCA
+    :ivar source_port: port number at the source
+    :ivar target: GUID of the switch, or of the port of an HCA, that receives
+    :ivar target_port: port number at the target
     :ivar gbps: rate in Gb/s by lanes and speed; None if the tool does not report them
     :ivar between: True for a placeholder that represents all links from one leaf to another, because the link that is
         taken is unknown
@@ -108,6 +113,7 @@ class PathTable:
     ) -> None:
         """Build the table from the topology and the forwarding tables.
 
+        :param tables: forwarding tables of the switches
         :param ends: ports that take part
         :param spread: why the tables do not determine the path: adaptive routing, or flows that switches spread by a
             hash of their own
@@ -196,6 +202,7 @@ class PathTable:
     ) -> typing.Optional[tuple[int, int]]:
         """Return the numbers of the ends of two nodes on a rail, or None if a node has no end on its rail.
 
+        :param rail: rail of the source
         :param source: name of the node that sends
         :param target: name of the node that receives
         :param target_rail: rail of the target; None for the same rail
@@ -209,12 +216,18 @@ class PathTable:
     def may(self, source: int, target: int) -> bool:
         """Return whether two ends may be measured with each other: they are on the same rail, or rails may be measured
         with each other and a path leads from one end to the other.
+
+        :param source: number of the end that sends
+        :param target: number of the end that receives
         """
         return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
 
     def leads(self, source: int, target: int) -> bool:
         """Return whether the forwarding tables lead from one end to another, over any links. Some fabrics do not route
         between rails.
+
+        :param source: number of the end that sends
+        :param target: number of the end that receives
         """
         if not self.spread:
             return self.way(source, target) is not None
@@ -254,13 +267,20 @@ class PathTable:
 
     def way(self, source: int, target: int) -> typing.Optional[Way]:
         """Return the numbers of the directions that a packet takes from one end to another, or None if the path is
-        unknown. In that case ``why_not`` returns the reason.
+        unknown.
+
+        :param source: number of the end that sends
+        :param target: number of the end that receives
         """
         found = self._find_way(source, target)
         return None if isinstance(found, str) else found
 
     def why_not(self, source: int, target: int) -> str:
-        """Return why the path from one end to another is unknown; empty if it is known."""
+        """Return why the path from one end to another is unknown; empty if it is known.
+
+        :param source: number of the end that sends
+        :param target: number of the end that receives
+        """
         found = self._find_way(source, target)
         return found if isinstance(found, str) else ""
 
@@ -316,6 +336,9 @@ class PathTable:
     def kind(self, source: int, target: int) -> Kind:
         """Return the class of a known path, whose paths have comparable rates: the rate of its slower end and of its
         slowest link in Gb/s, and its number of links.
+
+        :param source: number of the end that sends
+        :param target: number of the end that receives
         """
         way = self.way(source, target) or ()
         found = self._kinds.get(way)
@@ -325,7 +348,11 @@ class PathTable:
         return found
 
     def passed(self, source: int, target: int) -> frozenset[str]:
-        """Return the GUIDs of the switches on the path from one end to another."""
+        """Return the GUIDs of the switches on the path from one end to another.
+
+        :param source: number of the end that sends
+        :param target: number of the end that receives
+        """
         way = self.way(source, target) or ()
         found = self._passed.get(way)
         if found is None:
@@ -420,7 +447,10 @@ class PathTable:
         return self._names.get(guid, guid)
 
     def name(self, number: int) -> str:
-        """Return a direction as text: 'leaf01 port 33 to spine00 port 2'."""
+        """Return a direction as text: 'leaf01 port 33 to spine00 port 2'.
+
+        :param number: number of the direction
+        """
         it = self.directions[number]
         if it.between:
             return f"from {self.name_of(it.source)} to {self.name_of(it.target)}, over an unknown link"

@@ -21,7 +21,12 @@ _SPARE_SECONDS = 600
 
 
 class Endpoint(typing.NamedTuple):
-    """A port that takes part in the pings. ``lid`` is the LID under which the other ports reach it."""
+    """A port that takes part in the pings.
+
+    :ivar device: RDMA device
+    :ivar port: port number of the device
+    :ivar lid: LID under which the other ports reach it
+    """
 
     device: str
     port: int
@@ -76,7 +81,11 @@ def plan(
 
 
 def _group_peers_by_node(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
-    """Return the partners of each node, from a list of pairs."""
+    """Return the partners of each node.
+
+    :param nodes: names of the nodes
+    :param pairs: pairs of nodes, in either order
+    """
     result: dict[str, list[str]] = {node: [] for node in nodes}
     for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
         result[one].append(other)
@@ -85,8 +94,10 @@ def _group_peers_by_node(nodes: typing.Iterable[str], pairs: typing.Iterable[Pai
 
 
 def _choose_partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
-    """Return for each of ``count`` ports the numbers of its partners, in the order of the rounds.
+    """Return for each port of a rail the numbers of its partners, in the order of the rounds. The ports are numbered
+    from 0.
 
+    :param count: number of ports
     :param most_rounds: maximum number of rounds; None for all
     """
     result: list[list[int]] = [[] for _end in range(count)]
@@ -101,6 +112,7 @@ def schedule(plans: typing.Mapping[str, PingPlan], parallel: int, limit_seconds:
     """Return the plans with the usual and the maximum duration of all pings in seconds, and with the time in seconds
     for which the servers must run.
 
+    :param plans: ping servers and destinations of each node
     :param parallel: number of destinations that a node pings at the same time
     :param limit_seconds: time limit for one destination
     :param forks: number of nodes on which Ansible runs a task at the same time; the servers of the other nodes wait

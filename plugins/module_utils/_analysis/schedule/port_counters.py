@@ -24,6 +24,9 @@ Port = tuple[str, int]
 def choose_tests_to_count(ways: PathTable, evidence: Evidence) -> tuple[Test, ...]:
     """Return the slowest test for each conclusion that names no single link: a pair of leaves, links that cannot be
     distinguished, or a pair of ends. The slowest tests come first, and there are at most MOST_TESTS.
+
+    :param ways: paths between the ports
+    :param evidence: conclusions about the links from all readings
     """
     groups = [frozenset((number,)) for number in evidence.slow if ways.directions[number].between]
     found = set(evidence.pairs)
@@ -38,6 +41,8 @@ def list_probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test
     """Return tests between leaves over good paths, each from another leaf. Their counters show whether the switches
     spread the packets of a flow over several links.
 
+    :param ways: paths between the ports
+    :param evidence: conclusions about the links from all readings
     :param taken: tests that are repeated with counters already
     """
     leaves = {ways.leaf(source) for source, target in taken if ways.leaf(source) != ways.leaf(target)}
@@ -53,7 +58,11 @@ def list_probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test
 
 
 def list_uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
-    """Return the directions from a leaf to other switches."""
+    """Return the numbers of the directions from a leaf to other switches.
+
+    :param ways: paths between the ports
+    :param leaf: GUID of the leaf
+    """
     return tuple(
         number
         for number, it in enumerate(ways.directions[: ways.real])
@@ -64,6 +73,9 @@ def list_uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
 def list_ports(ways: PathTable, test: Test) -> tuple[Port, ...]:
     """Return both ports of each known link on the path of a test. For a test between leaves, add the ports of the
     uplinks of both leaves, so that the counters show the uplinks that it takes.
+
+    :param ways: paths between the ports
+    :param test: numbers of the two ends
     """
     leaves = [ways.leaf(end) for end in test]
     numbers = [number for number in ways.way(*test) or () if not ways.directions[number].between]

@@ -35,6 +35,8 @@ MEETINGS = 3
 class RailTrial:
     """One collective over one rail.
 
+    :ivar rail: the rail
+    :ivar kind: purpose of the test
     :ivar nodes: nodes that take part, at least two
     :ivar suspects: nodes that the test examines; the remaining nodes are known to be fast
     """
@@ -49,6 +51,9 @@ class RailTrial:
 class _Part:
     """A subset of a slow group that is tested together, and that is halved if it is slow.
 
+    :ivar nodes: names of the nodes
+    :ivar parent: part of which this is a half; None for the whole group
+    :ivar halves: its two halves; empty before it is halved
     :ivar fast: whether the part is fast; None if unknown
     :ivar again: whether it was slow although both of its halves are fast, so that it is tested once more
     """
@@ -64,7 +69,10 @@ class _Part:
 class _Job:
     """A test that waits for its turn, or for a fast node as a partner.
 
+    :ivar kind: purpose of the test
+    :ivar suspects: nodes that the test examines
     :ivar leaf: leaf of all of its suspects; empty if they are on several leaves
+    :ivar part: part of the group that the test examines; None for a test of pairs
     :ivar slow: number of slow results
     :ivar silent: whether it once gave no figure
     :ivar used: nodes and leaves that have been its partners
@@ -83,6 +91,7 @@ class _Job:
 class _Sample:
     """Pairs of nodes of a leaf or rail that are tested to find at least one fast pair.
 
+    :ivar members: nodes of the leaf or rail
     :ivar pending: number of pairs without a result
     :ivar open: whether no pair was fast so far
     """
@@ -93,13 +102,16 @@ class _Sample:
 
 
 class RailSearch:
-    """The search on one rail. Tests of the same round have no node in common."""
+    """The search for the slow port, leaf or uplink of one rail. ``next`` returns the tests of a round, which have no
+    node in common, and ``take`` evaluates their results.
+    """
 
     def __init__(
         self, rail: int, leaf_of: typing.Mapping[str, str], group: typing.Sequence[str], fast: typing.Iterable[str] = ()
     ) -> None:
         """Begin a search.
 
+        :param rail: the rail
         :param leaf_of: leaf of each node, including nodes outside of the group
         :param group: group that is slow, or whose result is unknown
         :param fast: nodes that are known to be fast on this rail, in the group or outside of it
@@ -141,8 +153,9 @@ class RailSearch:
         return list(self._asked)
 
     def take(self, results: typing.Mapping[RailTrial, typing.Optional[bool]]) -> None:
-        """Take the results of a round: whether each test was fast enough. The result of a test that gave no figure is
-        None or missing.
+        """Evaluate the results of the tests that ``next`` returned last, and plan the following tests.
+
+        :param results: True if the test was fast enough, False if not; None, or missing, if it gave no figure
         """
         for trial, job in self._asked.items():
             result = results.get(trial)
@@ -180,6 +193,7 @@ class RailSearch:
         """Return the nodes of a test in this round, with a fast node added if the test needs one. Return None if one of
         its suspects is busy, or if no suitable fast node is available.
 
+        :param job: the test
         :param taken: nodes that other tests of this round use
         """
         if not taken.isdisjoint(job.suspects):
@@ -241,6 +255,7 @@ class RailSearch:
         """Schedule tests of pairs of nodes, to find nodes that are fast.
 
         :param key: leaf of the members; empty for the whole rail, whose pairs are within one leaf each
+        :param members: nodes from which pairs are formed
         """
         by_leaf: dict[str, list[str]] = {}
         for node in members:
@@ -357,8 +372,11 @@ class RailSearch:
             self._active = [node for node in self._active if node not in job.suspects]
 
     def _take_abroad(self, job: _Job, fast: bool) -> None:
-        """Take the result of a test of a suspect with a fast node of another leaf. A fast result clears the suspect. A
-        slow result proves nothing, because the uplinks may be the cause.
+        """Evaluate a test of a suspect with a fast node of another leaf. A fast result clears the suspect. A slow
+        result proves nothing, because the uplinks may be the cause.
+
+        :param job: the test
+        :param fast: whether the test was fast enough
         """
         for single in [
             waiting
@@ -395,6 +413,9 @@ class RailSearch:
             self._active = [node for node in self._active if self._leaf_of[node] != job.leaf]
 
     def _take_leaves(self, job: _Job, fast: bool) -> None:
-        """Take the result of a test of two leaves, which needs no action: a fast result has already cleared the nodes,
-        and a slow result proves nothing.
+        """Evaluate a test of two leaves. Nothing is to be done: a fast result has already cleared the nodes, and a slow
+        result proves nothing.
+
+        :param job: the test
+        :param fast: whether the test was fast enough
         """

@@ -69,6 +69,8 @@ class SuspectRoundPlanner:
     def _list_suspect_directions(self, evidence: Evidence) -> list[int]:
         """Return the directions on slow paths that are neither known to be good nor known to be slow. Those with the
         fewest other candidates come first.
+
+        :param evidence: conclusions about the links from all readings
         """
         rank: dict[int, int] = {}
         for test, numbers in evidence.candidates.items():
@@ -91,7 +93,11 @@ class SuspectRoundPlanner:
         return direction.source in evidence.switches or direction.target in evidence.switches
 
     def _is_certainly_slow(self, item: Measured, evidence: Evidence) -> bool:
-        """Return whether a path is slow with enough certainty, compared with the noise, to test each of its links."""
+        """Return whether a path is slow with enough certainty, compared with the noise, to test each of its links.
+
+        :param item: readings of the path
+        :param evidence: conclusions about the links from all readings
+        """
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
 
@@ -99,6 +105,7 @@ class SuspectRoundPlanner:
         """Add repetitions of tests that are not certain yet: slow paths that were measured once, slow paths that may be
         noise, and slow paths whose links are all good.
 
+        :param evidence: conclusions about the links from all readings
         :param taken: ends and links that the tests of the round use
         :param asked: tests of the round
         """
@@ -116,6 +123,7 @@ class SuspectRoundPlanner:
         """Add repetitions of the tests with the fewest readings, for ends that are idle in this round. With few
         readings, neither the noise nor the usual rate can be estimated.
 
+        :param evidence: conclusions about the links from all readings
         :param taken: ends and links that the tests of the round use
         :param asked: tests of the round
         """
@@ -133,6 +141,7 @@ class SuspectRoundPlanner:
         candidates. Return whether a test was added.
 
         :param number: number of the direction
+        :param evidence: conclusions about the links from all readings
         :param taken: ends and links that the tests of the round use
         :param asked: tests of the round
         """

@@ -56,9 +56,10 @@ def find_announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
 
 
 def find_held_twice(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> dict[End, str]:
-    """Tell of each pod that has what another one has as well, and only one can have, which that is.
+    """Return a text for each pod that shares something with another pod which only one pod can have: the name of the
+    pod, its virtual function, or its HCA. The result is by rail and node; the text names the other pod.
 
-    :param pods: of one fabric, that live at the same time
+    :param pods: pods of the fabric that exist at the same time
     """
     seen, told = tuple(pods), {}
     for pod, others in _find_shared(seen, lambda pod: (pod.namespace, pod.name)):
@@ -78,7 +79,10 @@ def find_held_twice(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> dict[End,
 
 
 def _read_address(address: str) -> str:
-    """Return an address in its one spelling."""
+    """Return an IP address in its normal form, so that two spellings of it are equal. Return any other text unchanged.
+
+    :param address: address that a pod announces
+    """
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
@@ -88,7 +92,10 @@ def _read_address(address: str) -> str:
 def _find_shared(
     pods: typing.Iterable[RdmaPod], key: typing.Callable[[RdmaPod], typing.Optional[typing.Hashable]]
 ) -> typing.Iterator[tuple[RdmaPod, list[RdmaPod]]]:
-    """Return each pod that can be used whose key others have as well, with these."""
+    """Yield each pod without an error that has the same key as other pods, with these other pods.
+
+    :param key: function that returns the property to compare; pods for which it returns None are ignored
+    """
     of: dict[typing.Hashable, list[RdmaPod]] = collections.defaultdict(list)
     for pod in pods:
         its = key(pod) if not pod.error else None

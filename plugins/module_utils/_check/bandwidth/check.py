@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth: does each pair of nodes reach its line rate, through pods, over RDMA. Check ids: ``bandwidth.*``.
+"""The check of stage bandwidth: each pair of nodes reaches its line rate, through pods, over RDMA. Check ids:
+``bandwidth.*``.
 
-A figure has two floors. The first comes from the link: a fraction of the slowest rate that port, PCIe and virtual
-function allow at both ends. It detects a fabric that is slow everywhere. The second comes from the fleet: a fraction
-(``line_rate.fleet_fraction``) of the best pair of the same rail whose links could carry the same rate. It detects one
-slow node. The average column of perftest counts, never the peak.
+The bandwidth of a pair has two floors. The first comes from the link: a fraction of the slowest rate that port, PCIe
+and virtual function allow at both ends. It detects a fabric that is slow everywhere. The second comes from the other
+pairs: a fraction (``line_rate.fleet_fraction``) of the best pair of the same rail whose links could carry the same
+rate. It detects one slow node. The average column of perftest counts, never the peak.
 
-Where pods have no RDMA device, TCP is measured for stage compare. Processors limit TCP, so such a figure fails only if
+If pods have no RDMA device, TCP is measured for stage compare. Processors limit TCP, so such a bandwidth fails only if
 it is far below the best of its network, unless the intent sets a floor. A pair that fails accuses both of its ends.
 ``bandwidth.suspect`` names the end or the path that remains after the pairs that passed are taken into account.
 """
@@ -97,6 +98,7 @@ def _check_layers(
     layer, or if the intent requests that and this run has not done it.
 
     :param ground: limits of the pairs
+    :param pairs: measured pairs of the fabric
     :param best: best pair of each group of comparable pairs
     :param seen: answer of rdma_bandwidth
     """
@@ -139,6 +141,7 @@ def _check_suspects(
     common are named.
 
     :param ground: limits of the pairs
+    :param pairs: measured pairs of the fabric
     :param plan: rounds as planned; None without a plan
     :param rates: rates that the links of the HCAs can carry
     """

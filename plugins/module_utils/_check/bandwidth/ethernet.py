@@ -74,6 +74,7 @@ def report_ports_without_lldp(
     location of a slow link less exact.
 
     :param check: check id of the finding
+    :param membership: HCAs of each node that belong to the fabric
     :param neighbours: LLDP neighbors of each node
     :param covered: whether the rounds were planned to use each link, based on the LLDP of the other ports
     """
@@ -107,6 +108,8 @@ def report_between_leaves(
     """Yield a finding for each ordered pair of leaves with slow flows between them. The finding lists the flows, since
     the switches do not report which link a flow uses.
 
+    :param ways: paths between the ports
+    :param evidence: conclusions about the links from all readings
     :param pairs: measured pairs
     :param expected: expected value, as text for the finding
     """
@@ -218,6 +221,7 @@ def pair_step(ways: PathTable, test: Test) -> str:
 def describe_cable_step(ways: PathTable, number: int) -> str:
     """Return the next step for the cable of a node.
 
+    :param ways: paths between the ports
     :param number: number of one of the two directions of the cable
     """
     direction = ways.directions[number]

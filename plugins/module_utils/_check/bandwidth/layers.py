@@ -56,7 +56,7 @@ def check_layers(
     """Return a finding for each pair that should have been measured layer by layer.
 
     :param ground: limits of the pairs
-    :param pairs: pairs of the fabric with their subjects
+    :param pairs: pairs of the fabric, each with the subject of its findings
     :param bound: returns the lowest acceptable rate of a pair in Gb/s: its floor, or the bandwidth expected from the
         best comparable pair if that is higher
     :param hcas: HCAs of the nodes, for their PCIe slots
@@ -154,6 +154,8 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
 def _compute_wanted_rate(ground: PairLimits) -> float:
     """Return the highest rate in Gb/s at which the intent permits a pair to send in pods; infinity without
     ``network.max_tx_rate``. If a pod is slower than its host because of this limit, no bandwidth is lost.
+
+    :param ground: limits of the pairs of the fabric
     """
     limit = ground.fabric.network.max_tx_rate
     return ground.ways * limit / 1000 if limit else math.inf
@@ -201,6 +203,8 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
 def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep) -> LayerStep:
     """Return the step unchanged if its figure is a valid measurement. Otherwise return the step with the reason in
     place of the figure.
+
+    :param ground: limits of the pairs of the fabric
     """
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
     shown = dataclasses.replace(
@@ -240,7 +244,11 @@ def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before
 
 
 def _add_causes(text: str, causes: typing.Iterable[BandwidthBound]) -> str:
-    """Append known causes of the loss to a text."""
+    """Return the text with the known causes of the loss appended.
+
+    :param text: explanation of the loss
+    :param causes: known limits of the pair, such as a rate limit
+    """
     return " ".join([text.strip(), *(f"This explains the loss: {cause.text}." for cause in causes)])
 
 
@@ -267,6 +275,8 @@ def _can_explain_loss(rate: typing.Optional[int], before: float, step: LayerStep
 def _list_senders(ground: PairLimits, step: LayerStep) -> tuple[LayerEnd, ...]:
     """Return the ends of a step that send: the client, or client and server if both directions are measured at the same
     time. Only their rate limits count.
+
+    :param ground: limits of the pairs of the fabric
     """
     return (step.client,) if ground.ways == 1 else (step.client, step.server)
 
@@ -330,6 +340,8 @@ def _find_causes(
 def _find_physical_function(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
     """Return the physical function of an end as its node reports it, or None if it is unknown. For a virtual function,
     this is the physical function to which it belongs.
+
+    :param hcas: HCAs of the nodes
     """
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
@@ -426,6 +438,7 @@ def _describe_remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
 
     :param layer: layer that may cause the loss
     :param step: step at which the bandwidth drops
+    :param hcas: HCAs of the nodes
     """
     pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
     address, hca = step.client.function or "ADDRESS", _find_physical_function(hcas, step.client)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, HCAs: does each network link and each PCIe link run as fast as both of its ends allow. This check
-needs no measurement and no other node.
+"""Stage bandwidth, links of the HCAs: each network link and each PCIe link must run as fast as both of its ends allow.
+This check needs no measurement and no other node.
 """
 
 from __future__ import annotations

@@ -20,8 +20,13 @@ _CHECK = "bandwidth.packets"
 
 
 def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typing.Iterator[Finding]:
-    """Return a finding on each thing that is wrong with the packets of a fabric, or one that says that none is; none
-    where the intent does not say what they are to be, and where nothing was measured."""
+    """Yield a warning for each fault of the packets of a fabric: their size is unknown or too small, or they are RoCE
+    v1. If there is no fault, yield a pass. Yield nothing if no pair was measured over RDMA, or if the intent sets
+    neither MTU nor RoCE version.
+
+    :param ground: limits of the pairs of the fabric
+    :param pairs: measured pairs
+    """
     fabric = ground.fabric
     measured = [pair for pair in pairs if pair.transport == "RDMA" and pair.average_gbps and not pair.failure]
     least = find_least_mtu([fabric])
@@ -81,7 +86,11 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
 
 
 def _has_v1(ground: PairLimits, pair: PairResult) -> bool:
-    """Return whether the device of the client has RoCE v1; so where its vendor is not known."""
+    """Return whether GID index 0 is RoCE v1 on the client's HCA, as with drivers of some vendors. Return True also if
+    the vendor is unknown.
+
+    :param ground: limits of the pairs of the fabric
+    """
     pod, node = ground.pods.get(pair.client_end), ground.nodes.get(pair.client)
     hca = node.at(pod.physical_function or pod.pci) if node and pod else None
     return hca is None or hca.pci is None or hca.pci.vendor in ROCE_V1_VENDORS

@@ -26,7 +26,10 @@ _NEW_SPEEDS = frozenset(("NDR", "XDR"))
 
 
 def on_rail(fabric: Fabric, rail: int) -> str:
-    """Return the rail as part of the subject of a finding; empty if a node has only one rail."""
+    """Return the rail as part of the subject of a finding; empty if a node has only one rail.
+
+    :param rail: rail of the pair or pod
+    """
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
@@ -57,6 +60,7 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
     """Return the findings on one measurement.
 
     :param ground: limits of the pairs
+    :param pair: the measurement
     :param best: best pair of each group of comparable pairs
     """
     fabric = ground.fabric
@@ -141,6 +145,8 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
 def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
     """Return cause and remedy of a pair whose small messages arrive and whose large ones do not, on link speeds that
     only newer subnet managers support. Return None for any other pair.
+
+    :param ground: limits of the pairs
     """
     small = pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure
     if pair.failure != "transport_retry" or not small or not is_infiniband(ground.fabric):
@@ -180,7 +186,11 @@ def _format_queue_pairs(pair: PairResult) -> str:
 
 
 def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
-    """Describe the queue pairs and the message size of a measurement."""
+    """Describe the queue pairs and the message size of a measurement.
+
+    :param count: number of queue pairs; None if unknown
+    :param size: size of a message in bytes; None if unknown
+    """
     many = count or 1
     return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
 
@@ -188,6 +198,8 @@ def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) ->
 def _format_both_rates(pair: PairResult, average: float) -> str:
     """Return the bandwidth of a pair as text. If the pair was measured again with more queue pairs, the second figure
     is added.
+
+    :param average: bandwidth of the first measurement in Gb/s
     """
     found = pair.wider
     if found is None or found.average_gbps is None:
@@ -213,6 +225,8 @@ def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Bes
 def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
     """Return whether all queue pairs of a pair take the same path, which is so on InfiniBand. Ethernet switches choose
     a link for each queue pair, unless a flow label makes all of them one flow.
+
+    :param ground: limits of the pairs
     """
     return is_infiniband(ground.fabric) or pair.flow_label is not None
 
@@ -223,6 +237,7 @@ def _check_proven(
     """Return the finding on a pair that is too slow, but reaches the required rate with more queue pairs.
 
     :param check: check id of the finding
+    :param subject: subject of the finding
     :param ground: limits of the pairs
     :param average: measured rate in Gb/s
     :param expected: expected value, as text for the finding
@@ -291,7 +306,10 @@ def _check_proven(
 
 
 def _describe_errors(ground: PairLimits) -> str:
-    """Describe for a remedy which errors of ports to read, and with which command."""
+    """Return the part of a remedy that names the error counters of ports to read, with the command.
+
+    :param ground: limits of the pairs
+    """
     return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
 
@@ -447,6 +465,8 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
     """Return the finding that compares the TCP bandwidth of a pair with the best pair of its network. Processors limit
     TCP: a loss that they can explain is a warning, and a larger one is a failure.
 
+    :param subject: subject of the finding
+    :param ground: limits of the pairs
     :param average: measured rate in Gb/s
     :param best: best comparable pair
     """
@@ -477,9 +497,14 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
 
 
 def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
-    """Return, for each pair, whether it has a figure that nothing contradicts; None where the figure is no measurement,
-    where two figures of one pair say different things that the number of queue pairs does not explain, where an end was
-    left out, and where the tool measured something else. A floor that cannot be set accuses nobody.
+    """Return a verdict for each pair: True if its bandwidth is valid and reaches its floors, False if it does not.
+
+    Return None for a pair that proves nothing about its ends: its figure is not a valid measurement or belongs to
+    another run, one of its ends was left out, or its two figures differ and the number of queue pairs does not explain
+    why. A pair does not fail because its floor is unknown.
+
+    :param ground: limits of the pairs
+    :param pairs: measured pairs of the fabric
     """
     best = ground.best(pairs)
     result: list[typing.Optional[bool]] = []

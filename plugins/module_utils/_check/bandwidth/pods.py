@@ -34,7 +34,9 @@ def check_pods(
 ) -> list[Finding]:
     """Return a finding on the pod of each node on a rail.
 
-    :param pods: of all rails, since no two of them have one address
+    :param rail: the rail
+    :param pods: pods of all rails of the fabric by rail and node, since no two pods may share an address
+    :param membership: HCAs of each node that belong to the fabric
     """
     announced, held = find_announced_twice(pods.values()), find_held_twice(fabric, pods.values())
     findings = []
@@ -64,8 +66,11 @@ _ONE_RUN = "Run stages discover to bandwidth again in one run, because their dat
 
 
 def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> str:
-    """Tell which HCA the pod has, where that is not the one of its rail; empty where it is, or the HCAs of the node are
-    not known. The only HCA of a node needs no name."""
+    """Return a clause that names the HCA of the pod if it is not the HCA of the pod's rail. Return an empty text if it
+    is, if the HCAs of the node are unknown, or if the node has only one HCA.
+
+    :param membership: HCAs of each node that belong to the fabric
+    """
     rails = {member.hca.pci.address: member.rail for member in membership.members.get(pod.node, ()) if member.hca.pci}
     function = pod.physical_function or pod.pci
     # a function that a pod gets as a whole is the HCA itself
@@ -81,7 +86,11 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
 
 
 def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
-    """Tell that the node shows no such virtual function of the pod's HCA; empty where it does, or shows none of it."""
+    """Return a clause that the node does not report the virtual function of the pod. Return an empty text if it does,
+    or if it reports no virtual function of the HCA.
+
+    :param node: HCAs of the node; None if unknown
+    """
     if node is None or pod.physical_function is None:
         return ""
     its = [hca.pci.address for hca in node.hcas if hca.pci and hca.physical_function == pod.physical_function]

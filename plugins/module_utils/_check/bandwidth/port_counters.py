@@ -43,8 +43,10 @@ _MOST = 4
 
 @dataclasses.dataclass(frozen=True)
 class CounterEvidence:
-    """The conclusion from the port counters of a test, as text and remedy for a finding. The remedy is empty if the
-    counters identify no port.
+    """The conclusion from the port counters of a test.
+
+    :ivar text: conclusion, as text for a finding
+    :ivar remedy: next step of the user; empty if the counters identify no port
     """
 
     text: str = ""
@@ -201,6 +203,8 @@ class Counted:
     def _list_slow_links(self, test: Test, pair: CountedPair) -> list[str]:
         """Return sentences with the links on the path that are slower than the other uplinks of their leaf, or slower
         than both of their ends support.
+
+        :param test: numbers of the two ends
         """
         words = []
         for leaf in dict.fromkeys(
@@ -242,7 +246,10 @@ class Counted:
         )
 
     def _describe_uplinks(self, test: Test, pair: CountedPair) -> list[str]:
-        """Describe which uplinks carried the data of a test."""
+        """Describe which uplinks carried the data of a test.
+
+        :param test: numbers of the two ends
+        """
         words = []
         for end, verb in ((0, "left"), (1, "came to")):
             carried = compute_shares(self._ways, test, pair, end)

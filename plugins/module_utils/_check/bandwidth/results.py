@@ -32,7 +32,9 @@ def split_verdicts(
     """Return the pairs that passed every measurement, and the pairs that failed at least one. Measurements that are not
     valid are ignored.
 
-    :param seen: facts about the links that are known so far
+    :param pods: pods of the fabric
+    :param pairs: measured pairs
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
     """
     good: dict[Pair, bool] = {}
     for pair, passed in zip(pairs, list_verdicts(find_limits(fabric, seen, pods), pairs)):
@@ -47,7 +49,7 @@ def find_paths_between(
     """Return the paths between the ports of a fabric and an empty text, or None and the reason why the paths are
     unknown.
 
-    :param seen: facts about the links
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
     :param pods: pods whose ports count, unless the pod has an error; None to count the ports of all nodes
     """
     membership = find_membership(fabric, seen)
@@ -64,6 +66,7 @@ def find_paths_between(
 class VantagePort:
     """The port from which a fabric was read, and the LIDs of its switches and ports.
 
+    :ivar node: name of the node
     :ivar device: RDMA device of the node; ``port`` is the number of its port
     :ivar lids: LID of each switch by its GUID, and of each port that takes part by the GUID of the port
     """
@@ -79,7 +82,7 @@ def find_vantage_port(fabric: Fabric, ways: PathTable, seen: Facts) -> typing.Op
     fabric.
 
     :param ways: paths between the ports
-    :param seen: facts about the links
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
     """
     node, shown, _why = find_topology_with_source(find_membership(fabric, seen), seen.topologies)
     if shown is None or shown.topology is None:
@@ -98,7 +101,7 @@ def collect_evidence(
     """Return the conclusions about each link from the measured pairs.
 
     :param ways: paths between the ports
-    :param seen: facts about the links
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
     """
     ground = find_limits(fabric, seen, pods)
     return collect_evidence_within(ground, ways, pairs, list_figures_within(ground, pairs))
@@ -107,10 +110,11 @@ def collect_evidence(
 def collect_evidence_within(
     ground: PairLimits, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
 ) -> Evidence:
-    """Return the conclusions about each link from the measured pairs, with the limits of the pairs as input.
+    """Return the conclusions about each link from the measured pairs, if the limits of the pairs are already computed.
 
     :param ground: limits of the pairs
     :param ways: paths between the ports
+    :param pairs: measured pairs
     :param figures: for each pair, whether its bandwidth is a valid measurement
     """
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
@@ -122,7 +126,7 @@ def collect_evidence_within(
 def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
     """Return an object that selects, while a fabric is measured, the pairs to measure again with more queue pairs.
 
-    :param seen: facts about the links
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
     """
     return TooSlow(find_limits(fabric, seen, pods))
 
@@ -132,16 +136,16 @@ def list_figures(
 ) -> list[bool]:
     """Return for each pair whether it has a bandwidth that is a valid measurement.
 
-    :param seen: facts about the links
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
     """
     return list_figures_within(find_limits(fabric, seen, pods), pairs)
 
 
 def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
-    """Return for each pair whether it has a bandwidth that is a valid measurement, with the limits of the pairs as
-    input.
+    """Return for each pair whether it has a bandwidth that is a valid measurement.
 
     :param ground: limits of the pairs
+    :param pairs: measured pairs of the fabric
     """
     return [
         pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair)
@@ -154,8 +158,10 @@ def choose_layer_tests(
 ) -> tuple[PairResult, ...]:
     """Return the pairs to measure layer by layer.
 
-    :param seen: facts about the links
-    :param wanted: ``none``, ``suspects`` or ``all``
+    :param pods: pods of the fabric
+    :param pairs: measured pairs
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param wanted: pairs that the intent requests: ``none``, ``suspects`` or ``all``
     """
     return choose_layer_tests_within(find_limits(fabric, seen, pods), pairs, wanted)
 
@@ -163,10 +169,11 @@ def choose_layer_tests(
 def choose_layer_tests_within(
     ground: PairLimits, pairs: typing.Sequence[PairResult], wanted: str
 ) -> tuple[PairResult, ...]:
-    """Return the pairs to measure layer by layer, with the limits of the pairs as input.
+    """Return the pairs to measure layer by layer.
 
     :param ground: limits of the pairs
-    :param wanted: ``none``, ``suspects`` or ``all``
+    :param pairs: measured pairs of the fabric
+    :param wanted: pairs that the intent requests: ``none``, ``suspects`` or ``all``
     """
     if wanted == "none":
         return ()
@@ -180,7 +187,7 @@ def keep_valid_results(
     figure.
 
     :param measured: answer of rdma_bandwidth
-    :param seen: facts about the links
+    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
     """
     result: list[PairResult] = []
     for fabric in fabrics:

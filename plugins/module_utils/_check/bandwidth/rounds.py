@@ -106,6 +106,7 @@ def check_participation(
 ) -> list[Finding]:
     """Return findings on the nodes of a rail that should have been measured and were not.
 
+    :param rail: the rail
     :param nodes: names of the nodes that must take part
     :param pods: pods of the fabric
     :param pairs: measured pairs

@@ -115,6 +115,7 @@ def check_lids(fabric: Fabric, ways: PathTable, lmc: typing.Optional[int]) -> li
     """Report ports with several LIDs, since the tests use only the path to the first LID. The list is empty if LMC is 0
     or unknown, or if switches choose the path.
 
+    :param ways: paths between the ports
     :param lmc: LMC of the ports; None if unknown
     """
     if not lmc or ways.spread:

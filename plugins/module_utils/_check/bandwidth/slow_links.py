@@ -30,6 +30,7 @@ def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[
     """Return the measurements that prove something about links, with their paths. Measurements without a figure, whose
     cause is reported elsewhere, and measurements of another flow are left out.
 
+    :param ways: paths between the ports
     :param pairs: pairs whose figures are valid measurements
     """
     tests = [
@@ -49,6 +50,7 @@ def compute_least_share(
     The share is computed from the floors of the pairs, because the HCA or PCIe link behind a link may be slower than
     the link by design.
 
+    :param ways: paths between the ports
     :param floor: returns the floor of a pair in Gb/s; None if it has none
     """
     shares = []
@@ -78,6 +80,7 @@ def check_slow_links(
     """Return a finding for each slow link, switch or pair, and for each small set of links of which at least one is
     slow. Return one passed finding if nothing is slow.
 
+    :param ways: paths between the ports
     :param evidence: conclusions about the links
     :param where: location of each end, if it is known
     :param rates: rates that the links of the HCAs can carry
@@ -100,7 +103,9 @@ def check_slow_links(
 
 
 class _SlowLinkReporter:
-    """The conclusions about slow links, with methods that turn them into findings."""
+    """The conclusions about the links of a fabric, with methods that return the findings on slow links, switches and
+    pairs.
+    """
 
     def __init__(
         self,

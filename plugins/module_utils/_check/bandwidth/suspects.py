@@ -27,6 +27,8 @@ def check_suspects(
     """Report the nodes, HCAs, leaves and paths that failed pairs have in common and passed pairs do not use. Return one
     passed finding if no pair failed, and an empty list without pairs.
 
+    :param pods: pods of the fabric, by rail and node
+    :param pairs: measured pairs
     :param passed: verdict on each pair; None for a pair that proves nothing about its ends
     :param where: location of each end, if it is known
     """
@@ -97,7 +99,7 @@ def check_suspects(
 def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
     """Return the finding that no measurement of a fabric is valid.
 
-    :param suspect: what the measurements would test, an end or a link, for the text
+    :param suspect: element that the measurements would test, such as an end or a link, for the text
     :param expected: expected value, as text for the finding
     """
     why = f"Without a valid measurement, it is unknown which {suspect} is at fault."
@@ -108,6 +110,8 @@ def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
 def _list_names(elements: typing.Sequence[Element]) -> list[str]:
     """Return the names of the suspects. A node is left out if one of its HCAs is named, and a fabric if a part of it is
     named.
+
+    :param elements: elements of a suspect, which the pairs cannot distinguish
     """
     hcas = [element.name for element in elements if element.kind == "hca"]
     nodes = [

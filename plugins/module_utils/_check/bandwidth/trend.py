@@ -59,6 +59,8 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
 def check_unread(earlier: Earlier) -> list[Finding]:
     """Return a warning that lists the kept runs that cannot be read and are therefore ignored. The list is empty if all
     of them can be read.
+
+    :param earlier: measurements of kept runs
     """
     if not earlier.unread:
         return []

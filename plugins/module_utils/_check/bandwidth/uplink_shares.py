@@ -92,6 +92,7 @@ def _find_rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, i
     of the port on the leaf is preferred to that of the other port of the link.
 
     :param ports: counters of the ports during the test
+    :param direction: direction of a link (``Direction`` of paths.py)
     :param into: whether the leaf is the target of the direction
     """
     ends = [

@@ -96,7 +96,10 @@ def _list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 
 
 def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Report ranks that send over the network without GPUDirect RDMA."""
+    """Report ranks that send over the network without GPUDirect RDMA.
+
+    :param ranks: ranks of the run, each with its process
+    """
     without = [
         (rank, process, route)
         for rank, process in ranks
@@ -137,7 +140,10 @@ def _check_channels(
 ) -> typing.Iterator[Finding]:
     """Report that a run does not use all of its channels, or that environment variables limit the number of channels.
 
+    :param subject: subject of findings on the whole run
+    :param ranks: ranks of the run, each with its process
     :param choice: algorithm, protocol and channels that NCCL chose for the message size of the figure; None if unknown
+    :param processes: processes of the run
     """
     limits = {
         name: process.environment[name] for process in processes for name in LIMITS if name in process.environment
@@ -174,7 +180,10 @@ def _check_channels(
 
 
 def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Report an HCA that carries more channels than another HCA of the same host, so that the run waits for it."""
+    """Report an HCA that carries more channels than another HCA of the same host, so that the run waits for it.
+
+    :param ranks: ranks of the run, each with its process
+    """
     loads: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for rank, process in ranks:
         for route in _list_network_routes(rank):
@@ -198,7 +207,11 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report GPUs that use an HCA of another NUMA node."""
+    """Report GPUs that use an HCA of another NUMA node.
+
+    :param ranks: ranks of the run, each with its process
+    :param seen: facts beyond NCCL's log
+    """
     found: dict[str, dict[str, None]] = {}
     for rank, process in ranks:
         tuning = seen.tunings.get(rank.host)
@@ -242,6 +255,8 @@ def _find_numa_node(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
 def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
     """Report channels that reach the network through another GPU and its HCA (PXN), except in all-to-all tests, which
     use PXN by design.
+
+    :param ranks: ranks of the run, each with its process
     """
     # an alltoall uses the GPU on the rail of its target by design
     through = [
@@ -269,7 +284,10 @@ def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report HCAs whose measured rate is below ``WEAK`` times the median rate of all HCAs."""
+    """Report HCAs whose measured rate is below ``WEAK`` times the median rate of all HCAs.
+
+    :param seen: facts beyond NCCL's log
+    """
     rates = [hca.rate_gbps for hcas in seen.hcas.values() for hca in hcas.values() if hca.rate_gbps is not None]
     usual = statistics.median(rates) if rates else 0.0
     weak = [
@@ -293,6 +311,9 @@ def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
 def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
     """Report rails that are slow when tested alone: their bus bandwidth is below ``WEAK`` times the median of all
     rails.
+
+    :param subject: subject of the finding
+    :param seen: facts beyond NCCL's log
     """
     usual = statistics.median(seen.rails_gbs.values()) if seen.rails_gbs else 0.0
     weak = [rail for rail, rate in seen.rails_gbs.items() if rate < WEAK * usual]
@@ -315,7 +336,11 @@ def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Fin
 
 
 def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report host settings that slow down GPUs or HCAs."""
+    """Report host settings that slow down GPUs or HCAs.
+
+    :param ranks: ranks of the run, each with its process
+    :param seen: facts beyond NCCL's log
+    """
     hosts = dict.fromkeys(rank.host for rank, _process in ranks)
     for name in _ROWS:
         row, off = BY_NAME[name], {}

@@ -55,9 +55,13 @@ class ChannelVerdict:
     """The channels of one rank that have the same verdict with the same cause.
 
     :ivar communicator: name of the communicator
+    :ivar host: host name of the rank's process
+    :ivar rank: number of the rank in the communicator
     :ivar channels: numbers of the channels; empty for a rank whose number of channels is not known
+    :ivar status: verdict: pass, fail or unknown
     :ivar ways: transports of the channels as NCCL writes them, without the number of the device
     :ivar why: cause of the verdict; empty for channels that pass
+    :ivar remedy: next step of the user; empty for channels that pass
     """
 
     communicator: str
@@ -131,6 +135,7 @@ def judge_connections(
 def _count_connections(routes: typing.Sequence[NcclRoute], direction: str, over: bool) -> int:
     """Return the number of connections of a rank in a direction.
 
+    :param routes: connections of the rank
     :param direction: ``send`` or ``receive``; empty for both
     :param over: True for connections over the network, False for those inside a node
     """
@@ -148,6 +153,9 @@ def _judge_channel(
     """Return the verdict on a channel of a rank from its connections (routes). A failure takes precedence over an
     unknown value.
 
+    :param channel: number of the channel
+    :param routes: connections of the rank on this channel
+    :param process: process of the rank
     :param wanted: properties that the log must show
     """
     verdicts = [_judge_route(route, rank, process, wanted) for route in routes]
@@ -166,7 +174,7 @@ def _judge_channel(
 
 
 def _find_verdict(verdicts: typing.Sequence[_Verdict], status: Status) -> typing.Optional[_Verdict]:
-    """Return the first verdict with a status; None where there is none."""
+    """Return the first verdict with the given status, or None."""
     return next((verdict for verdict in verdicts if verdict[0] == status), None)
 
 
@@ -280,6 +288,8 @@ def list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[Finding]:
     """Yield one finding for all channels of a rank that have the same cause. Yield one passed finding if all channels
     are proven.
+
+    :param verdicts: verdicts on the channels of all ranks
     """
     together: dict[tuple[str, str, int, Status, str, str], list[ChannelVerdict]] = {}
     proven = 0

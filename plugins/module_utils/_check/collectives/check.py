@@ -80,6 +80,7 @@ class Facts:
 class JudgedRuns:
     """The findings and figures of all runs of the stage.
 
+    :ivar findings: findings on all runs
     :ivar figures: figure of each proven group
     :ivar latencies: latency of each proven pair of nodes
     """
@@ -226,7 +227,12 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
 
 
 def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> list[Finding]:
-    """Go a course by the runs that there are; each is taken out of those that were found."""
+    """Replay a course with the stored runs, and return its findings. Each test takes its run out of ``found``, so that
+    the remaining runs belong to no test.
+
+    :param course: course of a collective before its first test
+    :param found: stored runs by the key of their test, in the order in which they ran
+    """
     while True:
         tests = course.next()
         if not tests:

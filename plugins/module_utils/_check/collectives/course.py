@@ -72,7 +72,9 @@ _RAILS = (
 class _Verdict:
     """The verdict on one test of a collective, with its findings and figure.
 
+    :ivar findings: findings on the test
     :ivar passes: whether the test is proven and fast enough; None if it is not proven or gave no figure
+    :ivar figure: bus bandwidth of the test; None if it gave none
     :ivar floor_gbs: floor of its figure, in GB/s; None if it has none
     :ivar bound_gbs: upper bound that the links allow, in GB/s; None if unknown
     :ivar changes: for a test that is too slow, the settings that a repeat may change
@@ -90,7 +92,9 @@ class _Verdict:
 class GroupFigure:
     """The bus bandwidth of a group whose transport is proven, and the floor with which it is compared.
 
+    :ivar collective: name of the collective
     :ivar kind: step to which the group belongs; ``soak`` for a soak
+    :ivar nodes: names of the nodes
     :ivar bus_gbs: bus bandwidth that is compared with the floor, in GB/s
     :ivar floor_gbs: floor in GB/s; None if the group has none
     :ivar sizes: message sizes in bytes, each with its bus bandwidth in GB/s
@@ -215,7 +219,7 @@ class Course:
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
     ) -> dict[Test, str]:
-        """Judge the results of a round, and return a description of the verdict on each test.
+        """Evaluate the results of a round, and return a description of the verdict on each test.
 
         :param round_of: tests and runs that ``next`` returned
         :param results: results by test; a test without a result did not run
@@ -269,8 +273,9 @@ class Course:
         return self._wanted.latency and self.name == LATENCY
 
     def _take_small(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Judge the latency test of a pair with small messages, and return the description of the verdict.
+        """Evaluate the latency test of a pair with small messages, and return the description of the verdict.
 
+        :param run: planned run of the test
         :param ran: result of the test; None if it did not run
         """
         found = None
@@ -286,6 +291,7 @@ class Course:
         """Judge the soak of a group: its proof and figure as for any group, and the error counters of its HCAs. Return
         the description of the verdict.
 
+        :param run: planned run of the test
         :param ran: result of the test; None if it did not run
         """
         subject, verdict = self.subject(test), self._judge_test(test, run, ran)
@@ -314,6 +320,7 @@ class Course:
         """Judge the repetition of a slow group with one change, and return the description of the verdict. If the
         change raised the figure, it is added to the bandwidth finding of the group.
 
+        :param run: planned run of the test
         :param ran: result of the test; None if it did not run
         """
         change, group = self._change, test.group if isinstance(test, Repeat) else None
@@ -342,6 +349,7 @@ class Course:
         """Return the figure of the repetition of a slow group, and the reason why it proves nothing. The reason is
         empty if the figure counts.
 
+        :param run: planned run of the test
         :param ran: result of the test; None if it did not run
         :param change: change that the repetition makes
         """
@@ -559,7 +567,12 @@ def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
 
 
 def _describe_run(item: _Verdict, passes: typing.Optional[bool], ran: typing.Optional[RanTest]) -> GroupRun:
-    """Return what a run of a group came to, for the comparison with its other runs."""
+    """Return the result of one run of a group, by which it is compared with the other runs of the same group.
+
+    :param item: verdict on the run
+    :param passes: whether the run was proven and fast enough; None if it was not proven or gave no figure
+    :param ran: facts of the run; None if it did not run
+    """
     # a figure below its floor is compared as such
     failed = [found for found in item.findings if found.status == FAIL and found.check not in _OF_FIGURES]
     failure = (ran.failure if ran is not None else "") or (f"{failed[0].check}: {failed[0].measured}" if failed else "")

@@ -50,7 +50,7 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
     """Return a finding for each step of a collective: passed if a group of the step is proven, else unknown.
 
     :param name: name of the collective
-    :param climb: the tests with their results
+    :param climb: sequence of the tests, with their results
     :param nodes: number of nodes with a pod
     """
     steps: list[Finding] = []
@@ -103,9 +103,10 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
 class GroupRun:
     """The result of one run of a group.
 
-    :ivar passes: whether it was proven and fast enough; None where it was not proven or gave no figure
-    :ivar bus_gbs: bus bandwidth that is proven, in GB/s; None where none is
-    :ivar failure: what ended it, or what failed in it besides its figure; empty where nothing did
+    :ivar passes: whether it was proven and fast enough; None if it was not proven or gave no figure
+    :ivar bus_gbs: proven bus bandwidth in GB/s; None if none is proven
+    :ivar failure: failure that ended the run, or the first failed check other than its bandwidth; empty without a
+        failure
     """
 
     passes: typing.Optional[bool]
@@ -114,10 +115,10 @@ class GroupRun:
 
 
 def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Iterator[Finding]:
-    """Report a group that was slow, failed or was not proven, and passed when it ran again: nothing was changed, so the
-    fault may come back.
+    """Report a group that did not pass at first, and passed when it ran again without a change. Its fault may recur.
 
-    :param runs: of the group, the first one first
+    :param subject: subject of the group
+    :param runs: runs of the group, in order
     """
     *before, last = runs
     if not before or not last.passes or last.bus_gbs is None:
@@ -150,10 +151,12 @@ def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Ite
 def report_unused_floors(
     name: TestName, floors: typing.Sequence[ExpectedBusbw], used: typing.AbstractSet[ExpectedBusbw]
 ) -> typing.Iterator[Finding]:
-    """Report each floor of the intent that no group was compared with. A floor of all groups is not missed where each
-    group has a floor of its number of nodes.
+    """Report each floor of the intent with which no group was compared. A floor without a number of nodes is not
+    reported if each group was compared with a floor for its own number of nodes.
 
-    :param used: floors that a group was compared with
+    :param name: name of the collective
+    :param floors: floors of the intent (``expected_busbw``)
+    :param used: floors with which a group was compared
     """
     for item in floors:
         if item.test != name or item in used or (item.nodes is None and used):
@@ -259,7 +262,10 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
 
 
 def report_group(subject: str, group: CollectiveGroup) -> Finding:
-    """Return the finding on a group that is slow or not proven, although none of its members was found to be slow."""
+    """Return the finding on a group that is slow or not proven, although none of its members was found to be slow.
+
+    :param subject: subject of the group
+    """
     if group.kind == "one node":
         why = (
             "The test does not use the network, so the cause is inside the node. The node takes no part in the tests"

@@ -61,7 +61,7 @@ class Shape:
 
     @property
     def ranks(self) -> int:
-        """Return the number of ranks of all nodes."""
+        """Return the number of ranks of all nodes together."""
         return self.nodes * self.gpus
 
 
@@ -79,14 +79,14 @@ class NodeFigure:
 
 @dataclasses.dataclass(frozen=True)
 class Floor:
-    """The bandwidth that is expected of a run.
+    """The bandwidth that is expected of a run of a collective.
 
-    :ivar bound_gbs: what the formula gives, in GB/s: a run is not faster, as far as the algorithm is known
-    :ivar floor_gbs: what is asked for, in GB/s
-    :ivar most_gbs: bound of the fastest algorithm that it may be, in GB/s
-    :ivar how: the formula with its numbers, for a reader
-    :ivar network_gbs: floor that the rails alone would give, in GB/s; more than ``floor_gbs`` where the inside of the
-        nodes allows less
+    :ivar bound_gbs: bus bandwidth by the formula of the algorithm, in GB/s, which no run exceeds
+    :ivar floor_gbs: lowest bus bandwidth that passes, in GB/s
+    :ivar most_gbs: bound of the fastest algorithm that NCCL may have used, in GB/s
+    :ivar how: the formula with its numbers, as text for a finding
+    :ivar network_gbs: floor by the rails alone, in GB/s; larger than ``floor_gbs`` if the inside of the nodes is the
+        limit
     """
 
     bound_gbs: float
@@ -113,6 +113,8 @@ def compute_bus_factor(collective: str, ranks: int) -> float:
     Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, and ``GetBw`` of src/all_reduce.cu, all_gather.cu, reduce_scatter.cu,
     alltoall.cu, broadcast.cu, reduce.cu and sendrecv.cu.
 
+    :param collective: name of the collective, such as ``all_reduce``
+    :param ranks: number of all ranks
     :raises ValueError: fewer than one rank
     """
     if ranks < 1:
@@ -151,29 +153,13 @@ def compute_sent_by_tree(nodes: int) -> float:
 def compute_network_bound_gbs(
     collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float
 ) -> typing.Optional[float]:
-    """Return the bus bandwidth in GB/s that the network allows; None where no formula is known, or nothing goes over
-    the network.
+    """Return the bus bandwidth in GB/s that the network allows. Return None if no formula is known, or if no data
+    leaves a node.
 
-    Let B be the rate that a node sends over its rails, N the number of nodes with g ranks each, n the number of all
-    ranks, and S the size in bytes:
-
-    ring: 2(n-1)/n S leave a node for all_reduce, (n-1)/n S for all_gather and reduce_scatter, S for broadcast and
-    reduce, so the bus bandwidth is B for any N. Source: the derivation in NVIDIA/nccl-tests, doc/PERFORMANCE.md, with
-    nodes in place of ranks. The algorithm pat with one rank a node sends as much.
-
-    tree, nvls_tree (all_reduce): 2(n-1)/n B divided by the share that the busiest node sends
-    (``compute_sent_by_tree``): almost twice B for two nodes, and (n-1)/n B from four nodes on.
-
-    in_network (all_reduce): each node sends S and receives S: 2(n-1)/n B. Source: counted; the switches send one sum to
-    each node.
-
-    alltoall: of the S bytes of each of g ranks, (n-g)/n go to other nodes, so S/t is at most B n / (g (n-g)), and the
-    bus bandwidth is B (n-1) / (g (n-g)). Source: counted; each rank sends S/n to each other rank (src/alltoall.cu).
-
-    sendrecv: rank i sends S to rank i+1, so only one rank of a node sends to another node, over one rail. Its bound is
-    that of a rail, and no formula is given here.
-
-    :param rate_gbs: B
+    :param collective: name of the collective, such as ``all_reduce``
+    :param algorithm: algorithm of NCCL
+    :param shape: number of nodes and ranks
+    :param rate_gbs: rate that a node sends over all of its rails in GB/s (B in the formulas)
     """
     if shape.nodes < 2:
         return None
@@ -200,6 +186,9 @@ def compute_node_bound_gbs(
     A tree reduces inside the node first, at the algorithm bandwidth that the node reached alone. Only the bus factor
     changes with the number of ranks. A ring passes through the node at the bandwidth that a ring reached there.
 
+    :param collective: name of the collective, such as ``all_reduce``
+    :param algorithm: algorithm of NCCL
+    :param shape: number of nodes and ranks
     :param node: bus bandwidth of a single node
     """
     if (
@@ -213,7 +202,10 @@ def compute_node_bound_gbs(
 
 
 def pick_least_share(collective: str) -> float:
-    """Return the lowest share of published runs of a collective, whatever library runs it."""
+    """Return the lowest share of the bound that published runs of a collective reach, over all libraries (NCCL, RCCL).
+
+    :param collective: name of the collective, such as ``all_reduce``
+    """
     return min(SHARES.get((library, collective), SHARE) for library, _collective in SHARES)
 
 
@@ -232,6 +224,8 @@ def compute_bandwidth_floor(
     the higher. A tree of two or three nodes is limited by the inside of the nodes. If that was not measured, the floor
     is that of a ring, which is low.
 
+    :param collective: name of the collective, such as ``all_reduce``
+    :param shape: number of nodes and ranks
     :param rails_gbps: measured rate of each rail in one direction, in Gb/s, on the slowest node
     :param algorithm: algorithm in NCCL's log; None if unknown
     :param node: figure of a single node; None if it was not measured
@@ -272,7 +266,10 @@ def compute_bandwidth_floor(
 
 
 def spell_gbs(value: float) -> str:
-    """Format a bandwidth in GB/s as text with its unit."""
+    """Format a bandwidth in GB/s as text with its unit.
+
+    :param value: bandwidth in GB/s
+    """
     return f"{value:.1f} GB/s" if value >= 1 or not value else f"{value:.3g} GB/s"
 
 

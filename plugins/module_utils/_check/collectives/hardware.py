@@ -48,6 +48,7 @@ def plan_run(
     """Return the run of nccl-tests for a test. A test of two nodes uses all rails at the same time, each with ranks of
     its own. A test that searches a single rail uses the GPU beside its HCA. All other tests use all rails together.
 
+    :param test: the test
     :param number: number of the test in the course, for the names of its objects
     :param name: name of the collective
     :param ground: hardware of the nodes
@@ -64,6 +65,7 @@ def plan_run(
 def plan_proof(run: CollectiveRun, test: Test, wanted: Collectives, ground: NodesHardware) -> RequiredProof:
     """Return the properties that the log of a run must show, so that the figure of the run counts.
 
+    :param run: planned run of the test
     :param wanted: settings of the collectives in the intent
     :param ground: hardware of the nodes
     """
@@ -97,6 +99,7 @@ def plan_floor(
     """Return the floor of a run. Return None for a run on one node, and if the rate of a rail was not measured or no
     formula is known.
 
+    :param run: planned run of the test
     :param wanted: settings of the collectives in the intent
     :param ground: hardware of the nodes
     :param algorithm: algorithm of NCCL; None if unknown
@@ -128,6 +131,10 @@ def plan_floor(
 def _compute_rail_rate(ground: NodesHardware, node: str, rail: int) -> typing.Optional[float]:
     """Return the rate of a rail of a node in Gb/s, which is the sum of its HCAs. Return None if the node has no HCA on
     the rail, or if one of them was not measured.
+
+    :param ground: hardware of the nodes
+    :param node: name of the node
+    :param rail: the rail
     """
     rates = [hca.rate_gbps for hca in ground.hcas.get(node, {}).values() if hca.rail == rail]
     known = [rate for rate in rates if rate is not None]
@@ -138,6 +145,7 @@ def pick_expected(run: CollectiveRun, wanted: Collectives) -> typing.Optional[Ex
     """Return the floor that the intent sets for a run over all rails. Return None if it sets none, and for runs on one
     node or rail by rail. A floor for the run's number of nodes takes precedence over a floor for any number.
 
+    :param run: planned run of the test
     :param wanted: settings of the collectives in the intent
     """
     if run.by_rail or run.gpu is not None or len(run.nodes) < 2:

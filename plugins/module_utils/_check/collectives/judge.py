@@ -45,6 +45,7 @@ _OF_A_RANK = ("all_gather", "reduce_scatter")
 class CollectiveFigure:
     """The bus bandwidth of a run that is compared with the floor, which is that of the fastest large message.
 
+    :ivar size_bytes: message size with the highest bandwidth, in bytes
     :ivar bus_gbs: mean of the out-of-place and in-place bus bandwidth, in GB/s
     :ivar choice: algorithm, protocol and channels that NCCL chose for this message size; None if the log does not show
         it
@@ -81,6 +82,7 @@ def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
     the network is so slow that the table may show 0.00.
 
     :param row: row of the table that nccl-tests printed
+    :param run: output of the run of nccl-tests
     """
     sizes = {communicator.size for communicator in log.communicators}
     ranks = sizes.pop() if len(sizes) == 1 else None
@@ -99,7 +101,10 @@ def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
 
 
 def spell_bytes(count: int) -> str:
-    """Format the size of a message as text with its unit."""
+    """Format the size of a message as text with its unit.
+
+    :param count: number of bytes
+    """
     units = ((30, "GiB"), (20, "MiB"))
     shift, unit = next(((shift, unit) for shift, unit in units if count >= 1 << shift), (10, "KiB"))
     return f"{count / (1 << shift):g} {unit}"
@@ -108,6 +113,9 @@ def spell_bytes(count: int) -> str:
 def _find_nccl_choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
     """Return the algorithm, protocol and channels that NCCL chose for a message size. Return None if the log does not
     show it, or if ranks chose differently.
+
+    :param run: table that nccl-tests printed
+    :param size_bytes: message size in bytes
     """
     own, _silent = cut_to_run(log, run, group_by_process(log))
     keys = {(rank.host, rank.pid) for communicator in own.communicators for rank in communicator.ranks}

@@ -44,7 +44,7 @@ class Latency:
 
     @property
     def words(self) -> str:
-        """Return the times as a text with their unit."""
+        """Return the mean and the 99th percentile as text with their unit."""
         return f"{self.mean_us:.1f} us" + (f", p99 {self.p99_us:.1f} us" if self.p99_us is not None else "")
 
 
@@ -53,6 +53,7 @@ class GroupLatency:
     """The latency of a pair of nodes whose transport is proven.
 
     :ivar collective: collective of the small messages
+    :ivar nodes: names of the two nodes
     :ivar latency: its times
     """
 
@@ -66,6 +67,7 @@ def summarize_latencies(fabric: str, found: typing.Iterable[GroupLatency]) -> tu
     that are no measurement are left out.
 
     :param fabric: name of the fabric
+    :param found: latencies of the proven pairs
     """
     by_test: dict[TestName, list[Latency]] = {}
     for item in found:
@@ -88,6 +90,8 @@ def summarize_latencies(fabric: str, found: typing.Iterable[GroupLatency]) -> tu
 def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]:
     """Return the latency of the small message, the slower of the out-of-place and in-place times. Return None if no row
     has this size.
+
+    :param rows: rows of the table that nccl-tests printed
     """
     figures = [figure for row in rows if row.size_bytes == SMALL_BYTES for figure in row.figures]
     if not figures:

@@ -38,7 +38,11 @@ _FAST = 200.0
 
 
 def check_gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
-    """Report that the queue pairs of a run use different GID indexes."""
+    """Report that the queue pairs of a run use different GID indexes.
+
+    :param subject: subject of the finding
+    :param processes: processes of the run
+    """
     indexes = sorted({index for process in processes for index in process.gid_indexes})
     if len(indexes) > 1:
         why = (
@@ -67,7 +71,11 @@ def check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Findi
 
 
 def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report RoCE traffic in a queue that the fabric does not reserve for it."""
+    """Report RoCE traffic in a queue that the fabric does not reserve for it.
+
+    :param processes: processes of the run
+    :param seen: facts beyond NCCL's log
+    """
     wrong = _find_wrong_traffic_classes(processes, seen)
     if wrong and seen.roce is not None:
         wanted = seen.roce.traffic_class
@@ -88,7 +96,11 @@ def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundi
 
 
 def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Return whether a process sends RoCE traffic in a queue that the fabric does not reserve for it."""
+    """Return whether a process sends RoCE traffic in a queue that the fabric does not reserve for it.
+
+    :param processes: processes of the run
+    :param seen: facts beyond NCCL's log
+    """
     return bool(_find_wrong_traffic_classes(processes, seen))
 
 
@@ -110,6 +122,9 @@ def _find_wrong_traffic_classes(processes: typing.Sequence[NcclProcess], seen: S
 def check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """Report connections with a single queue pair over fast RoCE. One queue pair is one flow, which uses one link
     between switches, and on some hosts does not fill a fast link.
+
+    :param processes: processes of the run
+    :param seen: facts beyond NCCL's log
     """
     few = _find_few_queue_pairs(processes, seen)
     if few:
@@ -131,7 +146,11 @@ def check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surrounding
 
 
 def has_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Return whether a process has one queue pair for each connection over fast RoCE."""
+    """Return whether a process has one queue pair for each connection over fast RoCE.
+
+    :param processes: processes of the run
+    :param seen: facts beyond NCCL's log
+    """
     return bool(_find_few_queue_pairs(processes, seen))
 
 
@@ -167,7 +186,12 @@ def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrou
 
 
 def check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report environment variables that replace NCCL's own choice."""
+    """Report environment variables that force NCCL to use a certain algorithm, protocol or other setting, so that NCCL
+    does not choose it by its own tuning.
+
+    :param processes: processes of the run
+    :param seen: facts beyond NCCL's log
+    """
     for names, why in ((SIZES, "sizes of buffers and chunks"), (CHOICES, "path and algorithm")):
         said = {
             f"{name}={process.environment[name]}": None

@@ -22,7 +22,12 @@ _RUN_WITH_THIS_INTENT = (
 
 
 def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Check that the tests ran in the image of the intent: its library and its plugins are what they prove."""
+    """Report that the tests ran in another image than that of the intent, so that they prove the library and the
+    plugins of the other image.
+
+    :param wanted: settings of the collectives in the intent
+    :param seen: answer of rdma_collectives
+    """
     if seen.runs and seen.image != wanted.image:
         why = "The tests ran in a different image, so they verify the library and the plugins of that image."
         yield Finding(
@@ -31,8 +36,12 @@ def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
 
 
 def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Check that the tests sent messages from least_bytes to most_bytes. The program doubles the size from row to row,
-    and ends sooner where the memory of the GPUs is too small."""
+    """Report tests that did not send all message sizes from ``least_bytes`` to ``most_bytes`` of the intent. The
+    program doubles the size from row to row, and ends earlier if the memory of the GPUs is too small.
+
+    :param wanted: settings of the collectives in the intent
+    :param seen: answer of rdma_collectives
+    """
     least, most = wanted.least_bytes, wanted.most_bytes
     other, reduced, tables = set(), set(), 0
     for ran in seen.runs:

@@ -69,7 +69,7 @@ class Proof:
 
     @property
     def count(self) -> int:
-        """Return the number of channels that were judged, or the number of ranks for an all-to-all test."""
+        """Return the number of channels that were judged. For an all-to-all test, return the number of ranks."""
         return count_channels(self.channels)
 
     @property
@@ -87,6 +87,7 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
     """Return the proof that the log gives for a run of nccl-tests, with a finding for each property that it does not
     show.
 
+    :param log: NCCL log of the run
     :param run: table that nccl-tests printed
     :param wanted: properties that the log must show
     """
@@ -127,6 +128,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
     """Return the finding on whether the run is complete and has no wrong values.
 
     :param test: subject of the finding
+    :param run: output of the run of nccl-tests
     """
     expected = "a complete run without wrong values"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0
@@ -205,6 +207,7 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
     nccl-tests truncates a long list of ranks, so ranks of a group may be missing from it.
 
     :param test: subject of the finding
+    :param run: output of the run of nccl-tests
     :param wanted: properties that the log must show
     """
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
@@ -260,6 +263,7 @@ def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Find
     """Return the failed and unknown findings that the check of stage training has on the same log, with check ids of
     stage collectives.
 
+    :param run: output of the run of nccl-tests
     :param wanted: properties that the log must show
     """
     # each group has its own number of ranks, which the log may name
@@ -324,8 +328,8 @@ def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findi
 
 
 def count_nodes(communicator: NcclCommunicator) -> int:
-    """Return the number of nodes that the ranks of a communicator report, or the number of their hosts where that is
-    greater.
+    """Return the number of nodes that a communicator spans: the number that its ranks report, or the number of their
+    hosts if that is larger.
     """
     return max([rank.nodes or 0 for rank in communicator.ranks] + [len({rank.host for rank in communicator.ranks})])
 

@@ -193,6 +193,7 @@ class Repeats:
         """Store the latest result of a group. A group that is not slow, or for which no change is plausible, is not
         repeated.
 
+        :param group: the group
         :param slow: the slow group; None if it is not slow or its links are not proven
         """
         self._slow.pop(group, None)

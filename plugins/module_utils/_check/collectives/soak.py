@@ -50,6 +50,7 @@ def judge_soak_errors(
 def _report_unseen(subject: str, unseen: typing.Sequence[tuple[str, str]]) -> Finding:
     """Return the warning on physical functions whose counters could not be read.
 
+    :param subject: subject of the finding
     :param unseen: node and RDMA device of each
     """
     why = (
@@ -78,8 +79,13 @@ DURATION, _SHORTEST = ": duration", 0.9
 
 
 def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterator[Finding]:
-    """Return a finding on a soak that did not run for the time that the intent asks for; what comes late, such as a
-    card that gets hot, was not seen then."""
+    """Yield a finding if a soak ended before the time that the intent requires. A fault that appears late, such as a
+    card that gets hot, was not observed then.
+
+    :param subject: subject of the soak
+    :param seconds: duration of the soak
+    :param minutes: required duration (``soak_minutes``)
+    """
     if seconds >= _SHORTEST * 60 * minutes:
         return
     why = (
@@ -94,7 +100,10 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
 
 
 def report_none(name: str) -> Finding:
-    """Return the finding that no soak ran because no group was suitable."""
+    """Return the finding that no soak ran because no group was suitable.
+
+    :param name: name of the collective
+    """
     why = "A soak needs a test of several nodes that is verified and fast enough, and there is none."
     remedy = "Follow the remedies of the other findings of this collective, then run stage collectives again."
     return Finding(

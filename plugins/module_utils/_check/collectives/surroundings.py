@@ -60,7 +60,14 @@ class Surroundings:
 
 
 def make_cause(subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
-    """Return a warning on a possible cause of a slow collective."""
+    """Return a warning on a possible cause of a slow collective.
+
+    :param subject: subject of the finding
+    :param measured: observed value
+    :param expected: expected value
+    :param why: how the cause slows down the collective
+    :param remedy: next step of the user
+    """
     return Finding("collectives.cause", subject, WARN, measured, expected, why, remedy)
 
 

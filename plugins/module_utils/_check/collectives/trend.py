@@ -27,6 +27,7 @@ def summarize_group_figures(fabric: str, figures: typing.Iterable[GroupFigure]) 
     with different numbers of nodes count as separate steps.
 
     :param fabric: name of the fabric
+    :param figures: bus bandwidth of each proven group
     """
     found: dict[StepKey, list[GroupFigure]] = {}
     for item in figures:
@@ -46,13 +47,19 @@ def _summarize_step(fabric: str, groups: typing.Sequence[GroupFigure]) -> StepFi
 
 
 def name_step(key: StepKey) -> str:
-    """Return the name of a step for a finding."""
+    """Return the name of a step for a finding.
+
+    :param key: collective, kind and number of nodes
+    """
     test, kind, nodes = key
     return f"{test}, {kind}" if kind in ("one node", "two nodes") else f"{test}, {kind}: {count_of(nodes, 'node')}"
 
 
 def name_latency(test: str) -> str:
-    """Return the name of the small messages of a collective for a finding."""
+    """Return the name of the small messages of a collective for a finding.
+
+    :param test: name of the collective
+    """
     return f"{test}, small messages of pairs"
 
 
@@ -63,13 +70,13 @@ def check_trend(
     ratio: float = 1.5,
 ) -> list[Finding]:
     """Return a finding for each step that is slower than its median in earlier runs, and one for all other steps
-    together, and likewise for the latency of small messages. If too few runs are kept, there are no such findings. A
+    together. Do the same for the latency of small messages. If too few runs are kept, there are no such findings. A
     warning lists the kept runs that cannot be read.
 
     :param now: summary of each step of this run
     :param earlier: figures of kept runs
     :param latencies: summary of the latencies of this run
-    :param ratio: multiple of its median in earlier runs from which on a latency is a warning
+    :param ratio: multiple of its median in earlier runs above which a latency is a warning
     """
     known, slower, held = compute_medians(earlier.steps), [], 0
     for step in now:
@@ -105,7 +112,12 @@ def check_trend(
 def _check_latencies(
     latencies: typing.Iterable[LatencyFigures], earlier: EarlierCollectives, ratio: float
 ) -> typing.Iterator[Finding]:
-    """Yield a finding on the latency of each collective that enough kept runs have."""
+    """Yield a finding on the latency of each collective that enough kept runs have.
+
+    :param latencies: summary of the latencies of this run
+    :param earlier: figures of kept runs
+    :param ratio: multiple of the median of earlier runs above which a latency is a warning
+    """
     known = compute_medians(earlier.latencies)
     for item in latencies:
         if item.test not in known:

@@ -36,6 +36,8 @@ def add_unknown_leaves(
 def explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]:
     """Return the reason why the leaf of a node is unknown, so that it took no part in the steps by leaves, and the
     remedy.
+
+    :param wanted: settings of the collectives in the intent
     """
     without = "so the tests within a leaf and across leaves ran without this node."
     if wanted.leaves:

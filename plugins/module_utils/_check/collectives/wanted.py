@@ -35,6 +35,10 @@ class Mistake:
     """A setting below rdma_cluster.collectives that is contradictory or not usable, as the parts of a finding.
 
     :ivar key: key below rdma_cluster.collectives
+    :ivar measured: value in the intent
+    :ivar expected: allowed values
+    :ivar why: why the value is wrong
+    :ivar remedy: next step of the user
     """
 
     key: str
@@ -47,9 +51,12 @@ class Mistake:
 def find_mistakes(
     wanted: Collectives, fabrics: typing.Sequence[Fabric], nodes: typing.Collection[str] = ()
 ) -> tuple[Mistake, ...]:
-    """Return what can't be meant, key by key; nothing of keys that could not be read.
+    """Return the contradictory or unusable settings below ``rdma_cluster.collectives``. Settings that could not be read
+    are skipped.
 
-    :param nodes: of the inventory; none where they are not known
+    :param wanted: settings of the collectives in the intent
+    :param fabrics: fabrics of the intent
+    :param nodes: names of the nodes of the inventory; empty if unknown
     """
     return (
         *run_rule(_check_fabric, wanted, fabrics),
@@ -61,6 +68,8 @@ def find_mistakes(
 def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:
     """Return the fabric over which collectives run. Return None if there is no such fabric, or if the intent selects
     none of several fabrics with RDMA.
+
+    :param wanted: settings of the collectives in the intent
     """
     found = [fabric for fabric in fabrics if carries_rdma(fabric) and wanted.fabric in (None, fabric.name)]
     return found[0] if len(found) == 1 else None

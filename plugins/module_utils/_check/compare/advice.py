@@ -37,9 +37,10 @@ class Advice:
 
 
 def list_measure_advice(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
-    """Return the recommendations that the figures of a measure justify, in the order of the rules.
+    """Return the recommendations that the figures of one job or test justify, in the order of the rules.
 
-    :param rows: figures of the measure with their scaling
+    :param measure: the job or test with its results
+    :param rows: its figures with speed-up and efficiency
     """
     return tuple(advice for rule in _RULES for advice in rule(measure, rows))
 
@@ -74,6 +75,9 @@ def _list_scaling_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice
 def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """Yield a recommendation if a vNIC is much slower than virtual functions on as many nodes, or else if it scales
     much worse than linearly.
+
+    :param measure: the job or test with its results
+    :param rows: its figures with speed-up and efficiency
     """
     mine = [row for row in rows if row.kind == "vnic"]
     functions = [
@@ -114,6 +118,9 @@ def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
 def _list_rdma_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """Yield a recommendation from the comparison of RDMA with TCP over a NIC of the pod's own, on the largest number of
     nodes for which both have a figure.
+
+    :param measure: the job or test with its results
+    :param rows: its figures with speed-up and efficiency
     """
     for nodes in sorted({row.nodes for row in rows}, reverse=True):
         tcp = max(

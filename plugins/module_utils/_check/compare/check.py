@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage compare: compare the same measure, such as a bandwidth or the speed of a training job, on each network, and
-recommend a network for a training job. Check ids: ``compare.*``.
+"""The check of stage compare: compare the results of the same job or test on each network, and recommend a network for
+a training job. Check ids: ``compare.*``.
 
-Only figures of one measure and of the same number of nodes are compared. advice.py contains the recommendations, as
-rules.
+A ``Measure`` is one job or test, such as the bandwidth between pods or the speed of a training job. Only its figures
+for the same number of nodes are compared. advice.py contains the recommendations, as rules.
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A measure with the scaling of its figures and the recommendations that they justify, for the check and the
-    report.
+    """One job or test with its figures on each network, and the recommendations that they justify. It is used by the
+    check and the report.
 
-    :ivar asked: whether it is a measure of the intent
+    :ivar measure: the job or test
+    :ivar rows: its figures with speed-up and efficiency
+    :ivar advice: recommendations
+    :ivar asked: whether the intent contains the job or test (``rdma_cluster.measures``); otherwise a stage measured it
     """
 
     measure: Measure
@@ -75,8 +78,8 @@ def list_bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
 
 
 def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
-    """Return each measure with the scaling of its figures and the recommendations that they justify. Measures of the
-    stages bandwidth and collectives come before those of the intent.
+    """Return each job or test with its figures and the recommendations that they justify. Those that the stages
+    bandwidth and collectives measured come before those of the intent.
     """
     kinds = {fabric.name: find_kind(fabric) for fabric in intent.fabrics}
     own = tuple(_add_measured(measure, intent, facts) for measure in intent.cluster.measures)
@@ -91,8 +94,8 @@ def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return findings on each fabric and each measure: its figure, the scaling over nodes, the recommended network, and
-    further recommendations.
+    """Return the findings of stage compare: on each fabric, and on each job or test its figures, their scaling over
+    nodes, the recommended network, and further recommendations.
     """
     findings = [_check_bandwidth(fabric, facts) for fabric in intent.fabrics]
     # the pod network is there to be compared with, also where the intent names it
@@ -107,8 +110,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _list_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
-    """Yield the measures of stage bandwidth. A bandwidth of both directions at once is the sum of them, so it is a
-    separate measure.
+    """Yield the bandwidths that stage bandwidth measured, as jobs to compare. A bandwidth in both directions at once is
+    the sum of both, so it is compared separately.
     """
     seen = {item.fabric: item for item in facts.bandwidth or ()}
     for name, at_once in (
@@ -130,7 +133,8 @@ def _list_figures(
     """Return the figures that stage collectives has proven for a collective: the median of the groups with each number
     of nodes. Where several steps have the same number of nodes, the first of ``kinds`` counts.
 
-    :param kinds: steps whose figures are returned; without it, those of groups with all rails
+    :param collective: name of the collective
+    :param kinds: steps whose figures are returned; by default those of groups with all rails
     """
     names = {fabric.name for fabric in intent.fabrics}
     found: dict[tuple[str, int], Figure] = {}
@@ -142,9 +146,9 @@ def _list_figures(
 
 
 def _derive_proven_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
-    """Yield the measures of each proven collective: its bus bandwidth with all rails, of one rail and in a soak, and
-    the latency of its small messages. The measure with all rails is left out if a measure of the intent has this
-    collective.
+    """Yield what stage collectives measured, as jobs to compare: for each proven collective its bus bandwidth with all
+    rails, of one rail and in a soak, and the latency of its small messages. The bandwidth with all rails is left out if
+    an entry of ``rdma_cluster.measures`` has this collective.
     """
     claimed = {measure.collective for measure in intent.cluster.measures}
     for collective in dict.fromkeys(step.test for step in facts.collectives or ()):
@@ -165,8 +169,10 @@ def _derive_proven_measures(intent: Intent, facts: Facts) -> typing.Iterator[Mea
 
 
 def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:
-    """Return a measure of the intent with the figures that stage collectives has proven for its collective. A proven
-    figure replaces a figure of the intent for the same network and number of nodes.
+    """Return an entry of ``rdma_cluster.measures`` with the figures that stage collectives has proven for its
+    collective. A proven figure replaces a figure of the intent for the same network and number of nodes.
+
+    :param measure: the entry
     """
     if measure.collective is None:
         return measure
@@ -202,8 +208,10 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
 
 
 def _check_figures(fabric: Fabric, item: Compared) -> Finding:
-    """Return the finding on whether a measure of the intent has a figure of this fabric. Without it, the best network
-    may be the one that was not measured.
+    """Return the finding on whether an entry of ``rdma_cluster.measures`` has a figure of this fabric. Without it, the
+    best network may be the one that was not measured.
+
+    :param item: the entry with its figures
     """
     subject, expected = f"{fabric.name}: {item.measure.name}", "a figure for this fabric"
     mine = [row for row in item.rows if row.network == fabric.name]
@@ -284,8 +292,11 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
 
 
 def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Recommend a network for jobs: the fastest one at the largest number of nodes for which at least two networks have
-    a figure.
+    """Return the finding that recommends a network for jobs: the fastest one at the largest number of nodes for which
+    at least two networks have a figure.
+
+    :param item: job or test with its figures
+    :param ours: names of the fabrics of the intent
     """
     measure, expected = item.measure, "a network of the intent is the fastest"
     groups: dict[int, list[ScalingRow]] = {}
@@ -387,10 +398,11 @@ def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
 
 
 def _check_collective_measure(measure: Measure, path: str) -> typing.Iterator[Mistake]:
-    """Yield the settings of a measure that contradict its key ``collective``. Stage collectives measures the bus
-    bandwidth in GB/s, and more is better.
+    """Yield the settings of an entry of ``rdma_cluster.measures`` that contradict its key ``collective``. Stage
+    collectives measures the bus bandwidth in GB/s, and more is better.
 
-    :param path: path of the measure in the intent
+    :param measure: the entry
+    :param path: path of the entry in the intent
     """
     if measure.collective is None:
         return
@@ -412,9 +424,10 @@ def _check_efficiency_limit(measure: Measure, path: str) -> typing.Iterator[Mist
 def _figure_mistakes(
     measure: Measure, path: str, kinds: typing.Optional[typing.Mapping[str, Kind]]
 ) -> typing.Iterator[Mistake]:
-    """Yield the mistakes in the figures of a measure.
+    """Yield the mistakes in the figures of an entry of ``rdma_cluster.measures``.
 
-    :param path: path of the measure in the intent
+    :param measure: the entry
+    :param path: path of the entry in the intent
     :param kinds: kind of network of each fabric; None if unknown
     """
     seen: set[tuple[str, int]] = set()

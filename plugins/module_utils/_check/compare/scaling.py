@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compute the speed-up and the scaling efficiency of the figures of a measure. Pure arithmetic without verdicts."""
+"""Compute the speed-up and the scaling efficiency of the figures of a job or test. Pure arithmetic without verdicts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ CLOSE = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class ScalingRow:
-    """A figure of a measure, for one network and number of nodes, with its speed-up and efficiency.
+    """A figure of a job or test, for one network and number of nodes, with its speed-up and efficiency.
 
+    :ivar network: name of the network
+    :ivar kind: kind of the network
+    :ivar nodes: number of nodes
+    :ivar value: the figure, in the unit of the job or test
+    :ivar of_best: speed divided by that of the fastest network with as many nodes; 1.0 is the fastest
     :ivar speed_up: speed divided by that of one node; None without the figure of one node
     :ivar efficiency: speed-up divided by the number of nodes; 1.0 is linear. None without the figure of one node
-    :ivar of_best: speed divided by that of the fastest network with as many nodes; 1.0 is the fastest
     :ivar slower_than: smallest number of nodes that is faster on this network (negative scaling); None if there is none
     """
 
@@ -37,13 +41,16 @@ class ScalingRow:
 def is_usable(value: float) -> bool:
     """Return whether a figure is plausible, that is between 1e-12 and 1e12. A figure outside of these limits is a
     typing error, and ratios of it are meaningless.
+
+    :param value: figure of a job or test
     """
     return 1e-12 < value < 1e12
 
 
 def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[ScalingRow, ...]:
-    """Return each usable figure of a measure with its speed-up and efficiency, in the order of the figures.
+    """Return each usable figure of a job or test with its speed-up and efficiency, in the order of the figures.
 
+    :param measure: the job or test
     :param kinds: kind of each network that is a fabric of the intent
     """
 
@@ -85,5 +92,9 @@ def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Scali
 
 
 def figure_of(measure: Measure, row: ScalingRow) -> str:
-    """Return the figure of a row as a text, with its unit and number of nodes."""
+    """Return a figure as text, with its unit and number of nodes.
+
+    :param measure: the job or test
+    :param row: the figure
+    """
     return f"{row.value:.4g} {measure.unit} on {count_of(row.nodes, 'node')}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage discover: do the nodes have the HCAs and NICs that the intent asks for, and are their ports usable. Check ids:
-``discover.*``.
+"""The check of stage discover: the nodes have the HCAs and NICs that the intent requires, and their ports are usable.
+Check ids: ``discover.*``.
 
 This stage does not know which InfiniBand HCA is on which fabric, since only the subnet manager reports that (stage
 fabric). HCAs are therefore counted against all InfiniBand fabrics of the intent together. An unusable HCA is a failure

@@ -35,6 +35,8 @@ Range = tuple[float, float]
 def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
     """Return a finding for each node. If all nodes agree with each other and differ from the controller, add a finding
     on the controller's clock, and compare each node with the other nodes.
+
+    :param clocks: answer of each node about its clock
     """
     ranges = {
         name: _compute_clock_offset(seen.value)
@@ -57,13 +59,18 @@ def _compute_clock_offset(clock: NodeClock) -> typing.Optional[Range]:
 
 
 def _find_least(found: Range) -> float:
-    """Return the smallest possible difference between two clocks in seconds, from the range of their offset."""
+    """Return the smallest possible difference between two clocks in seconds, from the range of their offset.
+
+    :param found: smallest and largest possible offset in seconds
+    """
     return max(found[0], -found[1], 0.0)
 
 
 def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
     """Return whether the controller's clock is wrong and not those of the nodes: there are two or more nodes, all of
     them differ by at least ``MOST_APART`` seconds, and the ranges of their offsets overlap.
+
+    :param ranges: offset of each node, as smallest and largest possible value in seconds
     """
     found = list(ranges)
     return (
@@ -78,6 +85,7 @@ def _compute_relative_offset(known: typing.Mapping[str, Range], name: str) -> ty
     Return None if the offset of the node is unknown.
 
     :param known: offset range of each node
+    :param name: name of the node
     """
     if name not in known:
         return None
@@ -190,7 +198,10 @@ def _describe_expected_offset() -> str:
 
 
 def _format_offset_range(found: Range) -> str:
-    """Return an offset range as text, such as ``within 0.5 s of``. The caller appends the name of the other clock."""
+    """Return an offset range as text, such as ``within 0.5 s of``. The caller appends the name of the other clock.
+
+    :param found: smallest and largest possible offset in seconds
+    """
     low, high = found
     if low <= 0 <= high:
         return f"within {max(-low, high):.1f} s of"

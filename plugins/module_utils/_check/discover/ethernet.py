@@ -80,8 +80,11 @@ def _explain_count(fabric: Fabric, node: NodeHcas, hcas: typing.Sequence[Hca]) -
 
 
 def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
-    """Report the nodes whose interfaces have another MTU than those of the other nodes, where pods get the interface
-    itself, or one on it, with its MTU, and the intent names none."""
+    """Report the nodes whose interfaces have another MTU than those of most nodes. Only fabrics are compared whose pods
+    get the interface of the node, or one on top of it, with its MTU, and for which the intent sets no MTU.
+
+    :param nodes: HCAs of each node
+    """
     for fabric in intent.fabrics:
         its = find_traits(fabric)
         if not its.members or its.functions or is_infiniband(fabric) or fabric.mtu is not None:
@@ -115,7 +118,13 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
 
 
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
-    """Check that the parts of a bond are up and alike: one of them speaks for the bond elsewhere."""
+    """Yield the finding on a bond: its member interfaces must be up and have the same speed and MTU. Other checks use
+    the state of one member as that of the bond.
+
+    :param subject: subject of the finding
+    :param bond: name of the bond
+    :param parts: member interfaces, each with its HCA
+    """
     expected = "all members of the bond up, with the same speed and the same MTU"
     shown = [f"{netdev.name} {netdev.state or 'state not read'}" for _hca, netdev in parts]
     speeds = sorted({netdev.speed_gbps for _hca, netdev in parts if netdev.speed_gbps is not None})
@@ -146,8 +155,8 @@ def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netde
 
 
 def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
-    """Return functions whose interfaces are in pods, so that the names on the node are unknown. The fabric may have
-    selected them by the name of the interface.
+    """Return the functions of a node whose interfaces are in pods, so that their names on the node are unknown. The
+    fabric may have selected them by the name of the interface.
     """
     if not (is_interface_moved(fabric) and fabric.select.netdev):
         return []
@@ -158,6 +167,7 @@ def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
 def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
     """Check the network interface of a function.
 
+    :param subject: subject of the finding
     :param moved: whether the interface is moved into pods, which bring it up; it is down when it returns to the node
     """
     expected = "a network interface, up or down" if moved else "a network interface that is up"
@@ -203,7 +213,7 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
     or a missing card.
 
     :param name: name of the node
-    :param hints: similar values, for the text
+    :param hints: search for the most similar known PCI address, limited in the number of calls
     """
     findings = []
     by_address = {hca.pci.address: hca for hca in node.hcas if hca.pci}
@@ -249,6 +259,7 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
 def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """Return how a function contradicts the intent that lists it: its link layer, or another selector.
 
+    :param hca: function that the intent lists
     :param layers: link layers of its ports, for the text
     """
     usable = bonds.list_usable_names(fabric, hca)

@@ -95,9 +95,12 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
 
 
 def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Compare the MAC addresses of the NICs of Ethernet fabrics. The parts of a bond of a node share one.
+    """Report MAC addresses that several NICs of Ethernet fabrics have. The member interfaces of a bond share one
+    address and count once.
 
-    One machine under two names of the inventory shows here too: its facts would count for both.
+    A machine that the inventory contains under two names is found too, since its facts would count for both names.
+
+    :param nodes: HCAs of each node
     """
     fabrics = [fabric for fabric in intent.fabrics if find_traits(fabric).members and not is_infiniband(fabric)]
     owners: dict[str, dict[tuple[str, str], str]] = {}

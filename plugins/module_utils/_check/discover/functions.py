@@ -14,7 +14,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
     """Check that a kernel driver is bound to the function.
 
+    :param name: name of the node
+    :param hca: the function
     :param rdma: whether the function must have an RDMA device as well
+    :param node: HCAs of the node
     """
     subject, expected = f"{name} {hca.name}", "a network driver and an RDMA device" if rdma else "a network driver"
     driver = hca.pci.driver if hca.pci else None
@@ -62,6 +65,9 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
 def check_sriov(name: str, hca: Hca) -> Finding:
     """Check that the function is able to create virtual functions. Stage platform checks their number, once the fabric
     of the function is known.
+
+    :param name: name of the node
+    :param hca: the function
     """
     subject, expected = f"{name} {hca.name}", "sriov_totalvfs of at least 1"
     if hca.sriov is None:

@@ -18,6 +18,8 @@ MOST, MOST_HCAS = 8, 16
 def list_others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
     """Return the functions of a node that are not among the chosen ones. They are compared by identity, since a
     comparison by value would take quadratic time.
+
+    :param chosen: functions of the same node
     """
     known = set(map(id, chosen))
     return [hca for hca in node.hcas if id(hca) not in known]
@@ -46,7 +48,10 @@ def describe_hcas(hcas: typing.Sequence[Hca]) -> str:
 
 
 def describe_states(netdevs: typing.Sequence[Netdev]) -> str:
-    """Return network interfaces with their states as text, such as ``ib0 up``."""
+    """Return network interfaces with their states as text, such as ``ib0 up``.
+
+    :param netdevs: the interfaces
+    """
     return folded([f"{netdev.name} {netdev.state or 'state not read'}" for netdev in netdevs], MOST)
 
 

@@ -24,6 +24,9 @@ from .ports import check_port, find_trouble
 def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
     """Return findings on the number of HCAs, compared with all InfiniBand fabrics together, and on the driver, ports
     and SR-IOV of each HCA. The list is empty without InfiniBand fabrics.
+
+    :param name: name of the node
+    :param node: HCAs of the node
     """
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
     if not fabrics:

@@ -15,6 +15,9 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 class PortTrouble:
     """The problem because of which a port cannot be used, as the parts of a finding.
 
+    :ivar measured: observed state of the port
+    :ivar why: cause
+    :ivar remedy: next step of the user
     :ivar known: whether the state of the port was read
     """
 

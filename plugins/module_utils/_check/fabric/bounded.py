@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The limit on findings about links between switches: the port of one node shows the fabric, and may invent links."""
+"""Limit the number of findings about links between switches. The topology is read through the port of one node, which
+could invent any number of links.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ MOST_OF_PORTS = 1024
 
 
 def limit_findings(fabric: Fabric, findings: typing.Sequence[Finding], of_what: str) -> list[Finding]:
-    """Return the findings, unless there are more than ``MOST_OF_PORTS`` of a status. Then return the first of them, and
-    one finding that counts the others.
+    """Return the findings, limited for each status. Of more than ``MOST_OF_PORTS`` findings with the same status,
+    return the first ``MOST_OF_PORTS`` and one finding that states the number of the remaining ones.
 
-    :param findings: findings of one check
-    :param of_what: what each finding is about, in the plural
+    :param findings: findings of one check, without passes
+    :param of_what: noun for the subjects of the findings, in the plural, such as ``links``
     """
     kept: list[Finding] = []
     for status in (FAIL, UNKNOWN, WARN):

@@ -26,12 +26,17 @@ _Cabling = tuple[typing.Optional[str], ...]
 
 
 def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names) -> list[Finding]:
-    """HCA k of each node must be on the leaf of the k-th HCAs of the nodes beside it.
+    """Return the findings on the cabling of the rails: HCA k of each node must be on the same leaf as HCA k of the
+    nodes that share leaves with it.
 
-    Nodes that share a leaf must share all of them. One that does not is compared with the most similar cabling that
-    more nodes have. Where the intent does not say that the fabric has rails, and many nodes are cabled in ways of their
-    own, it is not known whether it has some. Only servers of one model are compared: the order of the slots means
-    nothing beside another one.
+    Nodes that share a leaf must share all of their leaves. A node that does not is compared with the most similar
+    cabling of more nodes. If the intent does not set ``rails`` and many nodes have different cablings, one finding
+    reports that the fabric may have no rails. Only servers of one model are compared, because the order of the slots
+    has no meaning across models.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param ends: other end of the link of each port, by GUID
+    :param names: names of the switches
     """
     expected = "on neighboring nodes, HCAs of the same rail on the same leaf"
     if fabric.rails == "none":
@@ -108,7 +113,9 @@ def _check_model(
 
 @dataclasses.dataclass(frozen=True)
 class _Cablings:
-    """The cablings of the servers of one model.
+    """The cablings of the servers of one model. A cabling is the leaf of each rail of a node. Two cablings agree if
+    they share a leaf and differ on no rail on which both have one; they contradict each other if they share a leaf and
+    differ on a rail.
 
     :ivar nodes: names of the nodes by cabling
     :ivar alike: for each cabling, the cablings that agree with it, itself first
@@ -138,6 +145,7 @@ class _Cablings:
         """Return the nodes that agree with a cabling and share its leaf on at least one of these rails.
 
         :param cabling: leaf of each rail
+        :param rails: the rails
         """
         return [
             name
@@ -162,7 +170,11 @@ def _report_wrong_cable(subject: str, measured: str, expected: str, why: str, re
 
 
 def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
-    """Return the cabling of each node that is connected to at least one leaf."""
+    """Return the cabling of each node that is connected to at least one leaf.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param ends: other end of the link of each port, by GUID
+    """
     result = {}
     rails = 1 + max((member.rail for members in membership.members.values() for member in members), default=-1)
     for name, members in membership.members.items():
@@ -176,13 +188,20 @@ def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]
 
 
 def _find_leaf_port(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
-    """Return the port of the leaf to which an HCA is cabled, or None if the topology shows none."""
+    """Return the port of the leaf to which an HCA is cabled, or None if the topology shows none.
+
+    :param member: HCA of the fabric
+    :param ends: other end of the link of each port, by GUID
+    """
     far = ends.get(member.port.guid or "") if member.port else None
     return far[0] if far and far[0].kind == "Switch" else None
 
 
 def _group_by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]:
-    """Return for each leaf the cablings that contain it, on any rail."""
+    """Return for each leaf the cablings that contain it, on any rail.
+
+    :param cablings: leaf of each rail, for each cabling
+    """
     by_leaf: dict[str, list[_Cabling]] = {}
     for cabling in cablings:
         for leaf in {leaf for leaf in cabling if leaf}:
@@ -193,6 +212,8 @@ def _group_by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cab
 def _group_agreeing_cablings(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cabling]]:
     """Return for each cabling the cablings that agree with it, itself first. Two cablings agree if they share a leaf
     and differ on no rail on which both have one, so a cabling with a missing cable agrees with the complete one.
+
+    :param cablings: leaf of each rail, for each cabling
     """
     by_leaf = _group_by_leaf(cablings)
     result = {}
@@ -210,13 +231,13 @@ def _group_agreeing_cablings(cablings: typing.Collection[_Cabling]) -> dict[_Cab
 
 
 def _find_rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cabling]:
-    """For each cabling that contradicts another one, the most similar of them, and of several the one with which most
-    nodes agree.
+    """Return, for each cabling that contradicts another one, the cabling with which it is to be compared.
 
-    The most similar one may itself be wrong, and no more nodes agree with it. Then it is the most similar one of those
-    with which more do, as far as it has as many of the same leaves: else one cable to the leaf of other nodes would
-    accuse the others of that node. Where fewer agree with the most similar one, any other will do: nobody else would
-    tell.
+    This is the most similar contradicting cabling, and of equally similar ones the cabling of most nodes. The most
+    similar one may itself be wrong. If another contradicting cabling is that of more nodes and shares as many leaves,
+    it is chosen instead: otherwise a single wrong cable would accuse all neighbors of its node.
+
+    :param count: number of nodes that agree with each cabling
     """
     by_leaf = _group_by_leaf(count)
     result = {}
@@ -247,13 +268,20 @@ def _choose_most_similar(
 
 
 def _count_shared(one: _Cabling, other: _Cabling) -> int:
-    """Count the leaves that both have, on whichever rail."""
+    """Return the number of leaves that two cablings have in common, on any rail.
+
+    :param one: leaf of each rail
+    :param other: leaf of each rail
+    """
     return len({leaf for leaf in one if leaf} & {leaf for leaf in other if leaf})
 
 
 def _list_differing_rails(one: _Cabling, other: _Cabling) -> list[int]:
     """Return the rails on which two cablings have different leaves. Rails on which one of them has no leaf are left
     out.
+
+    :param one: leaf of each rail
+    :param other: leaf of each rail
     """
     return [rail for rail, (first, second) in enumerate(zip(one, other)) if first and second and first != second]
 
@@ -274,7 +302,14 @@ def _describe_miscabling(cabling: _Cabling, rival: _Cabling, rails: typing.Seque
 def _describe_cable_ends(
     node: str, membership: Membership, ends: Ends, names: Names, rails: typing.Sequence[int]
 ) -> str:
-    """Describe both ends of the cables of a node on these rails."""
+    """Describe both ends of the cables of a node on these rails.
+
+    :param node: name of the node
+    :param membership: HCAs of each node that belong to the fabric
+    :param ends: other end of the link of each port, by GUID
+    :param names: names of the switches
+    :param rails: rails whose cables are described
+    """
     words = []
     for member in membership.members[node]:
         far = _find_leaf_port(member, ends)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: which subnet manager manages each fabric, which HCA is on which fabric, and whether the topology of the
-fabric shows the HCAs of the nodes. Check ids: ``fabric.*``.
+"""The check of stage fabric: which subnet manager manages each fabric, which HCA is on which fabric, and whether the
+topology of the fabric shows the HCAs of the nodes. Check ids: ``fabric.*``.
 
 The checks of subnet managers, topology and error counters are in separate modules.
 """
@@ -145,7 +145,13 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
 
 
 def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membership) -> list[Finding]:
-    """Report ports that two fabrics take from each other, however their selectors name them."""
+    """Report the ports that two fabrics both select although their profiles cannot share an HCA.
+
+    :param one: a fabric
+    :param its: HCAs of this fabric
+    :param other: the other fabric
+    :param others: HCAs of the other fabric
+    """
     apart = why_apart(one, other)
     if not apart:
         return []
@@ -166,13 +172,21 @@ def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membershi
 
 
 def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
-    """Return what tells ports of a node apart: an HCA may have two, each on a fabric of its own."""
+    """Return a key that identifies a port on its node: the PCI address of the HCA (or its name without one) and the
+    port number. An HCA may have two ports on different fabrics.
+
+    :param member: HCA of the fabric
+    """
     name = member.hca.pci.address if member.hca.pci else member.hca.name
     return name, member.port.number if member.port else None
 
 
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them."""
+    """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param world: facts of the nodes that answered
+    """
     wanted = fabric.select.hcas_per_node
     expected = f"{count_of(wanted, 'HCA')} on each node" + (
         ", all with the same subnet manager" if is_infiniband(fabric) else ""
@@ -326,6 +340,7 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
     """Return findings on the HCAs that the intent lists by PCI address: their ports must see the subnet manager of the
     fabric. The list is empty if the intent lists none.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param world: facts of the nodes that answered
     """
     if not fabric.select.pci:

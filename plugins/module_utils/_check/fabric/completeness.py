@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: do the nodes and the links of a topology agree. If they do not, the discovery missed an unknown part of
-the fabric.
+"""Stage fabric: check that the nodes and the links of a topology agree. If they do not, the discovery missed an unknown
+part of the fabric.
 """
 
 from __future__ import annotations

@@ -26,8 +26,11 @@ from .names import Names, some
 class CounterClass:
     """A class of error counters that have the same cause and remedy.
 
+    :ivar name: name of the class
     :ivar maximum: largest value of each counter in PortCounters (InfiniBand Architecture Specification 1.3, table 247),
         at which it stops
+    :ivar why: cause of the errors
+    :ivar remedy: next step of the user
     :ivar closes: whether growth closes the gate
     """
 
@@ -112,6 +115,7 @@ def check_errors(
     """Return findings on the error counters. Growth between the two readings may fail. Errors that were counted before
     only warn, since their time is unknown. The findings are unknown if the counters were not read twice.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param errors: error counters as read; None if they were not read
     """
     if errors is None or errors.later is None or errors.first is None:
@@ -158,7 +162,12 @@ def check_errors(
 
 
 class _Readings(typing.NamedTuple):
-    """The two readings of the error counters, with the seconds between them."""
+    """The two readings of the error counters of a fabric.
+
+    :ivar first: first reading
+    :ivar later: second reading
+    :ivar seconds: time between the readings
+    """
 
     first: ErrorReport
     later: ErrorReport
@@ -172,6 +181,7 @@ def _check_growth(
     Ports whose links carry no traffic of the fabric get one warning together.
 
     :param errors: the two readings
+    :param names: names of the switches and HCAs
     :param way: links that carry traffic of the fabric
     :param unread: ports that were not read in both readings
     """
@@ -229,6 +239,7 @@ def _check_port(
     """Return the finding on the growth of a port's counters between two readings, or None if none grew. A counter that
     was cleared between the readings starts at 0. A counter at its maximum cannot show growth.
 
+    :param subject: subject of the finding
     :param before: first reading; None if the port is not in it
     :param later: second reading
     :param seconds: time between the readings
@@ -279,6 +290,7 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
     too many, because after a year without clearing most ports have errors.
 
     :param later: second reading
+    :param names: names of the devices in the topology
     """
     above = []
     for port in later.ports:
@@ -309,6 +321,7 @@ def _check_complete(
     """Return findings on ports at the ends of links that were not read in both readings.
 
     :param errors: the two readings
+    :param names: names of the devices in the topology
     :param way: links that carry traffic of the fabric
     """
     findings, ends = [], 2 * len(topology.links)

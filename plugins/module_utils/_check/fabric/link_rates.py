@@ -30,6 +30,7 @@ def check_hca_rates(
     A link that is slower than the fastest link among HCAs of the same board is reported too: as a failure if the
     supported rates are unknown, else as a warning.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param ends: other end of the link of each port, by GUID
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
     """
@@ -94,6 +95,7 @@ def check_switch_rates(
     below the rate of most of these links. Only links that carry traffic of the fabric are judged.
 
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
+    :param names: names of the devices in the topology
     :param way: links that carry traffic of the fabric
     """
     links = [link for link in list_switch_links(topology) if end_of(link.a) in way.ours]
@@ -152,6 +154,7 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
 def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
     """Return the finding on a link that is slower than comparable links.
 
+    :param subject: subject of the finding
     :param rate: rate of the link in Gb/s
     :param best: rate of the fastest comparable link in Gb/s
     :param kind: description of the comparable links

@@ -26,7 +26,12 @@ _LIKE_A_PORT = re.compile(r" (?:port [0-9]+|0x[0-9a-f]+)(?: - |\Z)")
 
 @dataclasses.dataclass(frozen=True)
 class FabricFacts:
-    """The HCAs, subnets and topologies of the nodes that answered, by node."""
+    """The facts of the nodes that answered.
+
+    :ivar nodes: HCAs of each node
+    :ivar subnets: subnet manager that each port of each node sees
+    :ivar topologies: topologies that each node read; most nodes read none
+    """
 
     nodes: typing.Mapping[str, NodeHcas]
     subnets: typing.Mapping[str, tuple[SeenSubnet, ...]]
@@ -34,8 +39,9 @@ class FabricFacts:
 
 
 class Names:
-    """The names of the devices in a topology. The name is the node description, or the GUID if there is none. It is
-    both if the description alone may stand for several devices or ports: its owner chooses it, and waivers name it.
+    """The names of the devices in a topology, for findings. The name of a device is its node description, or its GUID
+    without a description. It is the description and the GUID if the description is not unique or looks like a port,
+    since the owner of a device chooses the description and waivers match by name.
     """
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
@@ -69,18 +75,26 @@ class Names:
     def port(self, guid: str, number: int) -> str:
         """Return the name of a port. For port 1 of an HCA, this is the name of the HCA alone, since the description
         usually contains host and device.
+
+        :param guid: GUID of the switch, or of the port of an HCA
+        :param number: port number
         """
         kind, name = self._nodes.get(self._ports.get(guid, guid), ("", guid))
         return name if kind == "Ca" and number == 1 else f"{name} port {number}"
 
     def lid(self, lid: int) -> str:
-        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``."""
+        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``.
+
+        :param lid: the LID
+        """
         guid = self._lids.get(lid)
         return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
 
     def kind(self, guid: str) -> str:
         """Return the location of a device: ``on a switch``, ``on a host`` or ``on a router``; empty when the topology
         does not show it.
+
+        :param guid: GUID of a device, or of a port of an HCA
         """
         return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(
             self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], ""
@@ -88,12 +102,19 @@ class Names:
 
 
 def some(items: typing.Sequence[str]) -> str:
-    """Join the first items as text, and add the number of omitted items."""
+    """Join the first items as text, and add the number of omitted items.
+
+    :param items: names or other short texts
+    """
     return folded(items, MOST)
 
 
 def words_of_ports(world: FabricFacts) -> str:
-    """Return a sentence with the first errors that ports reported; empty without errors."""
+    """Return a sentence with the first errors that ports reported when they were queried for their subnet manager.
+    Return an empty text without errors.
+
+    :param world: facts of the nodes that answered
+    """
     words = [
         f"{name} {seen.rdma_device}: {clause(seen.error)}"
         for name, subnets in world.subnets.items()

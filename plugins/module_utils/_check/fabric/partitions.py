@@ -26,6 +26,8 @@ class _Port(typing.NamedTuple):
 def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     """Return one finding on the HCAs that do not share a partition with all others. The list is empty if all share one.
     Ports whose partition keys are unknown are ignored.
+
+    :param membership: HCAs of each node that belong to the fabric
     """
     groups: dict[tuple[str, ...], list[_Port]] = {}
     for node, members in membership.members.items():
@@ -85,7 +87,10 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
 
 
 def _format_pkeys(keys: typing.Sequence[str]) -> str:
-    """Return partition keys as text, such as ``0x7fff (limited)``."""
+    """Return partition keys as text, such as ``0x7fff (limited)``.
+
+    :param keys: partition keys, such as ``0x7fff``
+    """
     return ", ".join(f"{key} (limited)" if is_limited(key) else key for key in keys[:_MOST])
 
 

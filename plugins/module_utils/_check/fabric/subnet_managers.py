@@ -32,6 +32,7 @@ def check_managers(
 ) -> list[Finding]:
     """Return findings on the subnet managers of a fabric that was identified.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param seen: topology and subnet managers as read through a port of the fabric; None if no port was asked
     :param world: facts of the nodes that answered
     """
@@ -54,7 +55,11 @@ def check_managers(
 
 
 def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetManager]:
-    """Return the master subnet managers that the ports of the members see, by GUID."""
+    """Return the master subnet managers that the ports of the members see, by GUID.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param world: facts of the nodes that answered
+    """
     ports = {
         (name, member.hca.rdma_device, member.port.number)
         for name, members in membership.members.items()
@@ -75,6 +80,9 @@ def _in_topology(seen: SeenTopology, world: FabricFacts) -> dict[str, SubnetMana
     answered themselves. The answer of a manager itself is newer and takes precedence.
 
     After a fabric was split, each part may have its own master.
+
+    :param seen: view of the fabric through one of its ports
+    :param world: facts of the nodes that answered
     """
     result = {}
     if seen.topology is not None:
@@ -201,6 +209,9 @@ def _check_standby(
 def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager], names: Names) -> Finding:
     """Warn about subnet managers with the same priority. The GUID then decides which of them becomes master: the lower
     one wins, so the choice is accidental.
+
+    :param known: subnet managers by GUID
+    :param names: names of the devices
     """
     expected = "a different priority for each subnet manager"
     by_priority: dict[int, list[SubnetManager]] = {}
@@ -314,6 +325,9 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
 
     The status is fail if the manager itself is the cause: no manager answers, or one topology has two masters. In all
     other cases it is unknown.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param world: facts of the nodes that answered
     """
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
     rivals = _find_rivals(fabric, asking, world)
@@ -348,7 +362,9 @@ def _report_unknown_master(fabric: Fabric, why: str, remedy: str) -> Finding:
 
 def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     """Report islands: switches and HCAs that are connected with each other, but have no path to a subnet manager.
-    Return no finding if no port at all sees a subnet manager; ``check_no_manager`` reports that.
+    Return no finding if no port at all sees a subnet manager.
+
+    :param world: facts of the nodes that answered
     """
     expected = "a path to a subnet manager from each port with a link"
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
@@ -439,6 +455,7 @@ def _find_rivals(
     masters, so one fabric looks like two.
 
     :param asking: ports that may belong to the fabric, each as node name and RDMA device
+    :param world: facts of the nodes that answered
     """
     for node, topologies in world.topologies.items():
         for seen in topologies:
@@ -456,6 +473,7 @@ def _report_nobody_answers(
     """Report that no subnet manager answers, and the state of the last known manager: hung, ended or unreachable.
 
     :param silent: by node, the ports whose query of their subnet manager got no answer
+    :param world: facts of the nodes that answered
     """
     ports = "; ".join(
         f"{name} {some([seen.rdma_device for seen in subnets])}"
@@ -516,6 +534,8 @@ def _report_nobody_answers(
 def _describe_subnet_manager(manager: SubnetManager, names: Names) -> str:
     """Return a subnet manager as a text: ``sm-1 mlx5_0 (on a host, LID 7, priority 15, MASTER)``. It is named by its
     GUID where no topology shows it.
+
+    :param names: names of the devices in the topology
     """
     words = [names.kind(manager.guid), f"LID {manager.lid}", f"priority {manager.priority}", manager.state]
     name = names.node(manager.guid)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric, topology: HCAs and their leaves, rails, links between switches, rates, and duplicate GUIDs."""
+"""Stage fabric, topology: check that it shows the HCAs of the nodes, their leaves and rails, the links between switches
+and their rates, and that GUIDs are unique.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +40,10 @@ def check_topology(
 ) -> list[Finding]:
     """Return all findings on the topology of a fabric. Passed findings are summarized by node or by fabric, so that a
     report on ten thousand hosts stays readable.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
+    :param world: facts of the nodes that answered
     """
     names, ends, way = Names(topology), collect_far_ends(topology), LinksInScope(membership, topology)
     return [
@@ -71,7 +77,9 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     """Check that each HCA of the fabric has a link in the topology. Return one passed finding for each node, and one
     finding for each missing HCA.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param ends: link of each port in the topology, and which end of it the port is, by GUID
+    :param names: names of the devices in the topology
     """
     expected = f"a link in the topology of {fabric.name}"
     findings = []
@@ -121,6 +129,9 @@ def _check_capabilities(
 ) -> Finding:
     """Return a warning that sums up the slow links of the whole fabric, including those of other tenants.
     ``fabric.rate`` fails for each slow link in scope.
+
+    :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
+    :param names: names of the devices in the topology
     """
     expected = "each link as wide and fast as both of its ports support"
     if capabilities is None or capabilities.error is not None:
@@ -185,6 +196,10 @@ def _check_foreign(
 
     The finding is a warning if all HCAs that the intent requires of the node are in the topology by their GUIDs.
     Another machine then has the same name.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param world: facts of the nodes that answered
+    :param ends: other end of the link of each port, by GUID
     """
     known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
         port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports
@@ -251,8 +266,12 @@ def _check_foreign(
 
 
 def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Finding]) -> list[Finding]:
-    """Return the first findings of a status, and one that counts the others: the port of one node shows the fabric, and
-    may invent as many HCAs as it likes."""
+    """Return at most ``_MOST_FOREIGN`` findings of a status, and one finding that states the number of the remaining
+    ones. The topology is read through the port of one node, which could invent any number of HCAs.
+
+    :param status: status of the findings to return
+    :param findings: findings on HCAs with the names of other nodes
+    """
     found = [item for item in findings if item.status == status]
     if len(found) <= _MOST_FOREIGN:
         return found
@@ -327,6 +346,9 @@ def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str)
 def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> list[Finding]:
     """Report GUIDs that are not unique: the GUID of a port with several cables in the topology, or a node GUID that two
     HCAs have.
+
+    :param membership: HCAs of each node that belong to the fabric
+    :param names: names of the devices in the topology
     """
     expected = "each GUID at one device"
     remedy = (

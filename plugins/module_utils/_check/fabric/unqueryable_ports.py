@@ -50,6 +50,7 @@ def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ..
     manager. If the node did not answer at all, return all its candidate HCAs with a link.
 
     :param name: name of the node
+    :param world: facts of the nodes that answered
     """
     hcas = find_candidates(fabric, world.nodes[name])
     if name not in world.subnets:
@@ -63,6 +64,8 @@ def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ..
 def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
     """Return whether the subnet of an HCA is unknown because its ports could not be queried: no port sees a subnet
     manager, and at least one port has a link over which no query was sent. Return True for an empty list.
+
+    :param ports: answers of the ports of the HCA
     """
     return not any(seen.master for seen in ports) and (
         not ports or any(seen.linked and not seen.silent for seen in ports)
@@ -73,6 +76,8 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     """Return the reason why ports of these nodes could not be queried for their subnet manager, and its remedy. Of
     several reasons, return the most basic: no answer of a node, then devices that no tool can open, then errors of the
     query.
+
+    :param world: facts of the nodes that answered
     """
     missing = [name for name in nodes if name not in world.subnets]
     if missing:

@@ -36,6 +36,7 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
     than the others needs fewer links: its finding is a warning if each of its HCAs has at least the usual share of the
     links.
 
+    :param names: names of the devices in the topology
     :param way: ports and leaves of the fabric, with the links that its traffic may use
     """
     uplinks: dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
@@ -99,6 +100,8 @@ def _compare_uplinks(
 
     :param uplinks: for each leaf, its number of links to each other switch
     :param hcas: for each switch, its number of HCA ports
+    :param names: names of the switches
+    :param expected: expected value, as text for the findings
     """
     most = max((sum(count.values()) for count in uplinks.values()), default=0)
     work = _MOST_LOOKS * sum(map(len, uplinks.values()))
@@ -130,6 +133,8 @@ def _compare_uplinks(
 def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, list[str]]:
     """Return the leaves grouped by the set of leaves that share a switch with them, including themselves. Each set is
     an integer with one bit for each leaf, in the order of the leaves.
+
+    :param uplinks: for each leaf, its number of links to each other switch
     """
     below: dict[str, int] = {}
     for number, leaf in enumerate(uplinks):
@@ -151,6 +156,7 @@ def _compare_leaves(
     :param short: leaves to judge
     :param pod: links of these leaves and of their neighbors, at least two leaves
     :param hcas: number of HCA ports on each leaf
+    :param names: names of the devices in the topology
     """
     totals = {leaf: sum(count.values()) for leaf, count in pod.items()}
     by_total = collections.Counter(totals.values())
@@ -225,7 +231,10 @@ def _group_hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
 
 
 def _find_usual(numbers: typing.Iterable[int]) -> int:
-    """Return the most frequent number; of several, the largest, since links may be missing but not added."""
+    """Return the most frequent number; of several, the largest, since links may be missing but not added.
+
+    :param numbers: number of links of each leaf
+    """
     return _find_most_frequent(collections.Counter(numbers))
 
 

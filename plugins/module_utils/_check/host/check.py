@@ -29,16 +29,16 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
-    :ivar proofs: of locked memory
-    :ivar policies: answer of cluster_policy; None when it did not run
-    :ivar platforms: answer of node_info of each node; nobody looks where the intent asks for no GPUDirect
-    :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a
-        MachineConfig sets it
-    :ivar check_mode: no pod was started
+    :ivar proofs: results of the memory registrations by non-root pods
+    :ivar policies: answer of cluster_policy; None if it did not run
+    :ivar platforms: answer of node_info of each node about its kernel and GPU driver
+    :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; empty if a MachineConfig
+        sets the limit
+    :ivar check_mode: whether the run is in check mode, in which no pod is started
     :ivar by_pods: names of the nodes that are reached by observers
-    :ivar applied: what became of each object of stage network
-    :ivar plan: answer of sriov_plan; None where it did not run. It tells which pool rolls a node
-    :ivar rolls: of the MachineConfigPools for which stage network waited
+    :ivar applied: result of applying each object in stage network
+    :ivar plan: answer of sriov_plan, which contains the MachineConfigPool that rolls each node; None if it did not run
+    :ivar rolls: rolls of the MachineConfigPools for which stage network waited
     """
 
     nodes: tuple[str, ...] = ()
@@ -113,8 +113,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
-    """Judge each node by what it was seen to run with, or by the MachineConfig that brings it, where this run has
-    rolled the node since. One that is only there may be of another pool, or of one that is paused."""
+    """Yield a finding for each node on the kernel arguments of the intent. The command line of the running kernel
+    decides. If an argument is missing there, the node passes only if this run rolled the node with the MachineConfig
+    that sets it: a MachineConfig that merely exists may belong to another pool or to a paused one.
+
+    :param wanted: kernel arguments of the intent
+    """
     check_id, expected = "host.kernel_arguments", " ".join(wanted)
     made = [
         item
@@ -163,7 +167,10 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
 
 
 def _was_rolled(node: str, facts: Facts) -> bool:
-    """Return whether a MachineConfigPool has given the node its new configuration in this run."""
+    """Return whether a MachineConfigPool has given the node its new configuration in this run.
+
+    :param node: name of the node
+    """
     pools = {item.rolled_by for item in facts.plan.nodes if item.node == node} if facts.plan is not None else set()
     return any(
         roll.pool in pools and not roll.error and roll.rolls and (roll.updated >= roll.machines or roll.others)
@@ -172,7 +179,12 @@ def _was_rolled(node: str, facts: Facts) -> bool:
 
 
 def _report_overridden(name: str, expected: str, overridden: Overridden) -> Finding:
-    """Report a node that runs with the arguments of the intent, and with others behind them."""
+    """Return the finding on a node whose command line has other arguments of the same names after those of the intent.
+
+    :param name: name of the node
+    :param expected: arguments of the intent, as text
+    :param overridden: the later arguments
+    """
     later = " ".join(overridden.undone or overridden.doubtful)
     why = (
         f"The kernel command line contains {later} after the required arguments. If several arguments have the same"

@@ -97,6 +97,7 @@ def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[_Lack]:
     """Yield the reasons why NICs cannot access GPU memory by DMA-BUF on a node; nothing if they can.
 
     :param kernel: version of the running kernel
+    :param driver: NVIDIA driver of the node
     """
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     least = f"{_KERNEL[0]}.{_KERNEL[1]}"

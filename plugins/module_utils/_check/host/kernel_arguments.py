@@ -26,10 +26,11 @@ _OFF = ("0", "disable", "disabled", "n", "no", "nopt", "off")
 
 
 class Overridden(typing.NamedTuple):
-    """Arguments of the intent behind which another argument of the same key stands.
+    """The arguments that follow those of the intent on the command line and have the same name. The kernel uses the
+    last one.
 
-    :ivar undone: the later arguments that switch them off
-    :ivar doubtful: other later arguments, of which it is not known what they do to them
+    :ivar undone: later arguments that disable what the intent enables
+    :ivar doubtful: later arguments whose effect on those of the intent is unknown
     """
 
     undone: tuple[str, ...] = ()
@@ -37,14 +38,19 @@ class Overridden(typing.NamedTuple):
 
 
 def cut_to_kernel(arguments: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments of the kernel: those behind ``--`` are of init."""
+    """Return the arguments of the kernel, without the ones after ``--``, which are for init.
+
+    :param arguments: arguments of the command line, in order
+    """
     return tuple(arguments[: list(arguments).index("--")] if "--" in arguments else arguments)
 
 
 def find_overridden(wanted: typing.Sequence[str], arguments: typing.Sequence[str]) -> Overridden:
-    """Return the later arguments that may undo those of the intent: of several with one key the last one counts.
+    """Return the later arguments that may override those of the intent, because the last of several with one name
+    counts.
 
-    :param arguments: of the kernel, in their order, with all that are wanted
+    :param wanted: arguments of the intent
+    :param arguments: arguments of the kernel in their order, including all of the intent
     """
     undone, doubtful = [], []
     for argument in wanted:

@@ -27,8 +27,8 @@ _BASELINE = frozenset(
 
 
 def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
-    """Return descriptions of the parts of a pod that the level baseline refuses: host network, hostPath volumes,
-    privileged containers and added capabilities.
+    """Return a description of each property of a pod that the Pod Security level baseline refuses: host network,
+    hostPath volumes, privileged containers and added capabilities.
     """
     found = ["hostNetwork"] if template.host_network else []
     found += [f"hostPath {path}" for path in template.host_paths]

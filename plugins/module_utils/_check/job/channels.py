@@ -170,6 +170,8 @@ def _report_forged(source: str, count: int) -> Finding:
 def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
     """Return the first ``MOST_FINDINGS`` findings of each status. The further findings of a check with the same status
     become one finding, which states their number.
+
+    :param found: findings on communicators and ranks
     """
     kept: list[Finding] = []
     seen: dict[Status, int] = {}
@@ -225,7 +227,10 @@ def judge_problems(log: NcclLog) -> list[Finding]:
 
 
 def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
-    """Check each communicator and each of its ranks."""
+    """Check each communicator and each of its ranks.
+
+    :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
+    """
     job = find_whole_job(log)
     processes = {(process.host, process.pid): process for process in log.processes}
     for communicator in log.communicators:
@@ -257,6 +262,8 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
     has the output of all ranks.
 
     :param check: check id of the finding
+    :param subject: subject of the finding
+    :param process: the process
     """
     expected = "lines of the process in one file, without lines of other hosts"
     if len(process.files) > 1:
@@ -301,6 +308,8 @@ def name_subject(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]
 def name_hcas(device: str) -> list[str]:
     """Return the HCAs of a device name of NCCL. A merged device has several. The suffix ``_dma``, with which NCCL marks
     the second PCI function of an HCA towards the GPU (Direct NIC), is removed.
+
+    :param device: device name in NCCL's log, such as ``mlx5_0+mlx5_1``
     """
     return [part[: -len("_dma")] if part.endswith("_dma") else part for part in device.split("+")]
 

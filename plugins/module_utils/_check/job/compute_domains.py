@@ -55,7 +55,11 @@ def check_compute_domains(scopes: typing.Sequence[Scope], known: DeviceClaims) -
 
 
 def _is_channel(job: JobWorkload, template: str, known: DeviceClaims) -> bool:
-    """Return whether a ResourceClaimTemplate provides a channel of NVLink between nodes."""
+    """Return whether a ResourceClaimTemplate provides a channel of NVLink between nodes.
+
+    :param template: name of the ResourceClaimTemplate
+    :param known: claims and classes from the file and from the cluster
+    """
     claim = known.find(job.namespace, PodClaim(template, template, True))
     return claim is not None and any(
         known.use_of(name) == "channel" for request in claim.requests for name in request.classes
@@ -68,12 +72,19 @@ def _find_wanted(job: JobWorkload, template: str, known: DeviceClaims) -> int:
 
 
 def _count_pods(job: JobWorkload, template: str) -> int:
-    """Return the number of pods that get a claim from a template."""
+    """Return the number of pods that get a claim from a template.
+
+    :param template: name of the ResourceClaimTemplate
+    """
     return sum(item.count for item in job.templates if any(one.of == template for one in item.device_claims))
 
 
 def _check_number(job: JobWorkload, template: str, wanted: int) -> typing.Iterator[Finding]:
-    """Compare ``numNodes`` with the number of pods. A node has one default channel, so each pod is on another node."""
+    """Compare ``numNodes`` with the number of pods. A node has one default channel, so each pod is on another node.
+
+    :param template: name of the ResourceClaimTemplate
+    :param wanted: ``numNodes`` of the ComputeDomain
+    """
     pods = _count_pods(job, template)
     if not wanted or wanted == pods:
         return
@@ -107,6 +118,7 @@ def _check_domain(
 
     :param template: name of its ResourceClaimTemplate
     :param domain: the ComputeDomain; None if it was not found
+    :param world: state of the cluster
     """
     subject = f"{job.subject} {template}"
     if domain is None:
@@ -167,7 +179,13 @@ def _check_domain(
 def _check_cliques(
     subject: str, domain: ComputeDomain, world: JobSurroundings, pods: typing.Sequence[ClaimingPod]
 ) -> typing.Iterator[Finding]:
-    """Check that the nodes of the pods are in one clique, by the status of the ComputeDomain and the label of nodes."""
+    """Check that the nodes of the pods are in one clique, by the status of the ComputeDomain and the label of nodes.
+
+    :param subject: subject of the finding
+    :param domain: the ComputeDomain
+    :param world: state of the cluster and its nodes
+    :param pods: running pods of the job that claim a channel
+    """
     labels = {node.name: node.labels.get(CLIQUE_LABEL, "") for node in world.nodes}
     cliques: dict[str, list[str]] = {}
     contrary: list[str] = []
@@ -205,6 +223,9 @@ def _check_cliques(
 def _check_unused(scopes: typing.Sequence[Scope], world: typing.Optional[JobSurroundings]) -> Finding:
     """Warn about a job of several pods with GPUs that claims no channel, if each node with GPUs shares an NVLink domain
     with another node.
+
+    :param scopes: pod templates of one job
+    :param world: state of the cluster; None if no cluster was queried
     """
     subject, none = scopes[0].job.subject, "no claim of a ComputeDomain"
     pods = sum(scope.template.count for scope in scopes if scope.computes)

@@ -16,6 +16,8 @@ from .scope import Scope
 def check_shared_memory(scope: Scope) -> Finding:
     """Check that /dev/shm of each container that computes is a memory volume, and that its size limit does not exceed
     the memory limit of the container.
+
+    :param scope: pod template of a job, and the cluster in which it would run
     """
     expected, memory = "a memory volume at /dev/shm", scope.template.memory_volumes
     without = [item.name for item in scope.workers if item.mounts.get("/dev/shm") not in memory]
@@ -56,7 +58,10 @@ def check_shared_memory(scope: Scope) -> Finding:
 
 
 def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that the pod has the volume of each mount of its containers."""
+    """Check that the pod has the volume of each mount of its containers.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, there = "job.volumes", frozenset(scope.template.volumes)
     expected = f"a volume of the pod: {folded(scope.template.volumes, 8) or 'none'}"
     wrong = []
@@ -83,7 +88,10 @@ def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that the requests of each container equal its limits, as the QoS class Guaranteed requires."""
+    """Check that the requests of each container equal its limits, as the QoS class Guaranteed requires.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, expected = "job.guaranteed", "requests equal limits"
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
@@ -115,6 +123,8 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
 def check_added(scope: Scope) -> typing.Iterator[Finding]:
     """Warn about the init container that the training operator (v1) adds to the Workers of a PyTorchJob that has a
     Master. [training-operator pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]
+
+    :param scope: pod template of a job, and the cluster in which it would run
     """
     names = {template.path.rpartition(".")[2] for template in scope.job.templates}
     if scope.job.kind != "PyTorchJob" or "Master" not in names or not scope.template.path.endswith("Worker"):

@@ -26,6 +26,7 @@ def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
     """Return the device claims, ComputeDomains and DeviceClasses in a list of objects, such as those in the file of a
     job.
 
+    :param resources: objects of any kind; other kinds are ignored
     :raises ResourceError: an object is malformed
     """
     resources = tuple(resources)
@@ -74,6 +75,8 @@ def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: st
     not found.
 
     :param namespace: namespace of the job
+    :param claim: claim of the pod
+    :param known: known claims, classes and ResourceSlices
     :param request: name of the request whose devices are meant; empty for all requests
     """
     found = known.find(namespace, claim)
@@ -87,6 +90,7 @@ def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: st
 def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Check the device claims of the pods. A pod without claims passes.
 
+    :param scope: pod template of a job, and the cluster in which it would run
     :param known: claims and classes from the file and from the cluster
     """
     template = scope.template
@@ -173,6 +177,9 @@ def _report_not_of_claim(
     """Report requests that a container names in ``resources.claims``, but that its claim does not have. A claim that
     was not found is skipped.
 
+    :param scope: pod template of a job, and the cluster in which it would run
+    :param claim: claim of the pod
+    :param known: known claims, classes and ResourceSlices
     :param requests: names of requests in the container
     """
     found = known.find(scope.job.namespace, claim)
@@ -288,7 +295,11 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
 
 
 def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Report a ComputeDomain that requires more nodes than the cluster has nodes with an NVLink channel."""
+    """Report a ComputeDomain that requires more nodes than the cluster has nodes with an NVLink channel.
+
+    :param subject: subject of the finding
+    :param known: known claims, classes and ResourceSlices
+    """
     driver = next((known.driver_of(way.device_class) for item in claim.requests for way in item.ways), "")
     nodes = len(known.devices_of(driver)) if driver else 0
     if claim.nodes > nodes and driver and not known.count_shared(driver):
@@ -315,6 +326,9 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
 def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Report requests for more devices than any node has, whichever alternative of the request is used and even without
     its selectors. A request with a class of several drivers is skipped.
+
+    :param subject: subject of the finding
+    :param known: known claims, classes and ResourceSlices
     """
     drivers: dict[str, None] = {}
     for request in claim.requests:
@@ -350,8 +364,10 @@ def _check_one_node(
     """Warn about a request that only one of several nodes with such devices can meet. Each node reports its own number
     of devices, so the number of that node may be wrong.
 
+    :param subject: subject of the finding
     :param offered: for each alternative of the request, the number of devices, their driver, and the most devices that
         a node has
+    :param known: known claims, classes and ResourceSlices
     """
     able: dict[str, str] = {}
     nodes: set[str] = set()
@@ -377,7 +393,12 @@ def _check_one_node(
 
 
 def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Warn about nodes that report more devices than any machine can have."""
+    """Warn about nodes that report more devices than any machine can have.
+
+    :param subject: subject of the finding
+    :param driver: driver of the devices
+    :param known: claims, classes and ResourceSlices
+    """
     found = [
         f"{node}: {count_of(count, 'device')} of {driver}"
         for node, count in known.devices_of(driver).items()
@@ -400,7 +421,11 @@ def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typin
 
 
 def _describe_claims(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
-    """Return the claims of a pod as text, each with the uses of its devices; ``none`` if it has no claims."""
+    """Return the claims of a pod as text, each with the uses of its devices; ``none`` if it has no claims.
+
+    :param known: claims and classes from the file and from the cluster
+    :param namespace: namespace of the job
+    """
     return (
         ", ".join(
             f"{claim.name}: {' and '.join(_list_uses(namespace, claim, known)) or 'nothing'}"

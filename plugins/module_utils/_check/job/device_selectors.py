@@ -35,8 +35,8 @@ class _Lacking(Exception):
 
 
 class _Unknown(Exception):
-    """The error for a CEL expression whose value cannot be determined, because this collection does not support it or
-    does not know the attribute.
+    """The error for a CEL expression whose value cannot be determined: this collection does not support the expression,
+    or the value of an attribute is not known.
     """
 
 
@@ -59,6 +59,7 @@ class DeviceChoice(typing.NamedTuple):
     def of_node(self, node: str, doubted: bool) -> tuple[SliceDevice, ...]:
         """Return the devices that a node can use: its own, and those that are not assigned to a node by name.
 
+        :param node: name of the node
         :param doubted: whether to include devices for which the match can't be determined
         """
         found = [*self.sure.get(node, ()), *(self.sure.get("", ()) if node else ())]
@@ -78,6 +79,10 @@ class DeviceChoice(typing.NamedTuple):
 def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Report the requests whose selectors leave too few devices on every node, and the constraints that no node can
     meet.
+
+    :param subject: subject of the findings
+    :param claim: claim of a pod
+    :param known: claims, classes and ResourceSlices
     """
     chosen: dict[str, tuple[DeviceRequest, list[DeviceChoice]]] = {}
     for request in claim.requests:
@@ -109,7 +114,9 @@ def check_totals(
     """Report several requests of one pod for the same devices, if a node can meet each of them alone but no node can
     meet them together. Requests with several alternatives are not counted.
 
+    :param subject: subject of the finding
     :param claims: claims of a pod, each with its name in the pod
+    :param known: known claims, classes and ResourceSlices
     """
     wanted: dict[DeviceAlternative, dict[str, int]] = {}
     for name, claim in claims:
@@ -141,6 +148,7 @@ def choose(way: DeviceAlternative, known: DeviceClaims) -> typing.Optional[Devic
     """Return the devices that one alternative of a request may use. Return None if its DeviceClass is unknown.
 
     :param way: the alternative
+    :param known: claims, classes and ResourceSlices
     """
     kind = next((item for item in known.classes if item.name == way.device_class), None)
     if kind is None:
@@ -182,6 +190,8 @@ def choose(way: DeviceAlternative, known: DeviceClaims) -> typing.Optional[Devic
 def fits_selector(text: str, driver: str, device: SliceDevice) -> bool:
     """Return whether a device matches a selector.
 
+    :param text: the CEL expression
+    :param driver: driver of the device
     :raises _Lacking: the selector names an attribute that the device does not have
     :raises _Unknown: the result can't be determined
     """
@@ -206,6 +216,8 @@ _Value = typing.Union[str, int, bool, list[typing.Any]]
 def _compute_part_value(part: Part, driver: str, device: SliceDevice) -> _Value:
     """Return the value of a part of a CEL expression for a device.
 
+    :param part: part of the parsed expression
+    :param driver: driver of the device
     :raises _Lacking: the expression names an attribute that the device does not have
     :raises _Unknown: the value can't be determined
     """
@@ -247,6 +259,9 @@ def _require_boolean(part: Part, driver: str, device: SliceDevice) -> bool:
 def _combine_parts(part: Part, driver: str, device: SliceDevice) -> bool:
     """Return the value of an ``&&`` or ``||`` expression for a device. As in CEL, an operand that decides the result
     takes precedence over an error in another operand, in any order.
+
+    :param part: part of the parsed expression
+    :param driver: driver of the device
     """
     decides, unknown = part.kind == "||", False
     lacking: typing.Optional[_Lacking] = None
@@ -373,6 +388,7 @@ def _check_match(
     """Report a constraint of a claim that no node can meet: the devices of its requests must have the same value of an
     attribute.
 
+    :param subject: subject of the finding
     :param match: the constraint
     :param chosen: for each request, the devices that each of its alternatives may use
     """
@@ -411,6 +427,8 @@ def _can_match_attribute(
     """Return whether one value of an attribute is shared by enough devices of a node for all requests together.
     Attributes with unknown values count as equal.
 
+    :param name: name of the attribute
+    :param node: name of the node
     :param parts: the requests, each with the devices that its alternatives may use
     """
     seen = [
@@ -427,7 +445,11 @@ def _can_match_attribute(
 def _list_attribute_values(
     name: str, devices: typing.Iterable[SliceDevice]
 ) -> list[typing.Union[str, int, bool, None]]:
-    """Return the value of an attribute for each device that may have the attribute. An unknown value is None."""
+    """Return the value of an attribute for each device that may have the attribute. An unknown value is None.
+
+    :param name: name of the attribute
+    :param devices: devices of one node
+    """
     return [(item.attributes or {}).get(name) for item in devices if _may_have(name, item)]
 
 

@@ -103,9 +103,10 @@ def lint(
 
 def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:
     """Return the names of the cluster objects that the jobs refer to, such as attachments and claims. A job that can't
-    be read is skipped; ``lint`` reports it.
+    be read is skipped.
 
-    :param runtimes: other objects of the same files, as in ``lint``
+    :param resources: the jobs
+    :param runtimes: other objects of the same files: runtimes to which TrainJobs refer, and claims of devices
     """
     templates: list[tuple[str, PodTemplate]] = []
     for resource in resources:
@@ -132,8 +133,10 @@ def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence
 
 
 def list_jobs(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
-    """Return the resources to check as jobs. A runtime is one only if no TrainJob is among the resources. A resource
-    that can't be read is included, so that ``lint`` reports it.
+    """Return the resources to check as jobs. A runtime counts as a job only if no TrainJob is among the resources. A
+    resource that can't be read is included, so that a finding reports it.
+
+    :param resources: objects of a file
     """
     resources = tuple(resources)
     beside = any(item.get("kind") == "TrainJob" for item in resources)

@@ -30,7 +30,10 @@ _MOST_INTERFACES = 64
 
 
 def check_variables(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL reads each of the NCCL variables that the job sets."""
+    """Check that NCCL reads each of the NCCL variables that the job sets.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, expected = "job.nccl_variables", f"variables that NCCL {RELEASE} reads"
     found = [
         item
@@ -91,7 +94,10 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_transport(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that no variable makes NCCL or UCX use another transport than RDMA."""
+    """Check that no variable makes NCCL or UCX use another transport than RDMA.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, expected = "job.transport", "no variable that keeps NCCL or UCX from RDMA"
     rdma = bool(scope.devices) or "network" in scope.claimed
     wrong: list[tuple[Variable, Status, str, str]] = []
@@ -156,6 +162,7 @@ def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variab
     """Yield the variables that keep UCX from using RDMA, each with status, cause and remedy. NIXL and MPI send over
     UCX.
 
+    :param scope: pod template of a job, and the cluster in which it would run
     :param rdma: whether the pods get RDMA devices
     """
     transports, devices = scope.value("UCX_TLS"), scope.value("UCX_NET_DEVICES")
@@ -174,8 +181,9 @@ def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variab
 
 
 def _admits_rdma(transports: str) -> bool:
-    """Return whether a list of UCX transports permits one over RDMA. A list that begins with ``^`` excludes its
-    items.
+    """Return whether a list of UCX transports permits one over RDMA. A list that begins with ``^`` excludes its items.
+
+    :param transports: value of UCX_TLS
     """
     names = [item.strip().partition(":")[0] for item in transports.lstrip("^").split(",")]
     listed = {name.partition("_")[0] for name in names}
@@ -187,6 +195,8 @@ def _admits_rdma(transports: str) -> bool:
 def check_evidence(scope: Scope) -> Finding:
     """Check that NCCL_DEBUG is INFO or TRACE, so that NCCL logs the transport of its channels. Without these lines, a
     job over TCP looks like a job over RDMA.
+
+    :param scope: pod template of a job, and the cluster in which it would run
     """
     found = scope.value("NCCL_DEBUG")
     level, expected = found.value if found and found.value else "not set", "NCCL_DEBUG INFO or TRACE"
@@ -209,7 +219,10 @@ def check_evidence(scope: Scope) -> Finding:
 
 
 def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL_SOCKET_IFNAME names interfaces that the pods have."""
+    """Check that NCCL_SOCKET_IFNAME names interfaces that the pods have.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, expected = "job.interfaces", "interfaces that the pods have"
     setting = scope.value("NCCL_SOCKET_IFNAME")
     if setting is None:

@@ -118,5 +118,8 @@ PLUGINS = ("NCCL_INSPECTOR_", "NCCL_PROFILE_", "NCCL_PROFILER_", "NCCL_TUNER_")
 
 
 def is_read(name: str) -> bool:
-    """Return whether a current release of NCCL, one of its plugins, PyTorch or an NVIDIA image reads the variable."""
+    """Return whether a current release of NCCL, one of its plugins, PyTorch or an NVIDIA image reads the variable.
+
+    :param name: name of an environment variable
+    """
     return name in KNOWN or name in OTHERS or name.startswith(PLUGINS)

@@ -17,6 +17,8 @@ from .scope import Scope, has_gpus, is_gpu
 def check_networks(scope: Scope) -> typing.Iterator[Finding]:
     """Check that the pods have a secondary network whose NetworkAttachmentDefinition exists. Pods on the network of the
     node (hostNetwork) get a warning.
+
+    :param scope: pod template of a job, and the cluster in which it would run
     """
     check, expected = "job.networks", "a secondary network that exists"
     template = scope.template
@@ -96,6 +98,8 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
 def _check_claim(scope: Scope) -> Finding:
     """Judge the network of pods that have device claims and no network annotation. The status is unknown if no claim is
     known to provide a network device.
+
+    :param scope: pod template of a job, and the cluster in which it would run
     """
     check, expected = "job.networks", "a secondary network that exists"
     names = ", ".join(sorted({item.name for container in scope.workers for item in container.device_claims}))
@@ -114,7 +118,10 @@ def _check_claim(scope: Scope) -> Finding:
 
 
 def check_routes(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that no secondary network takes the default route of the pods."""
+    """Check that no secondary network takes the default route of the pods.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, expected = "job.routes", "no default route over a secondary network"
     wrong = []
     for request, item in scope.attachments():
@@ -150,7 +157,10 @@ def check_routes(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_devices(scope: Scope) -> typing.Iterator[Finding]:
-    """Compare the extended resources that the pods request with their network attachments."""
+    """Compare the extended resources that the pods request with their network attachments.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, expected = "job.devices", "a device for each attachment"
     asked, used = (
         scope.devices,
@@ -219,6 +229,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
 def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     """Return the extended resources other than GPUs that a container requested before another object replaced its
     resources, with their amounts.
+
+    :param replaced: resources of the container before another object replaced them
     """
     return {name: amount for name, amount in replaced.limits.items() if "/" in name and not is_gpu(name)}
 
@@ -227,6 +239,7 @@ def _list_replaced_resources(scope: Scope, name: str) -> typing.Iterator[tuple[R
     """Yield the replacements that removed a network resource from a container that computes, each with the removed
     amount.
 
+    :param scope: pod template of a job, and the cluster in which it would run
     :param name: extended resource
     """
     for container in scope.workers:
@@ -242,6 +255,7 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tupl
     """Return the cause and the remedy for network resources that a container lost because another object replaced all
     its resources.
 
+    :param replaced: resources of the container before another object replaced them
     :param devices: amounts of the lost resources, by name
     """
     names = ", ".join(f"{name}: {amount}" for name, amount in sorted(devices.items()))
@@ -253,7 +267,10 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tupl
 
 
 def check_memlock(scope: Scope) -> Finding:
-    """Check that the containers that compute may lock (pin) memory, which RDMA needs."""
+    """Check that the containers that compute may lock (pin) memory, which RDMA needs.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     expected = "IPC_LOCK, or a large enough memlock limit"
     if scope.tcp or not (scope.template.networks or scope.devices or scope.claims_network):
         return ok("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)

@@ -49,10 +49,11 @@ class NicMapInputs:
 def list_members(
     fabric: Fabric, hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]
 ) -> tuple[dict[str, tuple[str, ...]], str]:
-    """Return the netdevs of a fabric on each node that answered, in the order of the rails. Also return why the HCAs of
-    the fabric could not be determined; empty if they were.
+    """Return the netdevs of a fabric on each node that answered, in the order of the rails, and an empty text. If the
+    HCAs of the fabric could not be determined, the text is the reason.
 
-    :param subnets: answers of subnet_manager_info, which assign InfiniBand HCAs to fabrics
+    :param hcas: answer of node_info of each node
+    :param subnets: answer of subnet_manager_info of each node, which assigns InfiniBand HCAs to fabrics
     """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
     found = resolve(fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None})
@@ -70,6 +71,8 @@ def collect_inputs(
     """Collect the data with which a NIC map is compared from the answers of the nodes.
 
     :param fabric: fabric of the map; None if the intent does not contain it
+    :param hcas: answer of node_info of each node
+    :param subnets: answer of subnet_manager_info of each node
     """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
     unread = {name: item.error or "no result of node_info" for name, item in hcas.items() if item.value is None}
@@ -91,6 +94,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
 
     :param name: name of the map in the findings
     :param found: the parsed map
+    :param inputs: data with which the map is compared
     """
     if not found.lines and not found.broken:
         why = "The map has no line, so no pod would get an address."
@@ -132,7 +136,12 @@ def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
 
 
 def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInputs) -> typing.Iterator[Finding]:
-    """Check that the interface of each line exists on its node, and that each interface of the fabric has a line."""
+    """Check that the interface of each line exists on its node, and that each interface of the fabric has a line.
+
+    :param name: name of the map in the findings
+    :param lines: valid lines of the map
+    :param inputs: data with which the map is compared
+    """
     check, expected, wrong, hints = "nic_map.netdevs", "an interface of the node", 0, Hints()
     for line in lines:
         subject = f"{name} {line.node} {line.netdev}"
@@ -259,6 +268,9 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
 def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
     """Check that all nodes have the same pod interfaces. Routes lead to peers on the same interface, so a node without
     an interface can't reach the peers on it.
+
+    :param name: name of the map in the findings
+    :param lines: valid lines of the map
     """
     check, expected = "nic_map.peers", "the same pod interfaces on each node"
     interfaces: dict[str, set[str]] = collections.defaultdict(set)

@@ -27,6 +27,9 @@ _MUCH_MORE = 4
 def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Check that the nodes have the resources that the pods request: that a node offers a resource of this name, that
     one node has enough for a pod, and that there is room for all pods at the same time.
+
+    :param scopes: pod templates of one job
+    :param world: state of the cluster and its nodes
     """
     groups: dict[tuple[tuple[str, int], ...], list[Scope]] = {}
     for scope in scopes:
@@ -45,6 +48,9 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
 def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Report resources of which the ready nodes have too few for all pods of the jobs together. Each pod template may
     fit alone, but all pods need the nodes at the same time.
+
+    :param scopes: pod templates of one job
+    :param world: state of the cluster and its nodes
     """
     wanted: typing.Counter[str] = collections.Counter()
     for scope in scopes:
@@ -78,7 +84,10 @@ def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) ->
 
 
 def _collect_served_resources(world: JobSurroundings) -> set[str]:
-    """Return the extended resources that DeviceClasses provide. The scheduler creates the claims for them."""
+    """Return the extended resources that DeviceClasses provide. The scheduler creates the claims for them.
+
+    :param world: state of the cluster and its nodes
+    """
     return {item.resource for item in world.device_classes or () if item.resource}
 
 
@@ -168,6 +177,7 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
     """Warn if one node reports much more room for pods than any other, and the pods do not fit without that node.
     Return None otherwise. Each node reports its own amounts, so they may be wrong.
 
+    :param subject: subject of the finding
     :param rooms: for each node with all of the resources, the number of pods that fit on it
     :param places: number of pods that fit on all nodes
     :param pods: number of pods of the job
@@ -194,7 +204,11 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
 
 
 def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Check that the PersistentVolumeClaims exist, are bound, and can be mounted by all pods."""
+    """Check that the PersistentVolumeClaims exist, are bound, and can be mounted by all pods.
+
+    :param scopes: pod templates of the job
+    :param world: state of the cluster and its nodes
+    """
     known = {item.name: item for item in world.claims}
     pods = sum(scope.template.count for scope in scopes)
     for name in sorted({name for scope in scopes for name in scope.template.claims}):

@@ -26,7 +26,10 @@ _FIRST = "Find the rank that failed first in the log."
 
 
 def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
-    """Return the finding on a problem of the log."""
+    """Return the finding on a problem of the log.
+
+    :param problem: warning or error of the log
+    """
     # a fact of another version may have a kind that is not in the table
     status, why, remedy = CAUSES.get(problem.kind, CAUSES[""])
     failed = parse_completion(problem.text) if problem.kind in _COMPLETIONS else None
@@ -41,6 +44,7 @@ def _check_failed_completion(failed: Completion, problem: NcclProblem, log: Nccl
     """Return the status, cause and remedy of a failed work completion.
 
     :param failed: the completion, as parsed from ``problem``
+    :param problem: warning or error of the log
     """
     known = find_completion(failed.status)
     if known is None:
@@ -103,6 +107,8 @@ def _is_in_one_pod(failed: Completion, problem: NcclProblem, log: NcclLog) -> bo
 def _find_link(failed: Completion, problem: NcclProblem, log: NcclLog) -> Link:
     """Return the link layer of the HCA of a failed completion. Return an empty text if the log does not name the HCA,
     or the host has HCAs of both link layers. NCCL writes GIDs for Ethernet only.
+
+    :param problem: warning or error of the log
     """
     if failed.link:
         return failed.link

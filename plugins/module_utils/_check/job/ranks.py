@@ -190,9 +190,11 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
 def check_gpu_direct(
     subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool, library: str
 ) -> Finding:
-    """Check that the channels of a rank over the network use GPUDirect RDMA.
+    """Return the finding on whether the channels of a rank over the network use GPUDirect RDMA.
 
-    :param over: connections of the rank over the network, without those over TCP, which ``check_transport`` reports
+    :param subject: subject of the finding
+    :param over: connections of the rank over the network by RDMA. Connections over TCP have a finding of their own
+    :param process: process of the rank
     :param wanted: whether a channel without GPUDirect RDMA is a failure
     :param library: NCCL or RCCL
     """
@@ -247,6 +249,9 @@ def _summarize_routes(rank: NcclRank) -> str:
 def _find_gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
     """Return the ranges of ranks below ``size`` that are missing in ``seen``, each as its first and last rank, in
     order. Stop after one more range than a text shows, since a log may claim any size.
+
+    :param seen: ranks that the log contains
+    :param size: number of ranks of the communicator
     """
     found: list[tuple[int, int]] = []
     following = 0
@@ -260,7 +265,10 @@ def _find_gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
 
 
 def spell_numbers(values: typing.Sequence[int]) -> str:
-    """Return ranks or channels as text, such as ``1, 3-8``, with at most twelve ranges."""
+    """Return ranks or channels as text, such as ``1, 3-8``, with at most twelve ranges.
+
+    :param values: numbers of ranks or channels
+    """
     return _spell_spans(_find_spans(values))
 
 

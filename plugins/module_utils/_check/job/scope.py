@@ -127,6 +127,8 @@ class Scope:
     def value(self, name: str) -> typing.Optional[Variable]:
         """Return the setting of a variable in the containers that compute; the last one if it is set several times,
         None if it is not set. A setting in a command is ignored if only a shell can compute its value.
+
+        :param name: name of the environment variable
         """
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
@@ -142,6 +144,8 @@ def read_integer(text: str) -> int:
 
     For a number out of range NCCL uses the default of the variable, which is 0 for the variables that are parsed here.
     [src NVIDIA/nccl v2.30.7: src/misc/param.cc ncclLoadParam]
+
+    :param text: value of a variable of NCCL
     """
     found = _NUMBER.match(text)
     if found is None:

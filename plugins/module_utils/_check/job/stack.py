@@ -60,7 +60,10 @@ def check(
     """Return the findings on the stack that these jobs need. A job that can't be read is skipped; the linter reports
     it.
 
+    :param resources: the jobs
     :param runtimes: runtimes to which TrainJobs refer
+    :param world: state of the cluster and its nodes
+    :param stack: operators, queues and storage of the cluster
     """
     jobs = []
     for resource in resources:
@@ -254,6 +257,9 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
 def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
     """Report resources of the job that its ClusterQueue does not cover, and those for which no flavor of the queue has
     enough quota for all pods.
+
+    :param subject: subject of the findings
+    :param queue: ClusterQueue to which the job's queue sends it
     """
     expected = "a quota for each resource that the job requests"
     for name, amount in sorted(_sum_demand(job).items()):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The check of stage network: the API server accepted the Kubernetes objects of the fabrics, and the operators created
-what these objects request. Check ids: ``network.*``.
+the resources that these objects request. Check ids: ``network.*``.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ _LOOK = "Read the state of the node: kubectl get sriovnetworknodestates -A --fie
 class LintFacts:
     """The result of the linter, which judges the objects of the fabrics before they are applied.
 
+    :ivar findings: findings of the linter
     :ivar held: fabrics whose objects were not applied, each with the reason
     :ivar errors: data that the linter could not read, each with the reason
     """
@@ -588,8 +589,12 @@ def _add_rerun(remedy: str) -> str:
 
 
 def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
-    """Return how many pieces of its resource a node offers where the intent asks for another number; empty where it
-    does not. A pool of whole interfaces may have more than the pods of the fabric need."""
+    """Return the amount of its extended resource that a node offers, as measured value of a finding, if it differs from
+    the amount that the intent requires. Return an empty text if the node offers enough. A node whose pods get whole
+    interfaces may offer more than the pods of the fabric need.
+
+    :param seen: state of the node in the wait for the network
+    """
     wanted, offered = count_pods_on_a_node(fabric), seen.allocatable
     if not fabric.resource_name or offered == wanted:
         return ""

@@ -17,6 +17,7 @@ from ..._model.run.findings import FAIL, Finding
 class WantedObject(typing.NamedTuple):
     """An object that the intent asks for. Applied objects are compared with it.
 
+    :ivar kind: kind of the object
     :ivar name: name of the object; empty if any object of its kind counts
     :ivar word: key of the intent that asks for it
     :ivar namespace: namespace of the object; empty if it has none, or if the intent does not set it

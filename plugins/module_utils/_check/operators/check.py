@@ -167,6 +167,8 @@ def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
 def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
     """Check that multus runs on each node of the inventory. The counts in the status of its DaemonSet are not used,
     since they include other nodes.
+
+    :param seen: answer of sriov_operator_info
     """
     expected = "ready on each node of the inventory, or pods with its network-status"
     if seen.multus:
@@ -230,6 +232,8 @@ def _check_node(
 ) -> list[Finding]:
     """Return the findings on a node: whether the cluster has it, its label, and the operator's config daemon on it.
 
+    :param cluster: settings of the intent that all fabrics share
+    :param seen: answer of sriov_operator_info
     :param name: name of the node
     :param known: nodes of the cluster, by name
     :param sriov: whether a fabric needs the SR-IOV network operator on the node

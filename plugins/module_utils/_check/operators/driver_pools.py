@@ -52,6 +52,9 @@ OWN_DRIVER = {
 class DriverPool:
     """The nodes of a driver policy that get the same image, with the properties by which the image is judged.
 
+    :ivar policy: the driver policy
+    :ivar host: properties that the nodes have in common
+    :ivar nodes: names of the nodes
     :ivar signed: whether their kernels load only signed modules; None if not known
     :ivar mirrored: whether the cluster pulls images from mirrors
     :ivar remark: text that states that the nodes' own driver suffices; empty if it does not

@@ -66,6 +66,7 @@ def check(
     on the number of kernels, and warnings about default routes. A policy without a driver container passes, unless
     another policy replaces it.
 
+    :param seen: answer of operators_info; None if it did not run
     :param platforms: platforms of the nodes, which show whether the kernel needs signed modules
     :param hcas: HCAs of the nodes, which show whether the nodes' own driver suffices
     :param mirrored: whether the cluster pulls images from mirrors, as sites without internet access do
@@ -136,6 +137,8 @@ def _wants_driver(intent: Intent) -> bool:
 def _list_policies(intent: Intent, seen: OperatorsSeen) -> typing.Iterator[DriverPolicy]:
     """Yield the driver policies as they will be after the run. If the intent sets a DOCA-OFED driver, the
     NicClusterPolicy that the operator uses has that driver.
+
+    :param seen: operators that the cluster has
     """
     there = next((policy for policy in seen.drivers if (policy.kind, policy.name) == (NIC, NIC_POLICY)), None)
     if _wants_driver(intent):
@@ -170,6 +173,9 @@ def _describe_own_driver(
 ) -> str:
     """Return a remark if the nodes' own driver suffices, since all nodes have RDMA devices and the intent does not need
     DOCA-OFED. Return an empty text otherwise.
+
+    :param hosts: nodes that the policy selects
+    :param hcas: HCAs of the nodes
     """
     if policy.kind != NIC or policy.ready or intent.cluster.host.gpudirect == "peermem":
         return ""
@@ -191,6 +197,10 @@ def _report_default_routes(
 ) -> typing.Iterator[Finding]:
     """Warn about nodes that lose their default route while the driver of their HCAs is reloaded, and about nodes whose
     routes are not known.
+
+    :param nodes: names of the nodes of the policy
+    :param platforms: platforms of the nodes, with the interfaces of their default routes
+    :param hcas: HCAs of the nodes
     """
     if policy.kind not in OF_NICS or policy.ready:
         return

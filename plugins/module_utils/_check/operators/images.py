@@ -55,7 +55,10 @@ class PullPath:
 
 
 def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, ...]:
-    """Return a finding for each image, or a single finding with the reason for which the rules were not read."""
+    """Return a finding for each image, or a single finding with the reason for which the rules were not read.
+
+    :param seen: mirror rules and registry lists of the cluster; None if they were not read
+    """
     if seen is None or seen.errors:
         why = (
             f"The mirror rules were not read from the API server: {clause('; '.join(seen.errors[:5]))}."
@@ -83,7 +86,10 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
 
 
 def _collect_users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
-    """Return the images that nodes pull, each with the variables and keys of the intent that name it."""
+    """Return the images that nodes pull, each with the variables and keys of the intent that name it.
+
+    :param seen: mirror rules and registry lists of the cluster
+    """
     found: dict[str, list[str]] = {}
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
@@ -221,7 +227,11 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
 
 
 def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
-    """Return the mirrors and the source from which nodes pull an image, as registries.conf defines them."""
+    """Return the mirrors and the source from which nodes pull an image, as registries.conf defines them.
+
+    :param name: the parsed name of the image
+    :param seen: mirror rules and registry lists of the cluster
+    """
     lists = seen.registries
     # one whose mirrors are its source is no rule
     rules = [rule for rule in seen.rules if set(rule.mirrors) - {rule.source}]
@@ -259,6 +269,7 @@ def fits(scope: str, repository: str) -> int:
     apply. The entry with the most characters takes precedence.
 
     :param scope: the entry: host, namespace or repository, or ``*.`` and a domain
+    :param repository: repository of the image, with the host of the registry
     """
     if scope.startswith("*."):
         host = repository.partition("/")[0].partition(":")[0]
@@ -280,6 +291,9 @@ def is_in_scope(scope: str, name: ImageReference) -> bool:
 def _is_inside_scope(scope: str, outer: str) -> bool:
     """Return whether an entry of registries.conf is equal to another entry or lies inside it. [runtime-utils
     ScopeIsNestedInsideScope]
+
+    :param scope: the entry: host, namespace or repository, or ``*.`` and a domain
+    :param outer: the other entry
     """
     if outer.startswith("*.") and not scope.startswith("*."):
         return fits(outer, scope) > 0

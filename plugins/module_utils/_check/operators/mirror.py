@@ -27,6 +27,8 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
     There is a finding for each image and chart that the mirror has or lacks, each registry without a usable answer,
     each image of the intent that was not queried, each chart whose images are unknown, and each image whose name in a
     chart cannot be changed to that on the mirror.
+
+    :param seen: answers of the registries; None if none was queried
     """
     if not intent.cluster.mirror:
         return ()
@@ -59,6 +61,8 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
 def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
     """Report images of the intent about which no registry was queried. Images that only charts name are not checked,
     since only Helm knows them.
+
+    :param seen: answers of the registries
     """
     asked = {_parse_image_identity(answer.place) for answer in seen.answers}
     for image, who in _list_needed_images(intent):
@@ -107,7 +111,10 @@ def _list_needed_images(intent: Intent) -> typing.Iterator[tuple[str, str]]:
 
 
 def _parse_image_identity(image: str) -> str:
-    """Return the name by which registries are queried; empty if the text is not a valid image name."""
+    """Return the name by which registries are queried; empty if the text is not a valid image name.
+
+    :param image: name of an image, with a tag or a digest
+    """
     try:
         return reference(image).identity
     except ResourceError:

@@ -40,6 +40,7 @@ def check(
 ) -> typing.Iterator[Finding]:
     """Yield a finding for each operator that is needed, in the order of the table of operators.
 
+    :param seen: answer of operators_info; None if it did not run
     :param nodes: names of the nodes that take part
     """
     if seen is None:
@@ -238,8 +239,13 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
 
 
 def _report_other_release(intent: Intent, row: Needed, seen: OperatorsSeen) -> typing.Optional[Finding]:
-    """Return a warning where NVIDIA's network operator is of another release than the images that its NicClusterPolicy
-    names by the intent; None where it is not, or shows no release."""
+    """Return a warning if the release of NVIDIA's network operator differs from the release of the images that stage
+    network writes into its NicClusterPolicy. Return None if the releases are equal, or if the release of the operator
+    is unknown.
+
+    :param row: the required operator
+    :param seen: operators of the cluster
+    """
     if row.operator.name != NETWORK or not any(map(needs_nic_policy, intent.fabrics)):
         return None
     wanted = intent.cluster.network_operator.version
@@ -315,8 +321,12 @@ def _has_configuration(row: Needed, seen: OperatorsSeen) -> bool:
 
 
 def missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return the operators that are not ready yet, one line each, with their state; the stage waits for them. An
-    operator that the run does not install, since its namespace is not trusted, is left out: waiting does not help.
+    """Return one line for each required operator that is not ready yet, with its state. The stage waits until there are
+    none. An operator that the run does not install, since its namespace is not trusted, is left out: waiting does not
+    help.
+
+    :param seen: operators that the cluster has
+    :param nodes: names of the nodes that take part
     """
     late = [
         finding

@@ -32,6 +32,7 @@ def check_label(
 ) -> Finding:
     """Return the finding on the labels by which ``node_selector`` of the intent selects a node.
 
+    :param cluster: settings of the intent
     :param observed: HCAs that the node itself reports
     :param discovery: workers of node feature discovery; None if they were not read
     """
@@ -121,6 +122,8 @@ def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
 def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
     """Search the workers of node feature discovery for the reason why a label is missing. Return cause and remedy; None
     if a worker runs on the node and labels are written.
+
+    :param discovery: workers of node feature discovery; None if they were not read
     """
     if discovery is None:
         return (
@@ -168,6 +171,11 @@ def _find_configuration_cause(
 ) -> _Cause:
     """Search the configuration of node feature discovery's worker for the reason why a label is missing. Return cause
     and remedy; None if there is none. Labels of custom rules (NodeFeatureRule) are not checked.
+
+    :param label: the missing label
+    :param hcas: HCAs of the node
+    :param config: configuration of the worker
+    :param discovery: workers of node feature discovery
     """
     where = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
     source = label.partition("-")[0]
@@ -217,6 +225,8 @@ def _pci_label(hca: Hca, config: WorkerConfig) -> str:
     """Return the prefix of the labels that node feature discovery creates for the PCI class of an HCA, such as
     ``pci-0207_15b3``. Class, vendor and device are in this order, whatever the order in the configuration. Subsystem
     ids are left out, since they are not known.
+
+    :param config: configuration of node feature discovery's worker
     """
     values = {"class": hca.pci.device_class, "vendor": hca.pci.vendor, "device": hca.pci.device} if hca.pci else {}
     known = [values[field] for field in ("class", "vendor", "device") if field in config.fields]

@@ -12,7 +12,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
-    """Return a finding for each operator that OLM was asked to install; none if OLM was not used."""
+    """Return a finding for each operator that OLM was asked to install; none if OLM was not used.
+
+    :param seen: answer of the module olm; None if it did not run
+    """
     return tuple(map(_check_operator, seen.operators)) if seen is not None else ()
 
 

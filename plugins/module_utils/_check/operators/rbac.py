@@ -25,6 +25,8 @@ _BESIDE = {
 def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
     """Return a finding for each stage with missing rights, or a single pass. Return a single finding of status unknown
     if the API server was not queried.
+
+    :param seen: answer of access_info; None if the API server was not queried
     """
     expected = f"all rights of {FOLDER} that the intent needs"
     if seen is None or not seen.asked:

@@ -67,7 +67,12 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
 
 
 def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
-    """Judge each of several installations that is to run; all of them where none is."""
+    """Return the findings on each of several installations of the operator: on those that have pods, or on all if none
+    has.
+
+    :param cluster: settings of the intent that all fabrics share
+    :param seen: answer of sriov_operator_info
+    """
     running = [one for one in seen.installations if one.deployment.wanted] or seen.installations
     findings = []
     for one in running:
@@ -80,6 +85,8 @@ def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
 def check_olm(seen: OperatorFacts) -> list[Finding]:
     """Check the progress of OLM if it installs the operator. Only a ClusterServiceVersion in phase Succeeded counts as
     an installation.
+
+    :param seen: answer of sriov_operator_info
     """
     findings = []
     if not seen.olm and any(one.origin == "olm" for one in seen.installations):
@@ -180,6 +187,8 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
 
     They are warnings: the Deployment and the config daemon of each node have findings of their own, and other stages
     prove that the webhooks and device plugins work.
+
+    :param seen: answer of sriov_operator_info
     """
     expected = "all pods ready"
     for trouble in seen.troubles[:_TROUBLES]:
@@ -221,7 +230,11 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
 
 
 def _describe_pods(seen: OperatorFacts, name: str) -> str:
-    """Return the messages of up to three failing pods of a workload; empty if there are none."""
+    """Return the messages of up to three failing pods of a workload; empty if there are none.
+
+    :param seen: answer of sriov_operator_info
+    :param name: name of the Deployment or DaemonSet
+    """
     found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
     return f" Its pods: {'; '.join(found[:3])}." if found else ""
 
@@ -232,6 +245,8 @@ def list_missing(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iter
 
     Nodes without the label of the node selector are ignored, since this wait does not set labels.
 
+    :param cluster: settings of the intent that all fabrics share
+    :param seen: answer of sriov_operator_info
     :param nodes: names of the nodes that take part
     """
     labelled = [
@@ -313,10 +328,11 @@ def check_config(seen: OperatorFacts) -> Finding:
 
 
 def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.Iterator[Finding]:
-    """Check that the DaemonSet of the config daemon has replaced all pods of its earlier generations, and that its
-    image is of the operator's release. Nothing where there is no DaemonSet.
+    """Yield the findings on whether the DaemonSet of the config daemon has replaced the pods of its earlier
+    generations, and on whether its image is of the operator's release. Yield nothing if there is no DaemonSet.
 
-    :param nodes: that take part
+    :param seen: state of the operator
+    :param nodes: names of the nodes that take part
     """
     daemon = seen.daemon
     if daemon is None:
@@ -365,7 +381,10 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
 
 
 def _find_tag(image: str) -> str:
-    """Return the tag of an image; empty where it has none, and where a digest says which one it is."""
+    """Return the tag of an image name. Return an empty text if the name has no tag, or has a digest.
+
+    :param image: name of the image
+    """
     return "" if "@" in image else image.rsplit("/", 1)[-1].partition(":")[2]
 
 

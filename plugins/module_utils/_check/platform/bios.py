@@ -47,7 +47,9 @@ def check(
     """Yield at most one finding on a physical function. If the function offers no VFs, or their number is not known,
     there is no finding; platform.sriov reports it.
 
+    :param subject: subject of the finding
     :param function: SR-IOV properties of the function in sysfs
+    :param kernel_arguments: arguments of the running kernel about PCI and the IOMMU
     :param said: report of the BMC of the node; None if the inventory names no BMC
     """
     if hidden(hca):
@@ -111,6 +113,8 @@ def check(
 def _without_memory(function: PciEvidence) -> tuple[int, ...]:
     """Return the numbers of the VF BARs that have no memory address: those that the kernel marks as unassigned, and
     those of the capability that the kernel no longer lists because they did not fit.
+
+    :param function: SR-IOV properties of the function in sysfs
     """
     if function.memory is None:
         return ()
@@ -146,6 +150,9 @@ def _report_no_memory(
 def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]]:
     """Return two bus numbers: that of the physical function, and that of its VF number ``count``, computed as in the
     kernel (pci_iov_virtfn_bus). Return None if the PCI address or the SR-IOV capability is not known.
+
+    :param function: SR-IOV properties of the function in sysfs
+    :param count: number of the VF, from 1
     """
     match = _ADDRESS.match(function.address)
     if match is None or function.capability is None:
@@ -157,7 +164,10 @@ def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tupl
 
 
 def _has_bar_mismatch(function: PciEvidence) -> bool:
-    """Return whether the kernel has memory for VF BARs that the function does not list, or for no VF BAR."""
+    """Return whether the kernel has memory for VF BARs that the function does not list, or for no VF BAR.
+
+    :param function: SR-IOV properties of the function in sysfs
+    """
     if function.capability is None or function.memory is None:
         return False
     return not function.memory.placed or bool({*function.memory.placed} - {*function.capability.bars})
@@ -166,6 +176,7 @@ def _has_bar_mismatch(function: PciEvidence) -> bool:
 def _describe_missing_proof(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) -> str:
     """Return why it can't be proven that a function without VFs has room for them; empty if it can be proven.
 
+    :param function: SR-IOV properties of the function in sysfs
     :param buses: bus numbers of the function and of its last VF; None if not known
     """
     if function.capability is None:
@@ -197,8 +208,10 @@ def _make_unproven_finding(
 
 
 def _describe_evidence(function: PciEvidence) -> str:
-    """Return as text what proves the room for VFs: existing VFs, or memory and bus numbers for them. ARI, and ACS at
-    the port above the function, are added.
+    """Return as text the evidence that there is room for VFs: existing VFs, or memory and bus numbers for them. ARI,
+    and ACS at the port above the function, are added.
+
+    :param function: SR-IOV properties of the function in sysfs
     """
     parts = [
         (

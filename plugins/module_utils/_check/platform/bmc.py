@@ -38,6 +38,7 @@ class BmcReport:
     """The BIOS settings that the BMC of a node reports, or the reason why it reports none.
 
     :ivar error: why the BMC reported nothing about the node; empty if it did
+    :ivar bios: BIOS settings that the BMC reports
     :ivar states: comparison of each setting with its desired value, by key
     :ivar wishes: keys that the intent sets
     :ivar verdict: whether the BMC belongs to the node; None if it did not answer
@@ -63,6 +64,8 @@ def find_report(
     """Return the report of the BMC of a node; None if the inventory names no BMC. If the machine behind the BMC is not
     proven to be the node, its settings are ignored.
 
+    :param name: name of the node
+    :param observed: answer of the BMC; None if the inventory names no BMC
     :param claims: identities that the nodes and the BMCs report
     :param wishes: BIOS settings in the intent
     :param functions: whether the node must create VFs
@@ -89,6 +92,7 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
     """Replace a finding of status unknown about an HCA by the result that the BIOS settings of the BMC give. The BMC
     decides only if the node shows too little, never if it contradicts itself.
 
+    :param finding: finding on an HCA
     :param said: report of the BMC; None leaves the finding unchanged
     """
     if said is None:
@@ -271,6 +275,8 @@ def _choose_status(
     """Return the status of a finding on a BIOS setting. Return None if the setting is right, or another finding reports
     it.
 
+    :param state: comparison of the BIOS setting with its desired value
+    :param said: report of the BMC
     :param told_of: ``iommu`` and ``sriov``, if a finding of the node reports the BMC's settings for it
     :param by_node: whether the node proves the setting to be on, and the BIOS does not report it
     """
@@ -289,6 +295,9 @@ def _choose_status(
 def _is_left_open(state: BiosState, said: BmcReport) -> bool:
     """Return whether the BIOS does not report if a desired setting is on: it has no such attribute, or the value is
     ``Auto``. A setting that waits for a reset does not count.
+
+    :param state: comparison of the BIOS setting with its desired value
+    :param said: report of the BMC
     """
     waits = any(
         one.pending is not None

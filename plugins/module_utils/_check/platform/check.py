@@ -183,6 +183,7 @@ def _ari_on(name: str, platform: NodePlatform, memberships: typing.Mapping[str, 
     False if the node has no such HCA.
 
     :param name: name of the node
+    :param platform: kernel and SR-IOV state of the node
     :param memberships: HCAs of each fabric
     """
     addresses = {
@@ -218,6 +219,9 @@ def _check_node(
 def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
     """Report which data of a node could not be read. The findings of this stage that need these data have the status
     unknown.
+
+    :param name: name of the node
+    :param platform: kernel and SR-IOV state of the node
     """
     if not platform.errors:
         return []
@@ -243,6 +247,9 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
 def _check_iommu(name: str, platform: NodePlatform) -> Finding:
     """Check that the IOMMU is on. The IOMMU groups of the kernel prove it. Without them, the ACPI tables show whether
     the BIOS or the kernel is the cause.
+
+    :param name: name of the node
+    :param platform: kernel and SR-IOV state of the node
     """
     expected = "IOMMU active"
     arguments = (

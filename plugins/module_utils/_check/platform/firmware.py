@@ -35,6 +35,8 @@ _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
     """Warn that NVIDIA's NIC configuration operator, or its objects for a node, could not be read. The HCAs are judged
     nevertheless.
+
+    :param nics: reports of NVIDIA's NIC configuration operator
     """
     for node, causes in sorted(unread_of(nics).items()):
         told = "; ".join(causes[:3])
@@ -76,7 +78,10 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
 
 
 def unread_of(nics: NicDevices) -> dict[str, list[str]]:
-    """Return the reasons for which NicDevice objects could not be read, by node name."""
+    """Return the reasons for which NicDevice objects could not be read, by node name.
+
+    :param nics: reports of NVIDIA's NIC configuration operator
+    """
     found: dict[str, list[str]] = {}
     for item in nics.unread:
         found.setdefault(item.node, []).append(item.why)
@@ -87,6 +92,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
     """Yield at most one finding on the firmware of an HCA. If the only fault is the number of VFs in sriov_totalvfs,
     there is none, since platform.sriov reports it.
 
+    :param node: name of the node
     :param function: SR-IOV properties of the HCA in sysfs
     :param fleet: firmware of all HCAs, with which this one is compared
     """
@@ -116,7 +122,11 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
 
 
 def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection]) -> Finding:
-    """Join all faults of an HCA's firmware into one finding, with the most severe first. The finding has its status."""
+    """Join all faults of an HCA's firmware into one finding, with the most severe first. The finding has its status.
+
+    :param subject: subject of the finding
+    :param objections: the faults
+    """
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = (
         "; ".join(dict.fromkeys(parts))
@@ -206,6 +216,7 @@ def _check_pending(
     """Report a firmware version that is stored and does not run yet, and a change by NVIDIA's operator that is not in
     force yet. Also report a tool and a driver that disagree on the running version.
 
+    :param function: SR-IOV properties of the function in sysfs
     :param seen: firmware as a tool reports it
     :param nic: report of NVIDIA's operator
     """
@@ -260,6 +271,10 @@ def _describe_firmware(
 ) -> str:
     """Return a text for an HCA without faults: its firmware version, how many HCAs of its model have it, and the
     sources of its settings.
+
+    :param seen: firmware as a tool reports it; None if no tool reported it
+    :param nic: report of NVIDIA's operator; None if there is none
+    :param fleet: firmware of all HCAs
     """
     counts, usual = find_usual(hca, fleet)
     alike = f", same as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""

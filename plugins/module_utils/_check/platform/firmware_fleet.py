@@ -36,6 +36,8 @@ class DifferingValue:
     """A firmware version or setting of an HCA that differs from most HCAs of its model.
 
     :ivar what: ``firmware``, or the name of a setting
+    :ivar value: value of the HCA
+    :ivar usual: value that most HCAs of the model have
     :ivar count: number of HCAs with the usual value
     :ivar of: number of HCAs that were compared
     """
@@ -51,6 +53,7 @@ class DifferingValue:
 class HcaModel:
     """The HCAs of one model, and the firmware values in which some of them differ.
 
+    :ivar model: name of the model
     :ivar hcas: node and name of each HCA
     :ivar odd: values that differ, by HCA; HCAs without any are left out
     """
@@ -64,9 +67,11 @@ class HcaModel:
 class Fleet:
     """The firmware versions and settings of the HCAs of all nodes, with which each HCA is compared.
 
-    :ivar versions: see :func:`count_versions`
-    :ivar values: see :func:`count_values`
+    :ivar intent: the intent
+    :ivar versions: number of HCAs of each model, by firmware version
+    :ivar values: number of HCAs of each model on a fabric, by setting and value in force
     :ivar usual: the version that most HCAs of a model run; the newest one if several are equally frequent
+    :ivar firmware: answers of the nodes about the firmware of their HCAs
     :ivar seen: firmware of each HCA as a tool reports it, by node and PCI address
     :ivar nics: reports of NVIDIA's operator, by node name or short host name, with the PCI address
     """
@@ -80,12 +85,19 @@ class Fleet:
     nics: typing.Mapping[tuple[str, str], NicDevice]
 
     def firmware_of(self, node: str, address: str) -> typing.Optional[HcaFirmware]:
-        """Return the report about the firmware of an HCA; None if there is none."""
+        """Return the report about the firmware of an HCA; None if there is none.
+
+        :param node: name of the node
+        :param address: PCI address of the HCA
+        """
         return self.seen.get((node, address))
 
     def nic_of(self, node: str, address: str) -> typing.Optional[NicDevice]:
         """Return the report of NVIDIA's operator on an HCA; None if there is none. If the name of the node has no
         report, its short host name is tried, since the cluster may use another name of the same host.
+
+        :param node: name of the node
+        :param address: PCI address of the HCA
         """
         return self.nics.get((node, address)) or self.nics.get((_host(node), address))
 
@@ -116,7 +128,10 @@ def collect_fleet(
 
 def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
     """Count the HCAs of each model by firmware, each HCA of the fabrics once. HCAs without a known model or firmware
-    are left out."""
+    are left out.
+
+    :param memberships: HCAs of each fabric
+    """
     hcas = {
         (node, member.hca.name): member.hca
         for membership in memberships
@@ -134,6 +149,9 @@ def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
 def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
     """Count the HCAs of each model on a fabric by the value of each setting in force. The link type is left out, since
     it is compared with the fabric.
+
+    :param memberships: HCAs of each fabric
+    :param by_address: firmware of each HCA, by node and PCI address
     """
     found: dict[tuple[str, _Model, str], typing.Counter[str]] = {}
     for membership in memberships:
@@ -174,6 +192,9 @@ def find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) ->
 def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
     """Group the HCAs of the fabrics by model, each group with the firmware values in which HCAs differ from most of
     their model.
+
+    :param memberships: HCAs of each fabric
+    :param fleet: firmware of all HCAs
     """
     hcas: dict[_Model, dict[tuple[str, str], dict[DifferingValue, None]]] = {}
     for membership in memberships:
@@ -200,6 +221,8 @@ def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tu
 def find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
     """Return the number of HCAs of the same model by firmware version, and the version that most of them run. If the
     model or the version of the HCA is not known, return no counts and its own version.
+
+    :param fleet: firmware of all HCAs
     """
     model = _identify_model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
@@ -208,7 +231,10 @@ def find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing
 
 def _index_by_address(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
     """Return the report about each HCA, by its node and PCI address. Where a node reports an address twice, the first
-    report counts."""
+    report counts.
+
+    :param firmware: answers of the nodes about the firmware of their HCAs
+    """
     known = {
         node: observed.value.hcas
         for node, observed in firmware.items()
@@ -230,6 +256,8 @@ def _is_compared(setting: FirmwareSetting) -> bool:
 def _value_in_force(setting: FirmwareSetting) -> str:
     """Return the value of a firmware setting that is in force. If the firmware does not report it, return the stored
     value; if that is missing too, an empty text.
+
+    :param setting: the setting as a tool reports it
     """
     return setting.current or setting.next or ""
 
@@ -239,7 +267,11 @@ def _identify_model(hca: Hca) -> typing.Optional[_Model]:
 
 
 def split_version(version: str) -> tuple[tuple[int, str], ...]:
-    """Split a version into the parts by which versions are sorted."""
+    """Return the parts of a firmware version by which versions are sorted: a part that is a number as ``(number, "")``,
+    any other part as ``(-1, text)``.
+
+    :param version: the version, such as ``28.39.1002``
+    """
     return tuple(
         (int(part), "") if part.isascii() and part.isdigit() and len(part) < 10 else (-1, part)
         for part in version.split(".")

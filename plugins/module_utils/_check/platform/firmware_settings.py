@@ -27,7 +27,14 @@ from .firmware_fleet import EITHER_LINK, PORTS, Fleet
 
 
 class FirmwareObjection(typing.NamedTuple):
-    """A fault in the firmware of an HCA, with status, texts and remedy. All faults of an HCA become one finding."""
+    """A fault in the firmware of an HCA. All faults of an HCA become one finding.
+
+    :ivar status: status that the finding gets from this fault
+    :ivar measured: observed value
+    :ivar expected: expected value
+    :ivar why: cause
+    :ivar remedy: next step of the user
+    """
 
     status: typing.Literal["fail", "unknown", "warn"]
     measured: str
@@ -39,6 +46,8 @@ class FirmwareObjection(typing.NamedTuple):
 class DesiredSetting(typing.NamedTuple):
     """A firmware setting that the fabric needs or the intent asks for, with its value.
 
+    :ivar name: name of the setting
+    :ivar value: desired value
     :ivar least: whether a larger value fulfills it too
     :ivar needed: whether the fabric has no VFs, or another link type, without it
     """
@@ -49,7 +58,10 @@ class DesiredSetting(typing.NamedTuple):
     needed: bool = True
 
     def met(self, value: typing.Optional[str]) -> typing.Optional[bool]:
-        """Return whether a value fulfills the setting; None if the value is not known."""
+        """Return whether a value fulfills the setting; None if the value is not known.
+
+        :param value: value as a tool reports it; None if not known
+        """
         if value is None:
             return None
         if self.least:
@@ -85,6 +97,7 @@ def is_in_force(
 
     :param wish: the desired setting
     :param setting: the setting as a tool reports it
+    :param function: SR-IOV properties of the function in sysfs
     """
     needed = int(wish.value) if wish.least else fabric.virtual_functions
     if wish.needed and not wish.name.startswith(PORTS) and (function.sriov_total or 0) >= needed:
@@ -102,6 +115,7 @@ def check_settings(
     :param function: SR-IOV properties of the HCA in sysfs
     :param seen: firmware as a tool reports it
     :param nic: report of NVIDIA's operator
+    :param fleet: firmware of all HCAs
     """
     wished = tuple(list_desired_settings(fabric, seen, fleet.intent))
     for wish in wished:
@@ -178,6 +192,10 @@ def check_unread_settings(
 ) -> typing.Iterator[FirmwareObjection]:
     """Report firmware settings that the intent asks for and that no tool has read. The settings that the fabric needs
     are not reported, since the number of VFs and the link prove them.
+
+    :param function: SR-IOV properties of the function in sysfs
+    :param seen: firmware as a tool reports it; None if no tool reported it
+    :param fleet: firmware of all HCAs
     """
     if hca.pci is None or hca.pci.vendor != VENDOR:
         return
@@ -217,6 +235,10 @@ def check_unread_settings(
 def _describe_remedy(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: DesiredSetting) -> str:
     """Return how to change a setting. The instruction depends on the owner of the settings of this HCA: the host,
     NVIDIA's operator, or the Arm cores of a BlueField.
+
+    :param seen: firmware as a tool reports it
+    :param nic: report of NVIDIA's operator
+    :param wish: the desired setting
     """
     if nic is not None and nic.configured:
         return (

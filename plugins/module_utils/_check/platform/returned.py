@@ -29,7 +29,7 @@ def check(
     now: typing.Mapping[str, ObservedHcas],
     outcomes: typing.Optional[typing.Iterable[NodeOutcome]] = (),
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each node that was reset: has it all HCAs and links that it had before.
+    """Yield a finding for each node that was reset, on whether it has all HCAs and links that it had before.
 
     :param before: HCAs before the reset, by node, of the nodes that were reset
     :param now: answer of node_info after the reset, by node

@@ -29,6 +29,10 @@ def check(
 ) -> typing.Iterator[Finding]:
     """Yield a finding for each node of the roll. Yield a single finding if the roll was refused, has no nodes or has no
     complete result. Yield nothing if no roll was requested.
+
+    :param planned: plan of the roll; None if no roll was requested
+    :param outcomes: outcome of each node; None if they are not known
+    :param error: reason for which the outcomes are not known; empty if they are
     """
     if error:
         yield Finding(
@@ -79,7 +83,9 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
     """Return the finding on a node of the roll. Each step of the plan should have exactly one outcome. If the numbers
     differ, return a failed outcome if there is one, else a finding of status unknown.
 
+    :param node: name of the node
     :param steps: number of steps that the plan has for the node
+    :param outcomes: outcomes of the node
     """
     if (steps, len(outcomes)) == (1, 1):
         return _check_node(outcomes[0])

@@ -194,6 +194,7 @@ def _check_fabric(
 ) -> list[Finding]:
     """Return the findings on an InfiniBand fabric.
 
+    :param membership: HCAs of each node that belong to the fabric
     :param claims: ports that are not proven to have the LID that their nodes report
     """
     ports = _list_ports(membership, facts)
@@ -264,6 +265,9 @@ def _judge_scope(
 ) -> Finding:
     """Report the coverage of the test, always as a pass: how many partners each port pinged, with how many packets.
     Other findings judge the pairs.
+
+    :param ports: ports that take part
+    :param as_client: pairs in which each port was the client
     """
     partners = max(len(asked) for asked in as_client.values())
     most = len({port.node for port in ports}) - 1
@@ -300,6 +304,8 @@ def _judge_scope(
 def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> list[Finding]:
     """Report which links of the fabric the pings used, in both directions. Return no finding without a topology, since
     stage fabric reports the cause.
+
+    :param membership: HCAs of each node that belong to the fabric
     """
     ways, _why = find_paths(fabric, membership, facts.topologies)
     if ways is None:

@@ -36,6 +36,8 @@ def check_suspects(
 
     :param pairs: all planned pairs with their results
     :param found: suspects, the strongest first
+    :param membership: HCAs of each node that belong to the fabric
+    :param topologies: answer of fabric_info of each node
     """
     measured = sum(pair.ping is not None for pair in pairs)
     expected = "no pair fails"
@@ -129,7 +131,14 @@ def _judge_suspect(
     blind: str,
     some_each: bool,
 ) -> Finding:
-    """:param some_each: each pair loses some messages, and none loses all"""
+    """Return the finding on a suspect, which is a common cause of failing pairs.
+
+    :param suspect: the suspect with the pairs that it explains
+    :param where: position of each HCA, by its name
+    :param topology: topology of the fabric; None if none was read
+    :param blind: why switches cannot be suspects; empty if they can
+    :param some_each: whether every pair loses some messages and none loses all, which indicates other traffic
+    """
     unseen = f" Switches could not be checked as suspects: {blind}" if blind else ""
     why = f"These failing pairs have this element in common: {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
@@ -162,7 +171,9 @@ def _next_steps(
     """Yield one instruction for each element that a suspect consists of, such as an HCA or a switch. The links between
     switches share one instruction, which names each link once.
 
+    :param elements: elements of the suspect, which the pairs cannot distinguish
     :param where: position of each HCA, by its name
+    :param topology: topology of the fabric; None if none was read
     """
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
     if of_links:
@@ -175,6 +186,7 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
     """Return the instruction for one element of a suspect. That for an HCA names both ends of its cable.
 
     :param where: position of each HCA, by its name
+    :param topology: topology of the fabric; None if none was read
     """
     name = element.name
     if element.kind == "hca":

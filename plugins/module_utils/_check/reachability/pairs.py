@@ -37,8 +37,15 @@ _Servers = typing.Mapping[str, ObservedServers]
 
 
 class PingPort(typing.NamedTuple):
-    """A port that takes part in the pings, with its rail, its LID, its partition keys and its position in the
-    topology.
+    """A port that takes part in the pings.
+
+    :ivar node: name of the node
+    :ivar device: RDMA device
+    :ivar number: port number of the device
+    :ivar rail: rail of the port
+    :ivar lid: LID of the port; None if it has none
+    :ivar place: position of the HCA in the topology
+    :ivar pkeys: partition keys of the port
     """
 
     node: str
@@ -61,6 +68,8 @@ class PingPort(typing.NamedTuple):
 class Pair:
     """A ping from a client port to a server port, and its result.
 
+    :ivar client: port that sends
+    :ivar server: port that answers
     :ivar ping: result; None if the pair was planned and not measured, or the measurement proves nothing
     :ivar why: reason for which ``ping`` is None
     :ivar remedy: remedy for that; empty for the default, a ping by hand
@@ -96,6 +105,7 @@ def find_pairs(
 ) -> list[Pair]:
     """Return the planned pairs of these ports, each with its measurement.
 
+    :param ports: ports of the fabric that take part
     :param plan: planned servers and pings, by node
     :param pings: answer of ibping, mode ping, of each node
     :param gone: ports whose server ended too early, so that a loss does not indicate a bad cable
@@ -175,6 +185,7 @@ def find_pairs(
 def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopped: _Servers) -> set[PingPort]:
     """Return the ports whose ping server started, but no longer ran when the stage stopped the servers.
 
+    :param ports: ports that take part
     :param servers: answer of ibping, mode serve, of each node
     :param stopped: answer of ibping, mode stop, of each node
     """
@@ -193,7 +204,11 @@ def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopp
 
 
 def lose_some_each(pairs: typing.Sequence[Pair]) -> bool:
-    """Return whether each pair loses messages, and none loses all: no HCA and no cable is on the way of all of them."""
+    """Return whether every measured pair loses some messages, none loses all, and no port is common to all pairs. The
+    cause is then not a single HCA or cable.
+
+    :param pairs: pairs of the fabric with their results
+    """
     measured = [pair for pair in pairs if pair.ping is not None]
     partial = [pair for pair in measured if pair.ping and not pair.passed and pair.ping.received > 0]
     if not partial or len(partial) < len(measured):
@@ -208,7 +223,9 @@ def judge_pairs(
     """Return one finding for each pair. If more than ``_MOST_PAIRS`` pairs fail, list some of each suspect and count
     the rest. If more than ``_MOST_PAIRS`` pairs pass, list none of the passing ones.
 
+    :param pairs: all pairs of the fabric with their results
     :param found: suspects, which are common causes of failing pairs
+    :param servers: answer of ibping, mode serve, of each node
     """
     good = [pair for pair in pairs if pair.passed]
     bad = [pair for pair in pairs if not pair.passed]
@@ -247,7 +264,13 @@ def judge_pairs(
 
 
 def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, together: bool = False) -> Finding:
-    """One direction. back: the other one passes; together: all pairs lose some, and have one cause."""
+    """Return the finding on a ping from a client port to a server port.
+
+    :param pair: the pair with its result
+    :param back: whether the ping in the opposite direction passed
+    :param servers: answer of ibping, mode serve, of each node
+    :param together: whether every pair of the fabric loses some messages, which indicates a common cause
+    """
     subject = (
         f"{fabric.name} rail {pair.client.rail} {pair.client.node} {pair.client.device} -> {pair.server.node}"
         f" {pair.server.device}"
@@ -324,6 +347,7 @@ def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[
 def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
     """Return the warning on a pair whose first run needed retransmissions. A second, longer run passed without any.
 
+    :param subject: subject of the finding
     :param measured: result as text
     """
     return Finding(
@@ -342,6 +366,7 @@ def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
     """Return the finding on a pair whose ports partition keys separate.
 
+    :param subject: subject of the finding
     :param measured: result as text
     :param found: how the keys separate the ports
     """

@@ -25,6 +25,8 @@ _ANOTHER_PARTITION = (
 def find_status(parted: typing.Sequence[Apart]) -> typing.Literal["fail", "unknown"]:
     """Return the status for pairs that partition keys separate: ``unknown`` if the ports of every pair share another
     partition, which ibping does not use, else ``fail``.
+
+    :param parted: for each pair, how the keys separate its ports
     """
     return UNKNOWN if all(found.shared for found in parted) else FAIL
 

@@ -111,8 +111,10 @@ def _list_allowed(
 def _list_hosts_of_job(
     intent: Intent, wanted: Training, facts: Facts, seen: typing.Container[str]
 ) -> typing.Iterator[str]:
-    """Return the host of each pod that is of a job in the log and has, or may have, an interface on a fabric of it.
+    """Yield the host name of each pod whose job the log contains, if the pod has, or may have, an interface on a fabric
+    of the job.
 
+    :param wanted: properties that the log must prove
     :param seen: hosts in the log
     """
     networks = {attachment_name(fabric) for fabric in intent.fabrics if wanted.fabric in (None, fabric.name)}
@@ -248,6 +250,10 @@ def _collect_pod_devices(
 ) -> PodDevices:
     """Return the RDMA devices of a fabric that the pod got, with their rails. The names come from the annotation of
     multus, or from sysfs of the node.
+
+    :param functions: network devices of the pod
+    :param members: HCAs of the fabric on the node
+    :param observed: answer of node_info of the node; None if there is none
     """
     mine = [function for function in functions if function.network == attachment_name(fabric)]
     if find_traits(fabric).shared and mine:
@@ -304,7 +310,11 @@ def _report_one_host(host: str) -> Finding:
 
 
 def _report_silent_pod(host: str, wanted: Training) -> Finding:
-    """Report a pod of the job that has, or may have, HCAs of the fabrics, and of which the log contains no line."""
+    """Report a pod of the job that has, or may have, HCAs of the fabrics, and of which the log contains no line.
+
+    :param host: host name of the pod
+    :param wanted: properties that the log must prove
+    """
     why = (
         "The pod belongs to the same job and is on the network. Its log was not given in training_logs, or it started"
         " no rank."
@@ -329,6 +339,8 @@ def _report_no_fabric(host: str) -> Finding:
 def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
     """Report several pods with the same host name. NCCL's log contains only the host name, so their lines can't be told
     apart.
+
+    :param host: the host name
     """
     why = "The pods got different virtual functions, and the log shows only the host name, not which of them wrote it."
     remedy = (

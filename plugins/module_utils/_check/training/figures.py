@@ -28,16 +28,18 @@ _TIMES, _LEAST = 4, 64
 
 
 def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> tuple[NcclTests, ...]:
-    """Return the runs, each with the transport that the log proves for it. Runs of the same processes are judged
-    once.
+    """Return the runs, each with the transport that the log proves for it. Runs of the same processes are judged once.
+
+    :param log: NCCL log of the runs
+    :param runs: tables that nccl-tests printed
     """
     judge = _Judge(log)
     return tuple(dataclasses.replace(run, transport=judge.transport(run)) for run in runs)
 
 
 class _Judge:
-    """A log with the transports that were derived from it. They are cached by group of processes, since several runs of
-    a test have the same processes.
+    """A judge of the transport of the runs of nccl-tests in one log. Results are cached by the set of processes, since
+    several runs may have the same processes.
     """
 
     def __init__(self, log: NcclLog) -> None:
@@ -47,8 +49,9 @@ class _Judge:
         self._left = _LEAST + _TIMES * sum(len(item.ranks) for item in log.communicators)
 
     def transport(self, run: NcclTests) -> NcclTestTransport:
-        """Return the transport of the processes that a run lists. If the run lists none, return that of the whole
-        log.
+        """Return the transport of the processes that a run lists. If the run lists none, return that of the whole log.
+
+        :param run: output of the run of nccl-tests
         """
         key = tuple((rank.host, rank.pid) for rank in run.ranks)
         found = self._known.get(key)

@@ -32,8 +32,10 @@ def check_hcas(
 ) -> Finding:
     """Return the finding on the HCAs of a fabric that a host uses. They should be exactly those that its pod got.
 
+    :param subject: subject of the finding
     :param got: devices of the fabric that the pod got
-    :param used: devices that channels use, as ``_collect_used_devices`` returns them
+    :param used: devices that channels of the host use. The value is False if the log contains only the number of the
+        device and not its name
     :param allowed: devices that the pod got of all fabrics that the job may use
     :param over_nvlink: whether channels of the host use NVLink between nodes
     """

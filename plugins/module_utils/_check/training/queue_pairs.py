@@ -26,10 +26,13 @@ def check(
     fabrics: typing.Sequence[Fabric],
     vendors: typing.AbstractSet[str] = frozenset(),
 ) -> list[Finding]:
-    """Return a finding on a host whose log says something of its queue pairs.
+    """Return the findings on the queue pairs of a host: their MTU, GID index and traffic class. The list is empty if
+    the log contains none of these.
 
-    :param fabrics: that the job may use
-    :param vendors: of the HCAs of these fabrics on the node; empty where they are not known
+    :param host: host name
+    :param processes: processes of the job on the host
+    :param fabrics: fabrics that the job may use
+    :param vendors: PCI vendor IDs of the HCAs of these fabrics on the node; empty if unknown
     """
     vendors = vendors or {fabric.select.vendor for fabric in fabrics if fabric.select.vendor}
     mtus = sorted({mtu for process in processes for mtu in process.mtus})

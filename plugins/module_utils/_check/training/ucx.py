@@ -37,10 +37,10 @@ def judge_endpoints(
     allowed: typing.Mapping[str, typing.Optional[typing.AbstractSet[str]]],
     expected: typing.Iterable[str] = (),
 ) -> typing.Iterator[Finding]:
-    """Return a finding on each host with endpoints, and on each that should have some; one that is unknown where there
-    is none.
+    """Yield the findings on the UCX endpoints in the log: one on each host that has endpoints, and one on each host
+    that should have some. If the log has no endpoints at all, yield a finding of status unknown.
 
-    :param allowed: RDMA devices that the pod of a host got; None where that is not known
+    :param allowed: RDMA devices that the pod of each host got; None if unknown
     :param expected: hosts of the pods of the job that are on the network
     """
     hosts: dict[str, list[UcxEndpoint]] = {}
@@ -74,7 +74,12 @@ def judge_endpoints(
 
 
 def _count(endpoints: typing.Iterable[UcxEndpoint], one: str, several: str) -> str:
-    """Return the number of endpoints to other hosts with a verb in the singular or the plural."""
+    """Return the number of endpoints to other hosts as text, such as ``1 endpoint to other hosts uses``.
+
+    :param endpoints: the endpoints, each with its number of log lines
+    :param one: verb in the singular, such as ``uses``
+    :param several: verb in the plural, such as ``use``
+    """
     number = sum(item.count for item in endpoints)
     return count_of(number, f"endpoint to other hosts {one}", f"endpoints to other hosts {several}")
 

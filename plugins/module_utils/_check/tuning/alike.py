@@ -31,6 +31,7 @@ _Kind = tuple[_Values, ...]
 class DifferingRow:
     """A row (one observable property) in which comparable nodes have different values.
 
+    :ivar row: the row
     :ivar nodes: nodes with a value that is not usual; all comparable nodes if no value is usual
     :ivar value: value of these nodes
     :ivar usual: value of most nodes; None if the most frequent values are on equally many nodes
@@ -51,6 +52,7 @@ class NodeGroup:
     """A group of comparable nodes, and the rows in which they differ.
 
     :ivar kind: their CPUs, GPUs and HCAs as text
+    :ivar nodes: names of the nodes
     :ivar odd: rows in which they differ
     """
 
@@ -88,6 +90,7 @@ def check(
 def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
     """Return the groups of comparable nodes, with the rows in which their nodes differ.
 
+    :param nodes: tuning of each node
     :param told: by row, the nodes that are left out of the comparison
     """
     kinds: dict[_Kind, list[str]] = {}
@@ -135,6 +138,9 @@ def _describe_missing_remedy(odd: DifferingRow) -> str:
 def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
     """Yield the values of a row that differ between comparable nodes. Nodes whose row is unread or already reported are
     left out.
+
+    :param nodes: tuning of the comparable nodes
+    :param told: nodes that are left out
     """
     by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():

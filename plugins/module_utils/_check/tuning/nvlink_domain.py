@@ -28,6 +28,8 @@ _REMEDY = (
 def check(nodes: Nodes) -> typing.Iterator[Finding]:
     """Yield a finding for the GPUs whose NVLink fabric is not reported, for each row, and one for each NVLink domain of
     several nodes. Yield nothing if no GPU has such a fabric.
+
+    :param nodes: tuning of each node
     """
     for row in (_REGISTRATION, _CLIQUE):
         yield from _report_silent_gpus(nodes, row)
@@ -42,7 +44,11 @@ def check(nodes: Nodes) -> typing.Iterator[Finding]:
 
 
 def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
-    """Yield a finding on the nodes with GPUs that do not show the row, if a GPU of the same model shows it."""
+    """Yield a finding on the nodes with GPUs that do not show the row, if a GPU of the same model shows it.
+
+    :param nodes: tuning of each node
+    :param row: name of the row
+    """
     models = {
         model.value
         for node in nodes.values()
@@ -65,13 +71,17 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
 
 
 def _list_showing(node: NodeTuning, row: str) -> set[str]:
-    """Return the GPUs of a node that show a valid value of the row."""
+    """Return the GPUs of a node that show a valid value of the row.
+
+    :param row: name of the row
+    """
     return {gpu for reading in node.rows.get(row, ()) if reading.value for gpu in reading.where}
 
 
 def _check_domain(cluster: str, cliques: typing.Mapping[str, typing.Sequence[str]]) -> Finding:
     """Check that the GPUs of a domain are in one clique. GPUs of different cliques have no NVLink between them.
 
+    :param cluster: id of the NVLink domain
     :param cliques: nodes by number of the clique
     """
     subject, expected = f"NVLink domain {cluster}", "one clique for all nodes of the domain"

@@ -31,9 +31,7 @@ def without(
 
 
 def list_rdma_devices(intent: Intent, node: NodeHcas) -> frozenset[str]:
-    """Return the names of the HCAs of a node that a fabric may use and that have an RDMA device. The tuning lists each
-    of them.
-    """
+    """Return the names of the HCAs of a node that have an RDMA device and that a fabric of the intent may use."""
     return frozenset(
         hca.name
         for fabric in intent.fabrics

@@ -41,7 +41,11 @@ _Vendors = typing.Mapping[_Place, typing.Optional[Vendor]]
 
 
 def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
-    """Yield the findings on each fabric that owns HCAs with RDMA over Ethernet."""
+    """Yield the findings on each fabric that owns HCAs with RDMA over Ethernet.
+
+    :param observed: HCAs of each node
+    :param nodes: tuning of each node
+    """
     hcas = {
         name: seen.value
         for name, seen in observed.items()
@@ -81,8 +85,8 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
 
 
 def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
-    """Report the rows of RoCE that the intent expects where no fabric is judged by them. A row whose value is null
-    expects nothing.
+    """Yield a finding for each RoCE row for which the intent sets an expected value although no fabric has RoCE NICs
+    that could be judged by it. A row whose value is null expects nothing.
     """
     for row in _ROWS:
         if intent.cluster.tuning.expected.get(row.name) is not None:
@@ -130,6 +134,9 @@ def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> Ex
 def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
     """Return whether a value satisfies a rule. A list of DSCPs or of priorities with ECN may contain further items. Any
     other row must satisfy the rule as a whole, so PFC may not be on for another priority.
+
+    :param rule: rule for the value of the row
+    :param value: observed value
     """
     if row.name == "roce_ecn":
         return rule in _parse_number_ranges(value)
@@ -137,7 +144,10 @@ def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
 
 
 def _parse_number_ranges(text: str) -> set[str]:
-    """Return the numbers in a list of ranges such as ``0-7`` or ``3,4``. Numbers above 7 are left out."""
+    """Return the numbers in a list of ranges such as ``0-7`` or ``3,4``. Numbers above 7 are left out.
+
+    :param text: the list
+    """
     found: set[str] = set()
     for part in text.split(","):
         low, _dash, high = part.partition("-")
@@ -235,6 +245,7 @@ def _check_sides(
     reports the value. Different PFC settings fail, since a NIC that relies on the pauses of the other end loses
     packets. Other differences are warnings.
 
+    :param row: the row
     :param by_value: HCAs by their value of the row
     :param off: those entries of ``by_value`` whose value violates the expected one
     """

@@ -66,8 +66,10 @@ class ExpectedValue:
 
 @dataclasses.dataclass(frozen=True)
 class JudgedRow:
-    """A row with the findings on it.
+    """A tuning row of all nodes, with the findings on it.
 
+    :ivar row: the row
+    :ivar findings: findings on the row
     :ivar told: nodes for which a finding reports that the row is wrong or unread
     """
 
@@ -77,7 +79,10 @@ class JudgedRow:
 
 
 def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
-    """Return the expected value of a row. The intent has precedence over the profile."""
+    """Return the expected value of a row. The intent has precedence over the profile.
+
+    :param row: the row
+    """
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
         return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
@@ -101,6 +106,7 @@ def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[Row
     """Return the remedy for a row: that for NVIDIA's HCAs, that for HCAs of other vendors, or both, depending on the
     HCAs that have the values.
 
+    :param row: the row
     :param nodes: values of each node, with the HCAs that have them
     :param strangers: HCAs of other vendors than NVIDIA, by node
     """
@@ -125,6 +131,8 @@ def judge(
 ) -> JudgedRow:
     """Return the findings on one row of all nodes. There is at least one finding.
 
+    :param row: the row
+    :param nodes: tuning of each node
     :param strangers: HCAs of other vendors than NVIDIA, by node
     :param devices: HCAs of the fabrics with an RDMA device, by node
     """
@@ -149,7 +157,11 @@ def judge(
 
 
 def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
-    """Return why the value of a row on a node is not known; None if it is known."""
+    """Return why the value of a row on a node is not known; None if it is known.
+
+    :param node: tuning of the node
+    :param row: name of the row
+    """
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
@@ -167,9 +179,12 @@ _DEVICES = (("gpu_model", "GPU"), ("hca_model", "HCA"))
 
 
 def _explain_what_is_missing(node: NodeTuning, row: str, devices: typing.AbstractSet[str]) -> typing.Optional[str]:
-    """Return which GPUs, HCAs or CPUs do not show a row that others of the node show; None where all do.
+    """Return a text with the GPUs, HCAs or CPUs of a node that have no value of a row although others of the node have
+    one. Return None if none is missing.
 
-    :param devices: HCAs of the fabrics, also those that the tuning does not list
+    :param node: tuning of the node
+    :param row: name of the row
+    :param devices: HCAs of the fabrics, including those that the tuning does not list
     """
     mine = _collect_row_devices(node, row)
     for listed, what in _DEVICES:
@@ -184,7 +199,10 @@ def _explain_what_is_missing(node: NodeTuning, row: str, devices: typing.Abstrac
 
 
 def _read_cpus(texts: typing.Iterable[str]) -> frozenset[int]:
-    """Return the CPUs of some lists; none where one of these is no list of CPUs."""
+    """Return the CPU numbers in several lists, such as ``0-3,8``. Return an empty set if a text is not a valid list.
+
+    :param texts: lists of CPUs
+    """
     try:
         return frozenset().union(*map(parse_cpu_list, texts))
     except ParseError:
@@ -211,7 +229,10 @@ def describe_value(value: str) -> str:
 
 
 def shown(readings: typing.Iterable[RowReading]) -> str:
-    """Return the values of a row as text, each with the devices that have it in parentheses."""
+    """Return the values of a row as text, each with the devices that have it in parentheses.
+
+    :param readings: values of the row on one node
+    """
     return "; ".join(
         f"{describe_value(reading.value)} ({names(reading.where)})" if reading.where else describe_value(reading.value)
         for reading in readings
@@ -254,6 +275,7 @@ def _report_unread(
     """Report nodes on which a row could not be read. The status is unknown if a wrong value would be a failure, else
     warn.
 
+    :param want: expected value of the row
     :param unread: reason for each of these nodes
     :param count: number of all nodes
     """
@@ -291,7 +313,10 @@ def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:
 
 
 def _group_nodes_by_key(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
-    """Return the nodes grouped by equal keys."""
+    """Return the nodes grouped by equal keys.
+
+    :param keys: key of each node
+    """
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
         groups.setdefault(key, []).append(name)
@@ -301,5 +326,7 @@ def _group_nodes_by_key(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list
 def _extract_failure_kind(why: str) -> str:
     """Return the kind of a failure to read a row: the text after the last colon. The file or device before it differs
     between nodes.
+
+    :param why: reason for which the row could not be read
     """
     return why.rpartition(": ")[2]

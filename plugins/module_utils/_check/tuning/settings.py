@@ -45,6 +45,8 @@ class Set:
 def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.Iterator[Finding]:
     """Yield a finding for each node, or a single one for the cluster if node_tuning did not answer, refused, or had
     nothing to set. Call it only if ``rdma_cluster.tuning.set`` is true.
+
+    :param seen: answers of the tools that set values
     """
     found = seen.found
     asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The check of stage validate. It checks the meaning of the intent across its fields, without any host or cluster, and
-whether the controller has what the stages need (controller.py).
+whether the controller meets the requirements of the stages (controller.py).
 
-The shape of the intent (types, unknown keys) was checked when it was loaded; see _parse/intent.py. Check ids:
+The shape of the intent (types, unknown keys) was already checked when _parse/intent.py loaded it. Check ids:
 ``validate.*``.
 """
 
@@ -143,6 +143,8 @@ def sort_findings(
 def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
     """Return the finding with the file and line of its subject, or of the nearest enclosing part that the user wrote,
     added to its remedy.
+
+    :param origins: file and line of a variable or a part of it, by its path
     """
     path = finding.subject if finding.status != PASS and origins else ""
     while path and path not in origins:
@@ -156,6 +158,8 @@ def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
 def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
     """Return the sort key of a finding: the position of its subject in the user's variables, as one index for each step
     of the path. Findings on the intent as a whole come first, skipped ones last.
+
+    :param variables: the user's variables by name, as they were given
     """
     if finding.status == SKIPPED:
         # it only refers to another one, which the verdict shall name
@@ -180,6 +184,7 @@ def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding)
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tuple[Finding, ...]:
     """Return the findings on an intent that could not be loaded, one for each error.
 
+    :param problems: errors that the loader found
     :param stage: stage whose check ids the findings have
     """
     findings = (
@@ -241,6 +246,9 @@ def _check_host_keys(facts: Facts) -> typing.Iterator[Finding]:
 def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, str]) -> list[Finding]:
     """Report misspelled variables and invalid values. Without this check a misspelled ``rdma_waiver`` would be ignored
     without a message, since Ansible does not report unknown variables.
+
+    :param variables: names of variables
+    :param mistyped: invalid values, by variable
     """
     findings = [_report_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
     for name, value in sorted(mistyped.items()):
@@ -286,6 +294,8 @@ def _report_misnamed(name: str) -> Finding:
 def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
     """Check, before the first stage, that the archive of the report can be stored. Otherwise the error would appear
     hours later, when the report is lost with the job's container.
+
+    :param seen: result of the check of the destination; None if the archive is not stored
     """
     if seen is None:
         return []
@@ -328,7 +338,10 @@ def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Finding]:
-    """Check ``rdma_cluster.collectives``. Return no finding if it is not set."""
+    """Return the findings on ``rdma_cluster.collectives``. The list is empty if it is not set.
+
+    :param nodes: names of the nodes of the inventory
+    """
     wanted = intent.cluster.collectives
     if wanted is None:
         return []

@@ -25,7 +25,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def check_cluster(intent: Intent) -> list[Finding]:
-    """Check ``rdma_cluster``, including its settings for the training job."""
+    """Return the findings on ``rdma_cluster``, including its settings for the training job."""
     cluster = intent.cluster
     findings = run_rules(
         (

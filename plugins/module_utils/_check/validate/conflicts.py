@@ -156,8 +156,9 @@ def _report_unread_words(intent: Intent) -> list[Finding]:
 
 
 def _report_words_of_sriov(intent: Intent) -> list[Finding]:
-    """Keys of the SR-IOV network operator, where no fabric has virtual functions. They do no harm, and nobody holds
-    them against the cluster."""
+    """Report settings for the SR-IOV network operator that have no effect, since no fabric has virtual functions. They
+    are warnings.
+    """
     if not intent.fabrics or any(find_traits(fabric).functions for fabric in intent.fabrics):
         return []
     cluster, usual = intent.cluster, ClusterIntent()
@@ -189,8 +190,10 @@ def _report_without_functions(intent: Intent) -> list[Finding]:
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """Return, as text, the HCAs that two fabrics select and that their profiles can't share; empty if there are
-    none.
+    """Return, as text, the HCAs that two fabrics select and that their profiles can't share; empty if there are none.
+
+    :param one: a fabric
+    :param other: the other fabric
     """
     if is_infiniband(one) != is_infiniband(other) or not (find_traits(one).members and find_traits(other).members):
         return ""

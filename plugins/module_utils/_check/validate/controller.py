@@ -33,15 +33,19 @@ def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collec
 
     :param in_site: whether the invocation runs all stages in turn (site.yml). Otherwise one stage runs alone, and the
         result is empty
+    :param tags: tags of ``--tags``
+    :param skip_tags: tags of ``--skip-tags``
     """
     return tuple(stage for stage in ASKING if in_site and runs(stage, tags, skip_tags))
 
 
 def find_cause(seen: typing.Optional[ControllerFacts], kind: str, where: str) -> str:
-    """Return the check that says why the inventory got no nodes from the API server; empty where none does.
+    """Return the id of the check whose finding explains why the inventory got no nodes from the API server:
+    ``validate.library`` or ``validate.api_server``. Return an empty text if neither does.
 
-    :param kind: what the inventory lacked: ``library``, ``api_server``, or empty for something else
-    :param where: what led it to the API server
+    :param seen: answer of controller_info; None if it did not run
+    :param kind: cause of the inventory's error: ``library``, ``api_server``, or empty for any other
+    :param where: origin of the API server's address that the inventory used
     """
     if seen is None:
         return ""
@@ -53,10 +57,13 @@ def find_cause(seen: typing.Optional[ControllerFacts], kind: str, where: str) ->
 def check(
     intent: Intent, seen: typing.Optional[ControllerFacts], kind: str = "", where: str = ""
 ) -> tuple[Finding, ...]:
-    """One finding for each thing; none where nobody looked, since a stage that runs alone judges the intent only.
+    """Return a finding on each requirement of the controller: the Python library, the API server, the rights of the
+    user, and Helm. The result is empty if ``seen`` is None, as for a stage that runs alone.
 
-    :param kind: what the inventory lacked, so that it gave no nodes: it needs that, whatever the stages are
-    :param where: what led it to the API server
+    :param seen: answer of controller_info; None if it did not run
+    :param kind: cause of an empty inventory: ``library``, ``api_server``, or empty for any other. A requirement that
+        caused it is a failure even if no stage of the invocation needs it
+    :param where: origin of the API server's address that the inventory used
     """
     if seen is None:
         return ()
@@ -104,18 +111,28 @@ def _check_library(seen: ControllerFacts) -> Finding:
 
 
 def _parse_version(text: str) -> tuple[int, int]:
-    """Return the major and minor version number; (0, 0) if the text has none."""
+    """Return the major and minor version number; (0, 0) if the text has none.
+
+    :param text: version such as ``v1.31.2``
+    """
     match = re.match(r"v?(\d{1,6})\.(\d{1,6})", text, re.ASCII)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _is_unnamed(seen: ControllerFacts, where: str) -> bool:
-    """Return whether nothing names an API server but the inventory."""
+    """Return whether only the inventory specifies an API server: neither the environment, a variable nor a kubeconfig
+    of the controller does.
+
+    :param seen: answer of controller_info
+    :param where: origin of the API server's address that the inventory used
+    """
     return not seen.named and not seen.server and seen.where != where
 
 
 def _report_unnamed() -> Finding:
-    """Report that the inventory, which gives its kubeconfig to the playbooks, could not be read."""
+    """Return the finding that the API server was not queried, because only the inventory specifies a kubeconfig and the
+    inventory failed.
+    """
     why = (
         "Only the inventory names a kubeconfig, and the inventory failed for the reason that the finding validate.nodes"
         " shows."

@@ -21,7 +21,7 @@ _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 
 
 def check_host(intent: Intent) -> list[Finding]:
-    """Check ``rdma_cluster.host``."""
+    """Return the findings on ``rdma_cluster.host``, at least one."""
     host, path, findings = intent.cluster.host, "rdma_cluster.host", []
     findings += run_rule(_check_memlock, host, path)
     findings += run_rules((_check_machine_role, _check_kernel_arguments), host, path)
@@ -155,6 +155,9 @@ def _check_reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding
 
 
 def _is_cpu_list(text: str) -> bool:
-    """Return whether a text is a valid list of CPUs for the kubelet. [kubernetes k8s.io/utils/cpuset Parse]"""
+    """Return whether a text is a valid list of CPUs for the kubelet. [kubernetes k8s.io/utils/cpuset Parse]
+
+    :param text: value of ``reserved_system_cpus``
+    """
     ranges = [[int(end) for end in part.split("-")] for part in text.split(",")] if _CPUS.fullmatch(text) else []
     return bool(ranges) and all(part[0] <= part[-1] for part in ranges)

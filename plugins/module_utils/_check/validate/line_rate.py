@@ -117,6 +117,7 @@ def _check_reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     """Check that a low ``fraction`` or a low ``expected_gbps`` has a reason, since either lowers the bandwidth that the
     fabric must reach.
 
+    :param rate: line rate settings of the fabric
     :param path: path of the fabric in the intent
     """
     if (rate.reason or "").strip():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check the Pod Security level that the intent sets for the namespaces of jobs, against what the jobs need. Part of
-stage validate. Check id: ``validate.pod_security``.
+"""Check that the Pod Security level that the intent sets for the namespaces of jobs permits these jobs. Part of stage
+validate. Check id: ``validate.pod_security``.
 
 Levels: Kubernetes' Pod Security Standards. ``baseline`` does not have IPC_LOCK among the capabilities that a container
 may add.

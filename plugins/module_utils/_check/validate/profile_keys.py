@@ -206,7 +206,9 @@ def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
-    """List what is asked of the measurement of RDMA, where pods have none and TCP is measured."""
+    """Yield the settings of a fabric without RDMA that apply only to RDMA measurements and therefore have no effect,
+    because TCP is measured.
+    """
     if carries_rdma(fabric):
         return
     wanted, rate = fabric.bandwidth, fabric.line_rate
@@ -228,7 +230,11 @@ def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
-    """Warn of settings of perftest where TCP is measured: several fabrics may have one mapping of pods in common."""
+    """Warn about settings of perftest on a fabric without RDMA, where TCP is measured. They are no failures, since
+    several fabrics may share one mapping ``pods``.
+
+    :param path: path of the fabric in the intent
+    """
     unread = [
         key
         for key, usual in (

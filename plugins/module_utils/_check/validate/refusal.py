@@ -13,6 +13,11 @@ def refuse_value(check_id: str, subject: str, measured: str, expected: str, why:
     """Return a failed finding on a value of the intent that the collection does not accept.
 
     :param check_id: id of the check without the stage
+    :param subject: path of the value in the intent
+    :param measured: the value
+    :param expected: accepted values
+    :param why: consequence of the value
+    :param remedy: next step of the user
     """
     return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
 
@@ -21,6 +26,9 @@ def check_range(place: str, value: int, low: int, high: int, unit: str) -> typin
     """Yield a finding if a number of a fabric is below ``low`` or above ``high``.
 
     :param place: path of the number in the intent
+    :param value: the number
+    :param low: smallest accepted number
+    :param high: largest accepted number
     :param unit: unit of the number, for the message
     """
     if not low <= value <= high:

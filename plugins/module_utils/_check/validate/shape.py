@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Explain why a part of the intent could not be loaded, and what the user can do. The explanation depends on the kind
-of error, not on the key.
+"""Explain why a part of the intent could not be loaded, and give the next step of the user. The explanation depends on
+the kind of error, not on the key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _
 
 
 def explain_cause(problem: LoadError) -> tuple[str, str]:
-    """Return why a part of the intent could not be loaded, and the remedy."""
+    """Return why a part of the intent could not be loaded, and the remedy.
+
+    :param problem: error that the loader found
+    """
     if problem.path == "rdma_fabrics" and problem.seen == "missing":
         why = "The intent is missing: rdma_fabrics is set neither in the inventory nor with -e."
         return (

@@ -36,12 +36,12 @@ from .hardware_addresses import check_addresses
 class Facts:
     """The input of the check besides the intent.
 
-    :ivar nodes: answer of node_info of each node, taken after the stage network
-    :ivar subnets: answer of subnet_manager_info of each node (stage fabric), by which an InfiniBand HCA is on a fabric
-    :ivar operators: answer of sriov_operator_info; None when it did not run
-    :ivar pods: answer of vf_pods, where a network has settings for the VF of a pod
+    :ivar nodes: answer of node_info of each node after stage network
+    :ivar subnets: answer of subnet_manager_info of each node (stage fabric), which assigns InfiniBand HCAs to fabrics
+    :ivar operators: answer of sriov_operator_info; None if it did not run
+    :ivar pods: pods that vf_pods started, for networks with settings for the VF of a pod
     :ivar held: answer of node_info of each node while these pods ran
-    :ivar topologies: answer of fabric_info (stage fabric), by which the GUIDs of other devices are known
+    :ivar topologies: answer of fabric_info (stage fabric), which contains the GUIDs of devices outside of the nodes
     """
 
     nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)

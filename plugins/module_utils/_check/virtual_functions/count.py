@@ -51,6 +51,7 @@ def _find_wrong_layer(
     """Return the cause and the remedy of a wrong number of VFs: of the first layer, from the intent down to the kernel,
     whose number is wrong.
 
+    :param layers: reports of kernel, operator and config daemon on the physical function
     :param in_kernel: number of VFs in sysfs
     :param desired: number that the operator requests; None if it requests none
     :param reported: number that the config daemon reports; None if it does not

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings that the operator wants of a physical function, in its desired state of the node, against the intent.
-Part of stage virtual_functions.
+"""Compare the settings that the operator requests for a physical function in its desired state of the node with those
+of the intent. Part of stage virtual_functions.
 
-The kernel shows what the last sync made. What the operator wants by now is made by its next sync, or by the node's next
-boot; so another setting is wrong although the functions are still right.
+The kernel shows the result of the last sync. The operator applies its present desired state at the next sync or at the
+next boot of the node. So a different setting there is a failure even if the VFs are still correct.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from .function_reports import FunctionReports
 
 
 def list_differences(layers: FunctionReports) -> tuple[str, ...]:
-    """Return in words the settings that the operator wants of the function and the fabric does not. Nothing where it
-    wants none of it at all: virtual_functions.count says that."""
+    """Return, as text, the settings that the operator requests for the function and that differ from the fabric. Return
+    an empty tuple if it requests nothing for the function, which ``virtual_functions.count`` reports.
+
+    :param layers: reports of kernel, operator and config daemon on the function
+    """
     desired = layers.desired
     if desired is None:
         return ()

@@ -57,8 +57,11 @@ def _explain_drivers(layers: FunctionReports, bare: typing.Sequence[Hca]) -> tup
 
 
 def check_report(layers: FunctionReports) -> Finding:
-    """Check that kernel and operator report the same functions, with the same drivers, and that the operator wants the
-    settings of the fabric."""
+    """Return the finding on whether the kernel and the operator report the same VFs with the same drivers, and whether
+    the operator requests the settings of the fabric.
+
+    :param layers: reports of kernel, operator and config daemon on the function
+    """
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     expected = "every VF with the same PCI address and driver in sysfs and in the report of the config daemon"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of free VFs that no CNI plugin changes, because the network does not name them: a VF in a later pod
-keeps them. Check id: ``virtual_functions.free_settings``.
+"""Check the settings of free VFs (VFs that no pod has) that no CNI plugin changes, because the network does not set
+them. A later pod gets the VF with these settings. Check id: ``virtual_functions.free_settings``.
 
 Stage bandwidth measures one VF of each physical function, so a setting of another VF is not measured. The CNI plugin
-for Ethernet sets the VLAN of each VF, also where the network names none; rates, trust, spoof check and link state only
-where it names them [sriov-cni pkg/sriov/sriov.go ApplyVFConfig].
+for Ethernet sets the VLAN of each VF, even if the network sets none. It sets rates, trust, spoof check and link state
+only if the network sets them [sriov-cni pkg/sriov/sriov.go ApplyVFConfig].
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _UNLIMITED = "no rate limit below the rate of the link"
 
 
 def check_free(fabric: Fabric, functions: typing.Sequence[FunctionReports]) -> list[Finding]:
-    """Find free VFs with a rate limit that the intent does not set, and free VFs whose settings differ from most others
-    of the fabric.
+    """Return the findings on free VFs that have a rate limit which the intent does not set, or whose settings differ
+    from most free VFs of the fabric. If there are free VFs and all of them are right, return one pass.
 
-    :param functions: of all nodes
+    :param functions: reports on the physical functions of the fabric on all nodes
     """
     free = [(layers, vf) for layers in functions for vf in layers.vfs if vf.netdevs and vf.held is None]
     found = [finding for layers in functions for finding in _report_limits(fabric, layers)]
@@ -70,7 +70,11 @@ def _find_limit(vf: Hca) -> int:
 
 
 def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, Hca]]) -> typing.Iterator[Finding]:
-    """Report the VFs of each physical function that differ from most free VFs of the fabric, or from as many."""
+    """Report the free VFs of each physical function whose settings differ from those of most free VFs of the fabric
+    with the same driver.
+
+    :param free: the free VFs, each with the reports on its physical function
+    """
     counts: dict[tuple[str, str], collections.Counter[str]] = {}
     shown = [(layers, vf, _list_settings(fabric, vf)) for layers, vf in free]
     for _layers, vf, settings in shown:
@@ -128,7 +132,10 @@ def _find_driver(vf: Hca) -> str:
 
 
 def _list_settings(fabric: Fabric, vf: Hca) -> dict[str, str]:
-    """Return the settings of a free VF that the network leaves as they are, by name."""
+    """Return the settings of a free VF that the network does not set, as text by name.
+
+    :param vf: the VF
+    """
     shown: dict[str, str] = {}
     administration = vf.administration or VfAdministration()
     if not is_infiniband(fabric):

@@ -19,6 +19,9 @@ class FunctionReports:
     """The reports on one physical function and its VFs: by the kernel, and in the SriovNetworkNodeState by the operator
     and its config daemon.
 
+    :ivar fabric: fabric to which the function belongs
+    :ivar node: name of the node
+    :ivar hca: the physical function
     :ivar vfs: its virtual functions in sysfs
     :ivar state: SriovNetworkNodeState of the node; None if there is none, or if this is not known
     :ivar unread: reason for which it is not known whether the node has such a state; empty if it is known
@@ -41,12 +44,14 @@ class FunctionReports:
 
     @property
     def desired(self) -> typing.Optional[WantedInterface]:
-        """Return the configuration that the operator requests for the function."""
+        """Return the configuration that the operator requests for the physical function. Return None if it requests
+        none.
+        """
         return next((item for item in self.state.wanted if item.address == self.address), None) if self.state else None
 
     @property
     def reported(self) -> typing.Optional[StateInterface]:
-        """Return what the config daemon reports on the function."""
+        """Return the report of the config daemon on the physical function. Return None if there is none."""
         return (
             next((item for item in self.state.interfaces if item.address == self.address), None) if self.state else None
         )
@@ -58,7 +63,7 @@ class FunctionReports:
 
     @property
     def hidden(self) -> tuple[Hca, ...]:
-        """Return the VFs whose network interface was found neither on the node nor in a pod on it."""
+        """Return the VFs whose network interface was found neither on the node nor in a pod of the node."""
         return tuple(vf for vf in self.vfs if not vf.all_netdevs)
 
     @property

@@ -30,7 +30,10 @@ _RECREATE = (
 
 
 def check_guids(layers: FunctionReports) -> Finding:
-    """Check that each InfiniBand VF has a GUID, the same in each layer."""
+    """Check that each InfiniBand VF has a GUID, the same in each layer.
+
+    :param layers: reports of kernel, operator and config daemon on the physical function
+    """
     check, expected = "virtual_functions.guids", _EXPECTED
     nameless = [vf.name for vf in layers.vfs if find_guid(vf) is None]
     total = count_of(len(layers.vfs), "VF")
@@ -127,6 +130,9 @@ def find_guid(vf: Hca) -> typing.Optional[str]:
 def _is_same_guid(reported: typing.Optional[str], guid: str) -> bool:
     """Return whether the report contains this GUID, or no GUID. The report may have the bytes in reverse order [src
     vishvananda/netlink rdma_link_linux.go; sample k8snetworkplumbingwg/sriov-network-operator issue 1046].
+
+    :param reported: GUID in the report of the operator; None or empty without one
+    :param guid: GUID of the VF
     """
     if reported is None:
         return True
@@ -139,9 +145,12 @@ def find_others(
     topologies: typing.Mapping[str, ObservedTopologies],
     subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]],
 ) -> dict[str, str]:
-    """Return the GUIDs of devices that the fabric shows and that are not of these nodes, each with its device.
+    """Return the GUIDs of all devices of the fabric that do not belong to these nodes, each with a description of its
+    device.
 
-    :param subnets: what the ports of each node see
+    :param nodes: HCAs of each node
+    :param topologies: answer of fabric_info of each node
+    :param subnets: subnet manager that each port of each node sees
     """
     found: dict[str, str] = {}
     for observed in topologies.values():

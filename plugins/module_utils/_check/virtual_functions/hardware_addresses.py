@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The MAC addresses of the VFs of Ethernet fabrics: no two functions have one. Check id:
+"""Check that no two functions of Ethernet fabrics have the same MAC address. Check id:
 ``virtual_functions.hardware_addresses``.
 
-A CNI plugin sets the address of a VF only where a pod asks for one, and the networks of the collection ask for none. So
-a pod sends from the address that its VF has. Stage discover compares the physical functions.
+A CNI plugin sets the address of a VF only if a pod requests one, and the networks of the collection do not request any.
+So a pod sends from the address that its VF has. Stage discover compares the physical functions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ _CHECK, _EXPECTED = "virtual_functions.hardware_addresses", "each MAC address on
 
 
 class _Owner(typing.NamedTuple):
-    """:ivar in_pod: a pod has it, and may have set its address, such as for a bond in the pod"""
+    """A function that has a MAC address.
+
+    :ivar node: name of the node
+    :ivar function: name of the function
+    :ivar is_virtual: whether it is a VF
+    :ivar in_pod: whether it is in a pod, which may have set the address, for example for a bond in the pod
+    """
 
     node: str
     function: str
@@ -31,9 +37,11 @@ class _Owner(typing.NamedTuple):
 
 
 def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) -> list[Finding]:
-    """Find VFs that have the MAC address of another function of the fabric.
+    """Return a finding for each MAC address that a VF shares with another function of the fabric. If there is none and
+    any VF has an address, return one pass.
 
-    :param functions: of all nodes
+    :param fabric: name of the fabric
+    :param functions: reports on the physical functions of the fabric on all nodes
     """
     owners: dict[str, list[_Owner]] = {}
     for layers in functions:
@@ -55,7 +63,11 @@ def _list_addresses(hca: Hca) -> set[str]:
 
 
 def _is_conflict(owners: typing.Sequence[_Owner]) -> bool:
-    """Return whether functions may not share an address: all of them VFs in pods of one node may be parts of a bond."""
+    """Return whether functions must not share a MAC address. VFs in pods of one node may share one, since they may be
+    members of a bond. Physical functions alone are not judged here.
+
+    :param owners: functions that have the address
+    """
     one_node = len({owner.node for owner in owners}) == 1
     bonded = one_node and all(owner.in_pod for owner in owners)
     return len(owners) > 1 and any(owner.is_virtual for owner in owners) and not bonded

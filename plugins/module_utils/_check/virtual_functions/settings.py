@@ -24,8 +24,11 @@ from .function_reports import FunctionReports
 
 
 def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) -> typing.Iterator[Finding]:
-    """Report the nodes whose free virtual functions have another MTU than those of the other nodes, where the intent
-    names none."""
+    """Report the nodes whose free VFs have another MTU than those of most nodes. Yield nothing if the intent sets an
+    MTU.
+
+    :param functions: reports on the physical functions of the fabric on all nodes
+    """
     nodes: dict[str, set[int]] = {}
     for layers in functions:
         mtus = {netdev.mtu for vf in layers.vfs for netdev in vf.netdevs}
@@ -55,6 +58,8 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
 def check_mtu(layers: FunctionReports) -> Finding:
     """Check that the physical function and its VFs have the MTU of the intent. Without an MTU in the intent, check that
     the kernel, the report and the desired state of the operator agree.
+
+    :param layers: reports of kernel, operator and config daemon on the physical function
     """
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _find_mtu(layers.hca), {vf.name: _find_mtu(vf) for vf in layers.vfs if vf.all_netdevs}
@@ -177,6 +182,8 @@ def check_settings(
     The CNI plugin applies the settings when a pod gets the VF and resets them when the pod ends, so a VF without a pod
     proves nothing. [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
 
+    :param node: name of the node
+    :param pods: pods of the collection on the fabric
     :param held: answer of node_info while the pods had the VFs
     :param others: VFs of the fabric in other pods. A VF with these settings proves them too. A VF without them may be
         on another network
@@ -258,7 +265,10 @@ def _explain_missing_pod(node: str, pods: typing.Sequence[RdmaPod], held: Observ
 
 
 def _spell_settings(values: typing.Mapping[str, typing.Union[int, bool, None]]) -> str:
-    """Return settings as text, such as ``vlan 100, trust on``."""
+    """Return settings as text, such as ``vlan 100, trust on``.
+
+    :param values: value by name of the setting; None if unknown
+    """
     return ", ".join(f"{name} {_spell_value(value)}" for name, value in values.items())
 
 

@@ -14,7 +14,7 @@ class RdmaError(Exception):
     terminal even if it quotes text from outside.
 
     :ivar seen: the problem, and where it was found
-    :ivar remedy: what to do about it; empty if ``seen`` already says so
+    :ivar remedy: next step of the user; empty if ``seen`` already contains it
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
@@ -46,7 +46,9 @@ class ParseError(RdmaError):
 
 
 class SourceRefused(RdmaError):
-    """The error for one of several sources, such as the log of one pod, that is left out. The others are read."""
+    """The error for one of several sources, such as the log of one pod, that is left out. The remaining sources are
+    read.
+    """
 
 
 def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:

@@ -49,6 +49,8 @@ def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     A value that does not fit within an ``Observed`` becomes the error of that node. The observations of other nodes are
     loaded.
 
+    :param data: plain data, such as the result of ``json.loads``
+    :param path: path of ``data`` in the document of the user, for messages
     :raises LoadError: unknown key (with the most similar known one), missing key, wrong type, value not in a
         ``Literal``
     """
@@ -106,7 +108,11 @@ def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
 
 
 def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
-    """Build a loader for a list or mapping that checks the number of items before it loads any of them."""
+    """Build a loader for a list or mapping that checks the number of items before it loads any of them.
+
+    :param bound: largest permitted number of items
+    :param load_items: loader for the list or mapping
+    """
 
     def load_bound(data: typing.Any) -> typing.Any:
         if len(data) > bound.most:
@@ -119,6 +125,10 @@ def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
 def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
     """Build a loader for a number. It compares the limits inline for speed, since a topology has a million numbers. It
     rejects NaN and booleans.
+
+    :param cls: int or float
+    :param form: plausible range of the number
+    :param load_item: loader for a number of this type
     """
     least, most = form.least, form.most
 
@@ -215,9 +225,9 @@ class _FastDataclass:
 
 
 def _plain_type(cls: typing.Any) -> typing.Any:
-    """Return bool, int or str if the type is that, or ``Optional`` of that: such values are accepted as they are.
-    Return a type that no value has otherwise, so that the loader is called. A float needs the loader, since it may be
-    infinite.
+    """Return bool, int or str if the type is that type, or ``Optional`` of it: the fast loader accepts such values
+    without a call. Return ``Loader`` for any other type, which no value has, so that the loader of the type is always
+    called. A float has a loader because it may be infinite.
     """
     if typing.get_origin(cls) is typing.Union and len(list_options(cls)) == 1:
         cls = list_options(cls)[0]

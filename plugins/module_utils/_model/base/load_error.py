@@ -45,6 +45,9 @@ def nearest(word: str, known: typing.Iterable[str]) -> str:
     """Return a hint for a message with the known word that is most similar to ``word``. Return an empty text if no word
     is similar, and if the search would be slow: among more than ``MOST_KNOWN`` words, or for a word of more than 64
     characters. Callers with an unlimited number of words use ``Hints``.
+
+    :param word: unknown word of the user
+    :param known: words that are allowed in its place
     """
     words = list(itertools.islice(known, MOST_KNOWN + 1))
     if len(word) > _MOST_OF_A_WORD or len(words) > MOST_KNOWN:
@@ -64,7 +67,9 @@ class Hints:
         self._left = MOST_HINTS
 
     def nearest(self, word: str, known: typing.Iterable[str]) -> str:
-        """Return the hint of the function ``nearest``, or an empty text after ``MOST_HINTS`` calls."""
+        """Return a hint with the known word that is most similar to ``word``. Return an empty text if no word is
+        similar, and from the call after ``MOST_HINTS`` calls on.
+        """
         self._left -= 1
         return nearest(word, known) if self._left >= 0 else ""
 
@@ -77,6 +82,8 @@ def list_options(cls: typing.Any) -> tuple[typing.Any, ...]:
 def refuse(cls: typing.Any, data: typing.Any, path: str) -> typing.NoReturn:
     """Raise the error for a value that is not of type ``cls``. The function never returns.
 
+    :param cls: required type
+    :param data: the value
     :param path: path of the value in the data
     :raises LoadError: always
     """

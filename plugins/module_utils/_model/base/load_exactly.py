@@ -33,9 +33,11 @@ def key_type(cls: typing.Any) -> typing.Any:
 
 
 def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
-    """Load ``data`` as type ``cls``, as ``load`` does, and report the path of a mistake.
+    """Return ``data`` loaded as type ``cls``. This loader tracks the path within the data, so that an error names the
+    place of the mistake.
 
-    :raises LoadError: the first mistake
+    :param path: path of ``data`` in the document of the user, for messages
+    :raises LoadError: the first mistake in the order of the data
     """
     value = _collect_value(cls, data, path, _First())
     return None if value is _HOLE else value
@@ -57,6 +59,8 @@ def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.
     A dataclass with a mistake becomes a partial instance, whose unread fields raise ``Unread`` (see ``make_partial``).
     Any other value with a mistake is None. After ``MOST_HINTS`` mistakes the message about an unknown key has no hint.
     If a mapping has more than ``MOST_UNKNOWN`` unknown keys, the rest is reported as a count.
+
+    :param path: path of ``data`` in the document of the user, for messages
     """
     problems: list[LoadError] = []
     value = _collect_value(cls, data, path, problems)
@@ -79,6 +83,7 @@ def make_partial(
     """Return an instance of a dataclass in which some fields are unknown. A field that is in neither argument has its
     default.
 
+    :param values: known fields by name
     :param unread: fields that raise ``Unread`` on access. A comparison raises it too, since it uses all fields
     """
     made = object.__new__(_partial_class(cls, frozenset(unread)))
@@ -107,8 +112,10 @@ def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
 
 
 def _collect_value(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Load ``data`` as type ``cls``, and append the mistakes to ``problems``. Return the value. With a mistake, return
-    a partial instance for a dataclass and ``_HOLE`` for any other type.
+    """Return ``data`` loaded as type ``cls``, and append the mistakes to ``problems``. With a mistake, return a partial
+    instance for a dataclass, and the marker ``_HOLE`` for any other type.
+
+    :param path: path of ``data`` in the document, for messages
     """
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
@@ -143,7 +150,11 @@ def _collect_value(cls: typing.Any, data: typing.Any, path: str, problems: list[
 def _collect_literal(
     allowed: tuple[typing.Any, ...], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """Return ``data`` if it is one of the allowed values, else ``_HOLE``."""
+    """Return ``data`` if it is one of the allowed values. Otherwise append a mistake to ``problems`` and return the
+    marker ``_HOLE``.
+
+    :param path: path of the value in the document, for messages
+    """
     if data in allowed:
         return data
     words = ", ".join(str(word) for word in allowed)
@@ -152,8 +163,11 @@ def _collect_literal(
 
 
 def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return the items of a list. Return ``_HOLE`` if an item has a mistake, or if two items have the same key
-    fields.
+    """Return the items of a list as a tuple. If an item has a mistake, or if two items have the same key fields, append
+    it to ``problems`` and return the marker ``_HOLE``.
+
+    :param of_items: type of the items
+    :param path: path of the value in the document, for messages
     """
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, describe_value(data), "a list"))
@@ -179,7 +193,12 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
 def _collect_option(
     options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """Return ``data`` loaded as the first type that fits. Return ``_HOLE`` if no type fits."""
+    """Return ``data`` loaded as the first of the types that accepts it. If no type does, append a mistake to
+    ``problems`` and return the marker ``_HOLE``.
+
+    :param options: the types
+    :param path: path of the value in the document, for messages
+    """
     for option in options:
         with contextlib.suppress(LoadError):
             return load_exactly(option, data, path)
@@ -196,7 +215,11 @@ def _collect_option(
 
 
 def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return a list item. Unlike a field, an item must not be an empty text if its type has a form."""
+    """Return a list item loaded as type ``cls``. If the type has a form, an empty text is a mistake; in a field it
+    would be an unknown value. With a mistake, append it to ``problems`` and return the marker ``_HOLE``.
+
+    :param path: path of the value in the document, for messages
+    """
     if data == "" and typing.get_origin(cls) is typing.Annotated:
         problems.append(LoadError(path, describe_value(data), typing.get_args(cls)[1].expected))
         return _HOLE
@@ -206,7 +229,13 @@ def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[L
 def _collect_formed(
     cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """Return a text, number, list or mapping if it fits the form, range or bound of its annotation, else ``_HOLE``."""
+    """Return a text, number, list or mapping that satisfies its annotation. Otherwise append a mistake to ``problems``
+    and return the marker ``_HOLE``.
+
+    :param cls: type without the annotation
+    :param form: the annotation: a ``Form``, ``Range`` or ``Bound``
+    :param path: path of the value in the document, for messages
+    """
     if isinstance(form, Bound) and isinstance(data, (list, tuple, dict)) and not form.fits(data):
         # the length is compared before any item is read
         problems.append(
@@ -221,7 +250,11 @@ def _collect_formed(
 
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return the observation of one node. If its value does not fit, return an observation with an error instead."""
+    """Return the observation of one node as an ``Observed``. If the value does not fit the type, return an ``Observed``
+    whose error describes the mistake, so that the observations of other nodes remain usable.
+
+    :param path: path of the value in the document, for messages
+    """
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
         return _collect_dataclass(cls, data, path, problems)
     try:

@@ -25,6 +25,7 @@ def find_second(keys: typing.Sequence[str], items: typing.Sequence[typing.Any]) 
 
     :param keys: names of the identifying fields, with a dot for a nested field: ``pci.address``. An entry in which all
         of them are empty is ignored
+    :param items: the entries of the list
     """
     if len(items) < 2 or not keys:
         return None

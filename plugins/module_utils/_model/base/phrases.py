@@ -16,9 +16,10 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
 
 
 def clause(text: typing.Optional[str], none: str = "no reason was reported") -> str:
-    """Return a text from outside as the last part of a sentence, without white space and without its own period at its
-    end.
+    """Return a text from outside for use as the last part of a sentence: without white space at its ends and without a
+    period.
 
+    :param text: the text
     :param none: words for a text that is missing or empty
     """
     words = (text or "").strip()

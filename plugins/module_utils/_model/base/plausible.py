@@ -18,6 +18,9 @@ MOST_AHEAD = datetime.timedelta(hours=24)
 def wrong_schema(data: typing.Any, known: int) -> tuple[str, str]:
     """Return why data does not have schema version ``known``, and the remedy. Return two empty texts if the version is
     correct, or if data is not a mapping.
+
+    :param data: content of a file of a run
+    :param known: schema version that this version of the collection reads
     """
     if not isinstance(data, dict):
         return "", ""

@@ -25,5 +25,10 @@ def run_rule(rule: typing.Callable[..., typing.Iterable[T]], *arguments: typing.
 
 
 def run_rules(rules: typing.Iterable[typing.Callable[..., typing.Iterable[T]]], *arguments: typing.Any) -> list[T]:
-    """Return the findings of several rules, each called with the same arguments."""
+    """Return the findings of several rules, each called with the same arguments.
+
+    :param rules: functions that return or yield findings. A rule that accesses an unread part of the data (``Unread``)
+        contributes the findings that it yielded before
+    :param arguments: arguments of each rule
+    """
     return [item for rule in rules for item in run_rule(rule, *arguments)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Formats and limits of data from outside the collection. They are defined once, here.
+"""Classes that describe the format (``Form``), the range (``Range``) or the number (``Bound``) of data from outside the
+collection.
 
 A cluster, a node, a pod, a BMC and a folder all return text. A parser compares each text with its form before any other
 code uses it. A field of a dataclass names the form in its annotation, ``Annotated[str, FORM]``, so that the loader
@@ -70,6 +71,8 @@ class Range:
     """The plausible range of a quantity, such as a LID. Both limits are included.
 
     :ivar words: the quantity, for messages: ``a LID``
+    :ivar least: smallest plausible value
+    :ivar most: largest plausible value
     """
 
     words: str
@@ -96,6 +99,7 @@ class Bound:
     """The largest permitted number of items of a list or mapping.
 
     :ivar words: name of the items, for messages: ``ports of switches``
+    :ivar most: the permitted number
     """
 
     words: str
@@ -118,5 +122,5 @@ def shown(value: typing.Any) -> str:
 
 
 def make_pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
-    """Return a function that returns a text unchanged if the whole expression matches, else None."""
+    """Return a function that returns a text unchanged if the expression matches the whole text, else None."""
     return lambda text: text if expression.fullmatch(text) else None

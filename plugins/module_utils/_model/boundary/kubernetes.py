@@ -41,7 +41,9 @@ def _parse_subdomain(text: str) -> typing.Optional[str]:
 
 
 def _parse_qualified_name(text: str) -> typing.Optional[str]:
-    """Return the text if it is a name, or a subdomain, '/' and a name. Return None otherwise."""
+    """Return the text unchanged if it is a qualified name of Kubernetes: a name, or a DNS subdomain, a slash and a
+    name. Return None otherwise.
+    """
     domain, slash, word = text.rpartition("/")
     return text if _WORD.fullmatch(word) and (not slash or _is_subdomain(domain)) else None
 

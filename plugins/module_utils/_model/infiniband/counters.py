@@ -55,7 +55,11 @@ class PortCounters:
     wide: tuple[str, ...] = ()
 
     def full(self, name: str) -> bool:
-        """Return whether a counter has reached its maximum, at which it stops."""
+        """Return whether a counter has the largest value that it can count to. It stops there, so further growth is
+        invisible.
+
+        :param name: name of the counter
+        """
         return self.counters[name] >= (1 << (WIDE_BITS if name in self.wide else BITS[name])) - 1
 
 
@@ -89,6 +93,10 @@ def compute_growth(
 ) -> PortGrowth:
     """Return the growth of a port's counters between two readings.
 
+    :param guid: GUID of the switch, or of the port of an HCA
+    :param port: port number
+    :param before: first reading; None if it is missing
+    :param after: second reading; None if it is missing
     :param why: why a reading is missing
     """
     if before is None or after is None:

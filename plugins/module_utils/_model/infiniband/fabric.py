@@ -56,7 +56,14 @@ LANE_GBPS = {
 
 @dataclasses.dataclass(frozen=True)
 class SubnetManager:
-    """A subnet manager as reported in its SMInfo. state: MASTER, STANDBY, DISCOVER or NOTACT."""
+    """A subnet manager, as its SMInfo describes it.
+
+    :ivar lid: LID of the port on which it runs
+    :ivar guid: GUID of that port
+    :ivar state: MASTER, STANDBY, DISCOVER or NOTACT
+    :ivar priority: 0 to 15; the manager with the highest one becomes master
+    :ivar activity: activity counter (ActCount), which increases while the manager works
+    """
 
     lid: Lid
     guid: Guid
@@ -88,6 +95,8 @@ Barrier = typing.Literal["module", "port", "device", "right"]
 class SeenSubnet:
     """The subnet manager that one port sees, or the reason why it sees none.
 
+    :ivar rdma_device: RDMA device that has the port
+    :ivar port: port number
     :ivar master: the answer to sminfo: the subnet manager that gave this port its LID, whatever its state
     :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is
         reported here too
@@ -95,7 +104,9 @@ class SeenSubnet:
         sent
     :ivar lost: for a silent subnet, the last known port of its manager; None if the port has no LID of a manager
     :ivar linked: False if the port had no link, so that no query was sent
-    :ivar barrier: why the port could not send the query; None if nothing prevents it
+    :ivar barrier: what prevents a management datagram from being sent: ``module`` (ib_umad is not loaded), ``port``
+        (ib_umad does not know the port), ``device`` (no /dev/infiniband/umad*) or ``right`` (no permission to open it);
+        None if nothing prevents it
     """
 
     ONCE = ("rdma_device", "port")
@@ -120,8 +131,12 @@ class SeenSubnet:
 
 @dataclasses.dataclass(frozen=True)
 class ManagerPort:
-    """A port with the IsSM bit in the records of the subnet administration. It has the answer of the manager on that
-    port, or the reason why there is no answer.
+    """A port with the IsSM bit in the records of the subnet administration, with the answer of the subnet manager on
+    it.
+
+    :ivar lid: LID of the port
+    :ivar manager: answer of the manager; None without an answer
+    :ivar error: why there is no answer; None with an answer
     """
 
     EITHER = (("manager",), ("error",))
@@ -135,6 +150,7 @@ class ManagerPort:
 class SeenManagers:
     """All subnet managers of a fabric, as seen from one port.
 
+    :ivar ports: ports with the IsSM bit, each with the answer of its manager
     :ivar error: why no managers or no activity counts were read; the other fields contain the data read before the
         error
     :ivar master: GUID of the manager that this port sees
@@ -159,8 +175,13 @@ class SeenManagers:
 
 @dataclasses.dataclass(unsafe_hash=True)
 class LinkEnd:
-    """One end of a link: a port of a switch, CA or router. ``kind`` is Switch, Ca or Router. The description is in the
-    FabricNode with the same GUID.
+    """One end of a link: a port of a switch, HCA or router. The ``FabricNode`` with the same GUID has the description.
+
+    :ivar kind: Switch, Ca (an HCA) or Router
+    :ivar guid: node GUID of the device
+    :ivar port: port number
+    :ivar lid: LID of the port; None if the tool does not print it
+    :ivar port_guid: GUID of the port of an HCA or router; None for a switch
     """
 
     kind: Word
@@ -179,8 +200,12 @@ class LinkEnd:
 
 @dataclasses.dataclass(unsafe_hash=True)
 class Link:
-    """A link between two ports. width: number of lanes; speed: its name. Each is None where the tool prints question
-    marks.
+    """A link between two ports, as ibnetdiscover or iblinkinfo prints it.
+
+    :ivar a: one end
+    :ivar b: the other end
+    :ivar width: number of lanes; None where the tool prints question marks
+    :ivar speed: name of the speed, such as NDR; None where the tool prints question marks
     """
 
     a: LinkEnd
@@ -193,6 +218,10 @@ class Link:
 class FabricNode:
     """A switch, CA or router of the topology.
 
+    :ivar kind: Switch, Ca (an HCA) or Router
+    :ivar description: node description, which the owner of the device chooses
+    :ivar ports: number of its ports
+    :ivar lid: LID of a switch; None for other devices
     :ivar aggregation: whether it is a SHARP aggregation node: a CA inside a switch, not an HCA of a server
     """
 
@@ -240,6 +269,7 @@ class SlowPort:
 class SeenCapabilities:
     """The links that are slower than both of their ports support, or ``error``, the reason why no links were compared.
 
+    :ivar slow: ports of these links
     :ivar links: number of links compared, each counted at both of its ends
     :ivar unread: lines of the tool that could not be parsed, each about one port
     """
@@ -252,9 +282,11 @@ class SeenCapabilities:
 
 @dataclasses.dataclass(frozen=True)
 class PortErrors:
-    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: GUID of the
-    switch, or of the port of a CA.
+    """Error counters of a port that are not 0.
 
+    :ivar guid: GUID of the switch, or of the port of an HCA
+    :ivar port: port number
+    :ivar counters: values by their names in PortCounters, such as SymbolErrorCounter
     :ivar wide: whether the counters have 64 bits. The older ones have 16, 8 or 4 bits and stop at their maximum
     """
 
@@ -290,7 +322,13 @@ class ErrorReport:
 
 @dataclasses.dataclass(frozen=True)
 class SeenErrors:
-    """Two readings of the error counters, ``seconds`` apart. ``error`` states why a reading is missing."""
+    """Two readings of the error counters of all ports of a fabric, from which their growth is computed.
+
+    :ivar first: first reading; None if it is missing
+    :ivar later: second reading; None if it is missing
+    :ivar seconds: time between the readings
+    :ivar error: why a reading is missing; None if both exist
+    """
 
     EITHER = (("first", "later"), ("error",))
 
@@ -305,7 +343,10 @@ class SeenTopology:
     """The topology, subnet managers, link capabilities, error counters and forwarding tables of a fabric, as read
     through one port.
 
+    :ivar rdma_device: RDMA device of the port
+    :ivar port: port number
     :ivar topology: None if there is an error; then links and counters were not read either
+    :ivar error: why there is no topology; None if there is one
     :ivar managers: None if they were not queried; the same applies to the fields below
     """
 
@@ -326,6 +367,7 @@ class SeenTopology:
 class Place:
     """The position of an HCA's port in the fabric.
 
+    :ivar node: name of the node
     :ivar hca: name of the HCA for messages: the RDMA device if there is one
     :ivar rail: 0 for the first HCA of each node on the fabric, the same on every node
     :ivar leaf: description of the switch at the other end of the cable, or its GUID if it has no description; None if

@@ -46,7 +46,11 @@ class ForwardingTable:
 
 @dataclasses.dataclass(frozen=True)
 class SeenForwarding:
-    """The forwarding tables of those switches of a fabric that could be read. ``error`` states why there are none."""
+    """The forwarding tables of the switches of a fabric.
+
+    :ivar tables: tables of those switches that could be read
+    :ivar error: why no table could be read; None if at least one could
+    """
 
     tables: typing.Annotated[tuple[ForwardingTable, ...], SWITCHES] = ()
     error: typing.Optional[str] = None

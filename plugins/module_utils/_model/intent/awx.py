@@ -20,6 +20,7 @@ class AwxWanted:
     """The desired AWX configuration, as set by an administrator.
 
     :ivar name: prefix of the names of all objects
+    :ivar site_branch: branch, tag or commit of the repository ``site_url``
     :ivar organization: name of the existing organization to which the objects belong
     :ivar site_url: repository with the inventory file and the intent
     :ivar inventory_file: path of the inventory file in that repository

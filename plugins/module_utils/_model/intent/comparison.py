@@ -25,7 +25,7 @@ class Figure:
 
     :ivar network: name of a fabric of the intent, or a free name for another network
     :ivar nodes: number of nodes that worked together, at least 2
-    :ivar value: result in the unit of the measure
+    :ivar value: result, in the ``unit`` of the job or test
     :ivar kind: kind of a network that is not a fabric of the intent
     """
 
@@ -37,9 +37,12 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """One job or test that ran in the same way on several networks, with its result (figure) on each.
+    """One job or test that ran in the same way on several networks, with its result on each. It is an item of
+    ``rdma_cluster.measures``.
 
+    :ivar name: name of the job or test
     :ivar unit: unit of the figures, for messages: samples/s, GB/s, h
+    :ivar figures: result on each network and number of nodes
     :ivar better: whether a higher or a lower figure (such as a time) is better
     :ivar single_node: figure of one node, which needs no network; the reference for speed-up and scaling efficiency
     :ivar per_node: whether the figure is a rate per node, such as the bus bandwidth of nccl-tests. It does not grow
@@ -63,7 +66,12 @@ class Measure:
 class FabricBandwidth:
     """The bandwidth between the pods of a fabric, as measured by stage bandwidth, in Gb/s.
 
+    :ivar fabric: name of the fabric
     :ivar measured: number of measurements that gave a figure; the stage reports the others
+    :ivar worst: lowest bandwidth of all pairs
+    :ivar median: median of all pairs
+    :ivar best: highest bandwidth of all pairs
+    :ivar transport: RDMA, or TCP on a network whose pods have no RDMA devices
     """
 
     ONCE = ("fabric",)

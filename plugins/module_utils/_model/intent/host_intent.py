@@ -16,8 +16,8 @@ class Memlock:
 
     :ivar by: how the limit is set: by a MachineConfig for CRI-O (OpenShift), or by a drop-in of containerd's unit on
         each node
-    :ivar limit_gib: in GiB; None only with ``unlimited``
-    :ivar unlimited: no limit at all: a container can then lock all memory of its node
+    :ivar limit_gib: limit in GiB; None only with ``unlimited``
+    :ivar unlimited: whether there is no limit at all, so that a container can lock all memory of its node
     :ivar proof_mib: amount of memory that a non-root pod registers as proof, in MiB
     """
 
@@ -41,6 +41,7 @@ class Kubelet:
     """The kubelet settings that place GPUs, NICs and CPUs of a pod on one NUMA node. Otherwise GPUDirect RDMA crosses
     the socket. None leaves the kubelet's setting unchanged.
 
+    :ivar topology_manager_policy: policy of the kubelet's topology manager
     :ivar topology_manager_scope: whether the policy applies to each container or to the whole pod
     :ivar cpu_manager_policy: static gives exclusive CPUs to a container of a Guaranteed pod that requests whole CPUs
     :ivar reserved_system_cpus: CPUs reserved for the system, in the kernel's list format: 0-1,32

@@ -33,8 +33,8 @@ Profile = typing.Literal[
 class Select:
     """The selectors of the HCAs or NICs of a node that belong to the fabric.
 
-    :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the fabric's subnet managers, of which the port must
-        report one. InfiniBand only
+    :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the fabric's subnet managers. A port belongs to the
+        fabric if its subnet manager is one of them. InfiniBand only
     :ivar hcas_per_node: required number of physical functions per node on this fabric
     :ivar pci: PCI addresses, 0000:3c:00.0
     :ivar netdev: names of the PFs' netdevs
@@ -78,10 +78,13 @@ class Network:
     :ivar link_state: link state of the VF; None for the operator's default
     :ivar meta_plugins: chained CNI plugins, in the format of the CNI configuration
     :ivar mode: macvlan mode; None is "bridge"
-    :ivar vlan: VLAN id of the VF on Ethernet, and ``vlan_qos`` its priority
-    :ivar trust: whether the VF may set its own address and promiscuous mode; None for the driver's default, as with
-        ``spoof_check``
-    :ivar min_tx_rate: rate of the VF in Mb/s, like ``max_tx_rate``; 0 is no limit
+    :ivar vlan: VLAN id of the VF on Ethernet; None leaves it to the driver
+    :ivar vlan_qos: 802.1p priority in the VLAN tag
+    :ivar trust: whether the VF may set its own address and promiscuous mode; None for the driver's default
+    :ivar spoof_check: whether the HCA drops packets of the VF with a foreign source address; None for the driver's
+        default
+    :ivar min_tx_rate: guaranteed transmit rate of the VF in Mb/s; 0 for none, None leaves it to the driver
+    :ivar max_tx_rate: highest transmit rate of the VF in Mb/s; 0 for no limit, None leaves it to the driver
     """
 
     namespace: str
@@ -143,8 +146,14 @@ class NvIpamPool:
 class Ipam:
     """The addresses of the pods on this network. Ranges have the format of whereabouts and nv-ipam.
 
-    :ivar range_start: whereabouts only, like range_end
-    :ivar pool: nv-ipam only, and required there
+    :ivar type: IPAM plugin that assigns the addresses
+    :ivar range: network of the pods in CIDR form
+    :ivar range_start: first address that pods get; whereabouts only
+    :ivar range_end: last address that pods get; whereabouts only
+    :ivar gateway: address of the gateway, which no pod gets
+    :ivar exclude: networks in the range whose addresses no pod gets
+    :ivar routes: routes that the pods get
+    :ivar pool: pool of nv-ipam; required with nv-ipam, and not allowed otherwise
     """
 
     type: typing.Literal["whereabouts", "nv-ipam"]
@@ -226,9 +235,9 @@ class Bandwidth:
     :ivar directions: directions of a pair: only one, one after the other, or both at the same time (ib_write_bw -b)
     :ivar sweep: whether to measure all message sizes as well, for the report
     :ivar latency: whether to measure latency after the rounds, with each port in at least one pair
-    :ivar most_latency_us: highest allowed median of such a pair, in us; None: the pairs are compared with each other
-        only
-    :ivar latency_ratio: multiple of the median of all pairs from which on a pair is reported
+    :ivar most_latency_us: highest allowed median latency of a pair, in microseconds; None: the pairs are compared with
+        each other only
+    :ivar latency_ratio: a pair is reported if its latency exceeds this multiple of the median of all pairs
     :ivar layers: pairs that are also measured layer by layer, from the cable up to the pod. None means the suspects if
         the run has observers, which are needed to measure the host, and else none
     """
@@ -245,20 +254,31 @@ class Bandwidth:
 
 @dataclasses.dataclass(frozen=True)
 class Fabric:
-    """One fabric and what pods get of it.
+    """One fabric of the intent: how its HCAs are selected, the network that pods get on them, and how it is measured.
 
-    :ivar select: unset for the pod network only
-    :ivar virtual_functions: on each physical function; of the SR-IOV profiles
-    :ivar resource_name: of the device plugin, where the profile has one
-    :ivar ipam: unset for the pod network only
-    :ivar rdma: the VFs carry an RDMA device of their own (isRdma of the policy); always so on InfiniBand
-    :ivar pods_per_node: pods of a node on a network that they share (rdmaHcaMax); None is 63
-    :ivar roce: of Ethernet: what its NICs must be set to; None: what NVIDIA's NIC operator sets is advice
-    :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong.
-        None: not said, and leaf is supposed unless many nodes are cabled in ways of their own
-    :ivar routing: of InfiniBand: what goes to a LID takes the one way of the forwarding tables (static), or switches
-        choose among several (adaptive). None: not known, and nothing that is read tells it
-    :ivar uplinks: of InfiniBand: links that each leaf has to other switches; None: as many as the leaves beside it
+    :ivar name: name of the fabric
+    :ivar profile: kind of network that pods get
+    :ivar network: network attachment of the pods
+    :ivar select: selectors of its HCAs; not set for the pod network
+    :ivar virtual_functions: number of virtual functions on each physical function; SR-IOV profiles only
+    :ivar resource_name: name of the extended resource that the device plugin offers, without its prefix; empty for a
+        profile without a device plugin
+    :ivar ipam: addresses of the pods; None for the pod network
+    :ivar pods_per_node: largest number of pods of a node that share its interface (rdmaHcaMax); None for 63
+    :ivar rails: ``leaf`` if HCA k of every node must be on the same leaf, ``none`` if the cabling follows no such plan.
+        None: it must, unless many nodes are cabled in different ways
+    :ivar routing: InfiniBand only: ``static`` if packets to a LID take the single path of the forwarding tables,
+        ``adaptive`` if switches choose among several. None if unknown
+    :ivar uplinks: InfiniBand only: required number of links from each leaf to other switches; None compares each leaf
+        with the leaves that share a switch with it
+    :ivar mtu: MTU of the interfaces in bytes; None leaves it unchanged
+    :ivar rdma: whether each virtual function has its own RDMA device (isRdma of the policy). On InfiniBand it always
+        has
+    :ivar roce: Ethernet only: settings that its NICs must have; None: the defaults of NVIDIA's NIC operator are
+        recommended
+    :ivar line_rate: floor of the bandwidth between pods
+    :ivar pods: settings of the measuring pods
+    :ivar bandwidth: settings that select the pairs to measure
     """
 
     name: str
@@ -403,7 +423,12 @@ class ClusterIntent:
 
 @dataclasses.dataclass(frozen=True)
 class Intent:
-    """The complete intent."""
+    """The complete intent, loaded from its three variables.
+
+    :ivar fabrics: fabrics of ``rdma_fabrics``
+    :ivar waivers: waivers of ``rdma_waivers``
+    :ivar cluster: settings of ``rdma_cluster``
+    """
 
     fabrics: tuple[Fabric, ...]
     waivers: tuple[Waiver, ...] = ()

@@ -57,8 +57,10 @@ class MirrorAnswer:
     :ivar place: name on the mirror, from which nodes or Helm pull it
     :ivar needed_by: components that pull it: an operator, the pods of a fabric, a variable
     :ivar put: commands that copy it to the mirror, in order
+    :ivar state: ``there``, ``missing``, ``refused`` (the registry denies access) or ``silent`` (no usable answer)
     :ivar said: for a missing image, the registry's message, or why there is no answer. Never a secret
-    :ivar by_system: whether any tag that begins with this one and a hyphen was accepted
+    :ivar by_system: whether an operator appends the operating system of the node to the tag. A tag on the mirror that
+        begins with this tag and a hyphen then counts as the image
     """
 
     source: str
@@ -74,6 +76,7 @@ class MirrorAnswer:
 class MirrorFacts:
     """The answers of the mirror's registry about all images and charts of a run (images_info).
 
+    :ivar answers: answer for each image and chart
     :ivar unlisted: pulls of a run that could not be queried, each with cause and next step
     :ivar elsewhere: images whose name is fixed in a chart and not changed by its values, each with its operator
     """

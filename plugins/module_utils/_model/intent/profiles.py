@@ -169,7 +169,9 @@ def is_interface_moved(fabric: Fabric) -> bool:
 
 
 def find_kind(fabric: Fabric) -> Kind:
-    """Return the kind of network that a job gets from the fabric."""
+    """Return the kind of network that a job gets from the fabric, such as ``macvlan``. Networks are compared by their
+    kinds.
+    """
     with_rdma, without = find_traits(fabric).kinds
     return with_rdma if carries_rdma(fabric) else without
 
@@ -194,6 +196,8 @@ def attachment_name(fabric: Fabric) -> str:
 def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
     """Return the extended resource that the pods request, such as openshift.io/mlx_compute, or an empty text if there
     is none.
+
+    :param cluster: settings of the intent that all fabrics share
     """
     return (
         f"{find_traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}"

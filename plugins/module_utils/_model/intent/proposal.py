@@ -19,6 +19,7 @@ PLACEHOLDER = "FILL_IN"
 class Value:
     """A value of the proposed intent that was derived from observations. A tuple represents a list.
 
+    :ivar value: the value; a tuple for a list
     :ivar why: observation from which the value was derived
     :ivar asked: variable that overrides the value when a run is started; empty for none
     """
@@ -47,7 +48,11 @@ class Blank:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A mapping in the proposed intent, with the reason for it."""
+    """A mapping in the proposed intent.
+
+    :ivar entries: keys with their values, in the order of the file
+    :ivar why: reason for the mapping, as a comment in the file
+    """
 
     entries: tuple[tuple[str, Entry], ...]
     why: str
@@ -55,7 +60,11 @@ class Section:
 
 @dataclasses.dataclass(frozen=True)
 class Sections:
-    """A list of mappings in the proposed intent, with the reason for it."""
+    """A list of mappings in the proposed intent.
+
+    :ivar items: the mappings
+    :ivar why: reason for the list, as a comment in the file
+    """
 
     items: tuple[Section, ...]
     why: str
@@ -81,6 +90,8 @@ class Proposal:
     """The proposed intent, the HCAs and nodes that it leaves out, and notes.
 
     :ivar fabrics: empty if no fabric could be proposed
+    :ivar cluster: proposed ``rdma_cluster``
+    :ivar left_out: HCAs and nodes that the proposal does not include
     :ivar notes: further information for the user
     """
 
@@ -96,8 +107,10 @@ class Proposal:
 
 
 def make_data(entry: Entry) -> typing.Any:
-    """Return a part of the proposed intent as plain data. A value that a variable can override is returned as proposed;
-    a value to be entered is its placeholder.
+    """Return a part of the proposed intent as plain data. A blank, which the user must fill in, becomes its placeholder
+    text.
+
+    :param entry: the part: a value, a blank, a mapping or a list of mappings
     """
     if isinstance(entry, Section):
         return {key: make_data(item) for key, item in entry.entries}

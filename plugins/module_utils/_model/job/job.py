@@ -88,6 +88,7 @@ class Job:
 class Variable:
     """An environment variable of a container.
 
+    :ivar name: name of the variable
     :ivar value: None if another object contains it (valueFrom)
     :ivar place: path in the object where it is set
     """
@@ -116,11 +117,16 @@ class Replaced:
 class PodContainer:
     """A container of a pod template.
 
+    :ivar name: name of the container
+    :ivar path: path of the container in the object, in the notation of the user
     :ivar environment: variables of env, and NAME=value settings of NCCL in command and args
     :ivar sources: ConfigMaps and Secrets that provide its whole environment (envFrom)
     :ivar requests: requests with the defaults of the API server: a missing request is equal to the limit
+    :ivar limits: limits by resource
+    :ivar capabilities: capabilities that it adds
     :ivar mounts: name of the volume by mount path
     :ivar user: runAsUser of the container, else of the pod; None if neither is set
+    :ivar non_root: runAsNonRoot of the container, else of the pod
     :ivar replaced: its resources before another object replaced them; None if they were not replaced
     :ivar device_claims: claims of its pod that it uses (resources.claims)
     :ivar claimed: use of the devices of these claims
@@ -146,6 +152,8 @@ class PodContainer:
 class NetworkRequest:
     """One element of the annotation k8s.v1.cni.cncf.io/networks.
 
+    :ivar namespace: namespace of the NetworkAttachmentDefinition
+    :ivar name: name of the NetworkAttachmentDefinition
     :ivar interface: name of the pod's interface; net1, net2 ... by position if the annotation has no name [multus]
     :ivar default_route: whether it requests the pod's default route
     """
@@ -167,6 +175,8 @@ class PodTemplate:
     :ivar path: path in the object, in the notation of the user: ``spec.pytorchReplicaSpecs.Worker``
     :ivar count: number of pods created from it
     :ivar init_containers: containers that run before the others (initContainers)
+    :ivar networks: networks that its annotation requests
+    :ivar host_network: whether the pods use the network of their node
     :ivar volumes: names of all volumes
     :ivar memory_volumes: size limit of each volume in memory, by name; empty if it has none
     :ivar claims: PersistentVolumeClaims that it mounts
@@ -193,8 +203,10 @@ class PodTemplate:
 class JobWorkload:
     """An existing job, from a file or from the cluster, with the templates of its pods.
 
+    :ivar kind: kind of the object, such as PyTorchJob
+    :ivar templates: templates of its pods
     :ivar queue: LocalQueue of Kueue that it requests; empty for none
-    :ivar lost: why its pods will not find each other; empty if no reason is known
+    :ivar lost: why its pods do not start or do not find each other; empty if no reason is known
     """
 
     kind: str
@@ -250,7 +262,12 @@ class JobAttachment:
 
 @dataclasses.dataclass(frozen=True)
 class VolumeClaim:
-    """A PersistentVolumeClaim. name: namespace/name; modes: accessModes; phase: status.phase."""
+    """A PersistentVolumeClaim.
+
+    :ivar name: namespace/name
+    :ivar modes: access modes (spec.accessModes)
+    :ivar phase: status.phase, such as Bound
+    """
 
     name: str
     modes: tuple[str, ...]
@@ -261,6 +278,7 @@ class VolumeClaim:
 class PodDevices:
     """The devices of a running pod, as multus reports them.
 
+    :ivar name: name of the pod
     :ivar interfaces: interfaces of its secondary networks
     :ivar devices: RDMA devices of these interfaces (device-info); empty if not reported
     """
@@ -274,20 +292,24 @@ class PodDevices:
 class JobSurroundings:
     """The state of the cluster and its nodes with which a job is compared.
 
+    :ivar nodes: nodes of the cluster
     :ivar attachments: attachments that the jobs reference
     :ivar offered: extended resources that the jobs request, and that belong to attachments which the jobs do not
         reference
     :ivar others: by kind, namespace/name of some other objects, for hints about similar names
+    :ivar claims: PersistentVolumeClaims in the namespaces of the jobs
     :ivar pods: pods of the job, if it runs
     :ivar devices: names of the HCAs of each node (node_info), if they were read
     :ivar enforced: Pod Security level that each namespace of a job enforces; empty if its label is not set
     :ivar device_claims: ResourceClaims and ResourceClaimTemplates that the jobs reference; None if the cluster does not
         serve or does not allow reading these kinds
-    :ivar device_classes: DeviceClasses of the cluster; None as above
-    :ivar device_slices: ResourceSlices of the cluster; None as above
+    :ivar device_classes: DeviceClasses of the cluster; None if the cluster does not serve or does not allow reading
+        them
+    :ivar device_slices: ResourceSlices of the cluster; None if the cluster does not serve or does not allow reading
+        them
     :ivar device_errors: invalid objects of these kinds, which are left out
-    :ivar compute_domains: ComputeDomains whose ResourceClaimTemplate the jobs reference; None as above, or if the jobs
-        reference none
+    :ivar compute_domains: ComputeDomains whose ResourceClaimTemplate the jobs reference; None if the jobs reference
+        none, or if the cluster does not serve or does not allow reading them
     :ivar claiming_pods: pods of the job with claims from templates, if it runs
     :ivar errors: failed reads; what they would have returned is unknown, not absent
     """

@@ -28,7 +28,10 @@ MOST_PROBLEMS, MOST_VERSIONS = 100, 20
 class KeptProcess:
     """A process of the log, with the properties that differ between processes.
 
-    :ivar kind: index of the properties that it shares with other processes
+    :ivar host: host name, as NCCL logs it
+    :ivar pid: process id
+    :ivar oob_address: address of the interface for out-of-band connections
+    :ivar kind: index in ``KeptLog.shared.processes`` of the properties that it shares with other processes
     """
 
     host: str
@@ -41,8 +44,11 @@ class KeptProcess:
 class KeptRank:
     """A rank of a communicator, with the properties that differ between ranks.
 
-    :ivar process: index of its process
-    :ivar kind: index of the properties that it shares with other ranks
+    :ivar rank: number in the communicator
+    :ivar process: index of its process in ``KeptLog.processes``
+    :ivar gpu: CUDA device; None if the rank did not log its identity
+    :ivar bus_id: PCI bus id of the GPU, hexadecimal
+    :ivar kind: index in ``KeptLog.rank_kinds`` of the properties that it shares with other ranks
     """
 
     rank: int
@@ -54,7 +60,12 @@ class KeptRank:
 
 @dataclasses.dataclass(frozen=True)
 class KeptCommunicator:
-    """The compact form of an :class:`NcclCommunicator`: ranks that communicate with each other."""
+    """The compact form of an :class:`NcclCommunicator`: ranks that communicate with each other.
+
+    :ivar name: name of the communicator
+    :ivar size: number of its ranks; None if unknown
+    :ivar ranks: ranks that are in the log
+    """
 
     name: str
     size: typing.Optional[Ranks]
@@ -68,6 +79,8 @@ class KeptLog:
     :ivar shared: the log without its communicators; its processes are the kinds of processes, without host, process id
         and address
     :ivar rank_kinds: kinds of ranks, without rank number, process and GPU; a proxy is stored relative to the rank
+    :ivar processes: processes of the log
+    :ivar communicators: communicators of the log
     """
 
     shared: NcclLog = dataclasses.field(default_factory=NcclLog)
@@ -94,7 +107,9 @@ class KeptLog:
 
     @property
     def most_channels(self) -> int:
-        """Return the largest number of channels of a kind of ranks. A check iterates over each channel."""
+        """Return the largest number of channels that a rank has. It bounds the work of a check, which iterates over the
+        channels of each rank.
+        """
         return max((item.channels or 0 for item in self.rank_kinds), default=0)
 
     def count_ranks(self) -> dict[str, int]:
@@ -144,14 +159,17 @@ def _move_proxies(routes: tuple[NcclRoute, ...], ranks: int) -> tuple[NcclRoute,
 
 
 class _Kinds(typing.Generic[T]):
-    """A numbering of items: equal items get the same index."""
+    """A list of distinct items, in which equal items have the same index.
+
+    :ivar found: the items in the order of their indexes
+    """
 
     def __init__(self) -> None:
         self.found: list[T] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, item: T) -> int:
-        """Return the index of an item. An unknown item is added to ``found``."""
+        """Return the index of an item. An item that is not in the list yet is appended to it."""
         number = self._numbers.setdefault(repr(item), len(self.found))
         if number == len(self.found):
             self.found.append(item)
@@ -204,8 +222,8 @@ def keep_log(log: NcclLog, gpus: int) -> KeptLog:
 
 
 def _cut(log: NcclLog) -> NcclLog:
-    """Return a log with at most ``MOST_PROBLEMS`` warnings and ``MOST_VERSIONS`` versions, and without UCX endpoints.
-    Warnings of known kinds are kept first. The number of removed warnings is added to ``untold``.
+    """Return the log with at most ``MOST_PROBLEMS`` warnings and ``MOST_VERSIONS`` versions of NCCL, and without UCX
+    endpoints. Warnings of known kinds are kept first, and ``untold`` counts the removed ones.
     """
     more = max(0, len(log.problems) - MOST_PROBLEMS)
     problems = sorted(log.problems, key=lambda item: not item.kind)[:MOST_PROBLEMS] if more else log.problems

@@ -70,6 +70,7 @@ class NcclProcess:
     """A process of the job.
 
     :ivar host: host name up to its first dot, as NCCL logs it; in a pod that of the pod
+    :ivar pid: process id
     :ivar version: empty if not logged
     :ivar network: network that the process uses: IB, Socket or a plugin's name; empty if not logged
     :ivar oob_interface: interface for out-of-band connections; empty if not logged
@@ -80,7 +81,7 @@ class NcclProcess:
     :ivar environment: variables that NCCL reports as read
     :ivar choices: choices for each collective and size
     :ivar mtus: MTUs of its queue pairs, in bytes, logged with NCCL_DEBUG_SUBSYS=NET
-    :ivar gid_indexes: GID indexes of its queue pairs on RoCE, logged likewise
+    :ivar gid_indexes: GID indexes of its queue pairs on RoCE, logged with NCCL_DEBUG_SUBSYS=NET
     :ivar files: files that have its lines, 20 at most; empty if all ranks are in one file
     :ivar beside: other hosts with lines in these files, 20 at most. If several files are given, each must be of one pod
     """
@@ -130,8 +131,10 @@ class NcclRoute:
 
     @property
     def is_plugins(self) -> bool:
-        """Return whether it goes over the network of a plugin of which it is not known what it sends by: UCX and
-        libfabric may take TCP. IB, and IBext of NVIDIA's plugin, are verbs; SHARP is InfiniBand."""
+        """Return whether the connections use the network of a plugin that may not be RDMA: plugins of UCX and libfabric
+        may send over TCP. Return False for IB and IBext, which use verbs, for SHARP, which uses InfiniBand, and for
+        Socket.
+        """
         over = self.transport in ("NET", "COLLNET") and self.via != "Socket"
         return over and not self.via.startswith("IB") and (self.transport, self.via) != ("COLLNET", "SHARP")
 
@@ -141,6 +144,8 @@ class NcclRank:
     """One rank of a communicator.
 
     :ivar rank: number in the communicator
+    :ivar host: host name of its process
+    :ivar pid: process id of its process
     :ivar gpu: CUDA device; None if the rank did not log its identity
     :ivar bus_id: PCI bus id of the GPU, hexadecimal
     :ivar complete: whether it logged that its initialization is complete
@@ -189,7 +194,7 @@ class NcclCommunicator:
 class NcclProblem:
     """A warning or an error in the log. Equal ones are counted together.
 
-    :ivar kind: a known kind (see _parse/job/nccl_problem.py), or empty
+    :ivar kind: identifier of a known kind of problem (_parse/job/nccl_problem.py); empty for an unknown kind
     :ivar text: text of the first one
     :ivar place: file and line of NCCL's source; empty for other programs
     :ivar hosts: hosts that logged it, at most 20
@@ -227,18 +232,22 @@ class NcclLeftOut:
 
 @dataclasses.dataclass(frozen=True)
 class NcclLog:
-    """A whole log.
+    """The parsed log of NCCL or RCCL of a whole job.
 
-    :ivar versions: of NCCL, as it writes them (2.28.9+cuda13.0), or of RCCL with its name (RCCL 2.21.5-HEAD:9a0e6a1)
-    :ivar lines: of the log
-    :ivar nccl_lines: lines that NCCL wrote
-    :ivar torn: lines in which two messages are mixed, so that both are lost
-    :ivar cut: the last line has no end
-    :ivar untold: warnings of no known kind that are not among the problems, since there are too many
-    :ivar left_out: files or hosts whose lines are too many to be kept; the others are judged
-    :ivar endpoints: of UCX
-    :ivar more_endpoints: lines of endpoints that are not among these, since there are too many kinds, or they are not
-        whole
+    :ivar versions: versions of NCCL as it prints them (2.28.9+cuda13.0), or of RCCL with its name (RCCL
+        2.21.5-HEAD:9a0e6a1)
+    :ivar processes: processes of the job
+    :ivar communicators: communicators with their ranks
+    :ivar problems: warnings and errors; equal ones are counted together
+    :ivar lines: number of lines of the log
+    :ivar nccl_lines: number of lines that NCCL wrote
+    :ivar torn: number of lines in which two messages are mixed, so that both are lost
+    :ivar cut: whether the last line has no line end, so that the log may be incomplete
+    :ivar untold: number of warnings of unknown kind that are not among ``problems``, because there are too many
+    :ivar left_out: files or hosts that are ignored because they have too many lines; the remaining ones are judged
+    :ivar endpoints: connections of UCX
+    :ivar more_endpoints: number of UCX endpoint lines that are not among ``endpoints``, because there are too many
+        different ones or the line is incomplete
     """
 
     versions: tuple[str, ...] = ()
@@ -256,7 +265,9 @@ class NcclLog:
 
     @property
     def library(self) -> str:
-        """Return RCCL if AMD's library wrote the log, whose older versions print ``2.18.6+hip6.0``, else NCCL."""
+        """Return ``RCCL`` if AMD's library wrote the log, else ``NCCL``. Older versions of RCCL print
+        ``2.18.6+hip6.0``.
+        """
         return "RCCL" if any(version.startswith("RCCL ") or "+hip" in version for version in self.versions) else "NCCL"
 
 
@@ -280,7 +291,9 @@ class PodFunction:
 class TrainingPod:
     """A pod of the job.
 
+    :ivar name: name of the pod
     :ivar host: host name, as NCCL writes it
+    :ivar node: node on which it runs
     :ivar functions: its network devices; None if its annotation could not be read, with the reason in ``error``
     :ivar job: job to which the pod belongs: the name in its operator's label, or the uid of its controller; empty
         without one, and if the user selected pods by labels

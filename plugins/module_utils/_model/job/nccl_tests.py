@@ -16,8 +16,11 @@ class NcclTestRank:
 
     :ivar rank: number in the whole test
     :ivar group: group of NCCL_TESTS_SPLIT; 0 without one, and for versions that do not print it
+    :ivar pid: process id
+    :ivar host: host name of the process
     :ivar gpu: CUDA or HIP device of the process
     :ivar bus_id: PCI bus id of the GPU, as printed: 0000:1b:00 or 0x1b
+    :ivar model: model of the GPU
     """
 
     rank: int
@@ -34,8 +37,9 @@ class NcclTestFigure:
     """The time and the bandwidths of a test for one message size, in place or out of place.
 
     :ivar time_us: time of one collective; with option -C the CPU time to start it
-    :ivar algorithm_gbs: bytes divided by time
-    :ivar bus_gbs: that value times the factor of the collective
+    :ivar algorithm_gbs: algorithm bandwidth: message size divided by time
+    :ivar bus_gbs: bus bandwidth: algorithm bandwidth times a factor that depends on the collective and the number of
+        ranks
     :ivar wrong: number of wrong values; None if they were not checked (N/A), or the version does not print the number
     :ivar largest_error: largest difference, which versions before 2.13 print instead
     :ivar p99_us: 99th percentile of the iteration time, of the slowest process; None without option -I
@@ -53,6 +57,7 @@ class NcclTestFigure:
 class NcclTestRow:
     """A row of the table that nccl-tests prints: the figures for one message size.
 
+    :ivar size_bytes: message size in bytes
     :ivar count: number of elements
     :ivar type: type of an element
     :ivar operation: reduction operation; empty if the test has none
@@ -91,25 +96,26 @@ class NcclTestTransport:
 
 @dataclasses.dataclass(frozen=True)
 class NcclTests:
-    """One run of one test.
+    """The parsed output of one run of a program of nccl-tests or rccl-tests.
 
-    :ivar collective: all_reduce, all_gather ...; empty where the version does not say (before 2.16.4)
-    :ivar version: of nccl-tests; empty where it does not say
-    :ivar library: release of NCCL that ran: 2.28.9; empty where it does not say
-    :ivar ranks: that the test lists; it cuts off a long list itself
-    :ivar announced: rows that it said it would make for one type, operation and root; None where it does not say
-    :ivar cpu_time: its times are those of the CPU (option -C), and say nothing of the bandwidth
-    :ivar rows: that are whole
-    :ivar unfinished: sizes of the rows that were begun and not ended
-    :ivar out_of_bounds: what its summary says; None where there is no summary, or two that differ
-    :ivar average_bus_gbs: what its summary says; None where there is no summary, or two that differ
-    :ivar concluded: its last line is there: that of the end, or, of a version without one, that of the average
-    :ivar errors: lines that say what failed, 20 at most
-    :ivar torn: rows whose figures are not whole or contradict each other
-    :ivar lacks: why these are not the figures of a whole run; empty of a whole run
-    :ivar transport: None where nobody judged it
-    :ivar reduced_bytes: size of the largest message for which the memory of the GPUs is enough, where the program says
-        that it reduced it; None where it does not
+    :ivar collective: all_reduce, all_gather ...; empty if the version does not print it (before 2.16.4)
+    :ivar version: version of nccl-tests; empty if not printed
+    :ivar library: version of NCCL, such as 2.28.9; empty if not printed
+    :ivar ranks: listed ranks; the program truncates a long list
+    :ivar announced: number of rows that the program announced for one type, operation and root; None if not printed
+    :ivar cpu_time: whether the times are CPU times (option -C), which show no bandwidth
+    :ivar rows: complete rows of the table
+    :ivar unfinished: sizes in bytes of rows that were begun and not completed
+    :ivar out_of_bounds: number of wrong values in the summary; None without a summary, or if two summaries differ
+    :ivar average_bus_gbs: average bus bandwidth in the summary, in GB/s; None without a summary, or if two summaries
+        differ
+    :ivar concluded: whether the last line of the program is present
+    :ivar errors: lines that report an error, 20 at most
+    :ivar torn: number of rows that are incomplete or whose values contradict each other
+    :ivar lacks: reasons why the run is incomplete; empty for a complete run
+    :ivar transport: transport that the NCCL log of the run proves; None if no log was judged
+    :ivar reduced_bytes: largest message size for which the GPUs have enough memory, in bytes, if the program reports
+        that it reduced the size; None otherwise
     """
 
     collective: str = ""

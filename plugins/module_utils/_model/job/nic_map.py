@@ -17,6 +17,7 @@ from ..boundary.kubernetes import Subdomain
 class NicLine:
     """One line of the NIC map.
 
+    :ivar node: name of the node
     :ivar netdev: interface of the node
     :ivar interface: interface of the pod
     :ivar address: IPv4 or IPv6, in the short form

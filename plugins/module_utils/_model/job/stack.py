@@ -17,7 +17,10 @@ class Controller:
     """A Deployment that runs one of the operators.
 
     :ivar operator: its name in the table of _model/operators/operators.py
+    :ivar name: namespace/name of the Deployment
     :ivar version: version from its labels, its ClusterServiceVersion, or its image's tag; empty if not known
+    :ivar wanted: number of pods that should run
+    :ivar ready: number of ready pods
     :ivar origin: how it was installed: helm, olm, nvidia-network-operator (as a part of it), or unknown
     :ivar release: Helm release; empty for none
     """
@@ -47,6 +50,7 @@ class LocalQueue:
     """A LocalQueue of Kueue.
 
     :ivar name: namespace/name
+    :ivar cluster_queue: name of the ClusterQueue to which it sends jobs
     :ivar inactive: why it is not active; empty if it is active
     """
 
@@ -59,9 +63,11 @@ class LocalQueue:
 class ClusterQueue:
     """A ClusterQueue of Kueue.
 
+    :ivar name: name of the ClusterQueue
     :ivar groups: flavors of each resource group, each with its quotas in the format of Kubernetes
     :ivar cohort: cohort from which it may borrow; empty for none
     :ivar namespaces: selector of the namespaces whose jobs it accepts; None accepts no namespace
+    :ivar inactive: why it is not active; empty if it is active
     """
 
     name: str
@@ -75,6 +81,8 @@ class ClusterQueue:
 class StorageClass:
     """A StorageClass, by which volumes of a job are created.
 
+    :ivar provisioner: driver that creates its volumes
+    :ivar default: whether claims without a class use it
     :ivar shared: whether the cluster has a volume of it that many nodes can write (ReadWriteMany)
     """
 
@@ -88,6 +96,8 @@ class StorageClass:
 class Stack:
     """The software in the cluster that a training job depends on: operators, queues of Kueue and storage.
 
+    :ivar controllers: Deployments of the operators
+    :ivar policies: state of the objects that configure the operators
     :ivar frameworks: kinds of jobs that Kueue manages, by its configuration; None if that was not read
     :ivar namespaces: labels of the jobs' namespaces
     :ivar errors: failed reads; what they would have returned is unknown, not absent
@@ -107,6 +117,7 @@ def has_rights(account: str, bindings: typing.Collection[typing.Container[str]])
     """Return whether an administrator gave a ServiceAccount cluster-wide rights. Without this check, a tenant could
     imitate an operator, since a tenant can create a workload of any name with any image.
 
+    :param account: namespace/name of the ServiceAccount
     :param bindings: accounts of each ClusterRoleBinding. If it is empty, the cluster has no RBAC or the bindings were
         not read, and each account is accepted
     """

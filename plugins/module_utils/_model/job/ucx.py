@@ -51,25 +51,25 @@ class UcxEndpoint:
 
     @property
     def tcp(self) -> tuple[str, ...]:
-        """Return the lanes that use TCP."""
+        """Return the lanes (``transport/device``) that use TCP."""
         return tuple(lane for lane in self.lanes if lane.partition("/")[0] in _TCP)
 
     @property
     def rdma(self) -> tuple[str, ...]:
-        """Return the lanes that use RDMA."""
+        """Return the lanes (``transport/device``) that use RDMA."""
         return tuple(lane for lane in self.lanes if lane not in self.tcp and not lane.startswith(_LOCAL))
 
     @property
     def nvlink(self) -> tuple[str, ...]:
-        """Return its lanes from GPU to GPU, which between hosts are NVLink."""
+        """Return the lanes that connect GPUs directly. Between hosts, such a lane is NVLink."""
         return tuple(lane for lane in self.lanes if lane.partition("/")[0] in _NVLINK)
 
     @property
     def sends_datagrams(self) -> bool:
-        """Tell whether all of its lanes over RDMA are of unreliable datagrams."""
+        """Return whether all RDMA lanes use unreliable datagrams (UD). Return False without an RDMA lane."""
         return bool(self.rdma) and all(lane.partition("/")[0] in _DATAGRAMS for lane in self.rdma)
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Return the RDMA devices of the lanes, without their ports."""
+        """Return the names of the RDMA devices that the lanes use, without port numbers."""
         return tuple(dict.fromkeys(lane.partition("/")[2].partition(":")[0] for lane in self.rdma))

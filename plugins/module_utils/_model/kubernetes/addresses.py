@@ -20,6 +20,7 @@ from ..boundary.words import Word
 class UsedNetwork:
     """A network that is in use.
 
+    :ivar kind: use of the network: pods, services, the address of a node, or an attachment
     :ivar network: in CIDR form; a single address with /32 or /128
     :ivar owner: object that uses it, for messages: ``node worker-1``, ``ServiceCIDR kubernetes``; for an attachment its
         namespace/name
@@ -36,6 +37,7 @@ class UsedNetwork:
 class AddressLease:
     """An address that whereabouts reserves for a pod (IPPool, whereabouts.cni.cncf.io/v1alpha1).
 
+    :ivar address: the reserved address
     :ivar pod: namespace/name
     """
 
@@ -47,6 +49,8 @@ class AddressLease:
 class SharedPool:
     """A pool of nv-ipam (nv-ipam.nvidia.com/v1alpha1), of which each node gets a share.
 
+    :ivar kind: IPPool or CIDRPool
+    :ivar network: network of the pool in CIDR form
     :ivar share: perNodeBlockSize of an IPPool, perNodeNetworkPrefix of a CIDRPool
     :ivar nodes: nodes that have a share
     """
@@ -63,6 +67,7 @@ class SharedPool:
 class UnreadNode:
     """A node whose addresses are invalid or could not be read.
 
+    :ivar node: name of the node
     :ivar why: the invalid text and its required format, or why the object was not read
     """
 

@@ -26,6 +26,7 @@ _ALONE = re.compile(r"[0-]*(\.[0-9]*)?", re.ASCII)
 class ComputeDomainNode:
     """A node in the status of a ComputeDomain.
 
+    :ivar name: name of the node
     :ivar clique: NVLink domain and clique of its GPUs; empty for a node without NVLink to other machines
     :ivar ready: whether its IMEX daemon is ready
     """
@@ -57,6 +58,7 @@ class ComputeDomain:
 class ClaimingPod:
     """A running pod with device claims.
 
+    :ivar name: name of the pod
     :ivar node: node on which it runs
     :ivar templates: names of the ResourceClaimTemplates from which its claims were created
     """
@@ -67,7 +69,9 @@ class ClaimingPod:
 
 
 def joins_machines(clique: str) -> bool:
-    """Return whether a clique is of an NVLink domain that joins machines. A domain of a single machine has no number,
-    or one of zeros.
+    """Return whether a clique belongs to an NVLink domain that spans several machines.
+
+    :param clique: domain and clique as the node label writes them, ``<domain>.<clique>``. In the domain of a single
+        machine the number is missing or consists of zeros
     """
     return not _ALONE.fullmatch(clique)

@@ -28,6 +28,7 @@ class EtcdMember:
 class Machine:
     """A Machine of OpenShift or of Cluster API.
 
+    :ivar labels: labels, by which a MachineHealthCheck selects it
     :ivar node: name of its node; empty if it has none yet
     """
 
@@ -44,6 +45,7 @@ class HealthCheck:
 
     :ivar kind: kind with its API group, such as ``MachineHealthCheck.machine.openshift.io``
     :ivar namespace: empty for a NodeHealthCheck
+    :ivar name: name of the object
     :ivar selector: selector of Machines or nodes; None selects all
     :ivar nodes: names of the nodes that it watches; None if unknown, so that it may watch any node
     :ivar paused: whether it is paused, by any component
@@ -62,5 +64,8 @@ class HealthCheck:
         return f"{self.kind.partition('.')[0]} {self.namespace + '/' if self.namespace else ''}{self.name}"
 
     def watches(self, node: str) -> bool:
-        """Return whether it watches a node. Return True also if its nodes are not known."""
+        """Return whether it watches a node. Return True also if it is unknown which nodes it watches.
+
+        :param node: name of the node
+        """
         return self.nodes is None or node in self.nodes

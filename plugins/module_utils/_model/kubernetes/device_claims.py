@@ -81,6 +81,7 @@ class TakenClaim:
 class DeviceAlternative:
     """One alternative of a device request: a number of devices of a class.
 
+    :ivar device_class: name of the DeviceClass
     :ivar count: minimum number of devices; 1 if it requests all devices of a node
     :ivar selectors: CEL selectors, in addition to those of its class
     :ivar tolerates: whether it accepts devices with some taint
@@ -96,6 +97,7 @@ class DeviceAlternative:
 class DeviceRequest:
     """A request for devices in a claim, with one or several alternatives.
 
+    :ivar name: name of the request in its claim
     :ivar ways: alternatives in order of preference; the first that can be satisfied is used
     """
 
@@ -109,6 +111,8 @@ class DeviceRequest:
     def is_named(self, name: str) -> bool:
         """Return whether a container that names a request in ``resources.claims`` gets devices of this request. The
         name may include an alternative after a slash. An empty name means every request.
+
+        :param name: entry ``request`` of ``resources.claims`` in the container
         """
         return not name or name.partition("/")[0] == self.name
 
@@ -130,6 +134,8 @@ class DeviceClaim:
     """A ResourceClaim, or the claim that a ResourceClaimTemplate or a ComputeDomain creates.
 
     :ivar name: namespace/name
+    :ivar template: whether it is, or comes from, a ResourceClaimTemplate, so that each pod gets a claim of its own
+    :ivar requests: its requests for devices
     :ivar matches: constraints
     :ivar nodes: required number of nodes of a ComputeDomain; 0 for any number
     """
@@ -173,6 +179,8 @@ class SliceDevice:
 class DeviceSlice:
     """A ResourceSlice: a part of the devices that a driver offers.
 
+    :ivar driver: driver of the devices
+    :ivar pool: name of the pool, to which several slices may belong
     :ivar generation: generation of its pool; slices of earlier generations are obsolete
     :ivar node: node that has the devices; empty if the slice does not name a node
     :ivar devices: number of devices
@@ -192,6 +200,8 @@ class DeviceClaims:
     """The device claims and DeviceClasses from the job's own file and from the cluster, and the ResourceSlices of the
     cluster.
 
+    :ivar claims: ResourceClaims and ResourceClaimTemplates
+    :ivar classes: DeviceClasses
     :ivar unread: whether some of them were not queried, or could not be read
     :ivar slices: slices of the cluster
     :ivar errors: invalid objects of the cluster, which are left out
@@ -204,7 +214,11 @@ class DeviceClaims:
     errors: tuple[str, ...] = ()
 
     def find(self, namespace: str, claim: PodClaim) -> typing.Optional[DeviceClaim]:
-        """Return the claim that a pod refers to, or None if it is not known."""
+        """Return the ResourceClaim or ResourceClaimTemplate that an entry of a pod names, or None if it is not known.
+
+        :param namespace: namespace of the pod
+        :param claim: entry of ``resourceClaims`` of the pod
+        """
         return self._by_name.get((f"{namespace}/{claim.of}", claim.template))
 
     @functools.cached_property
@@ -215,8 +229,9 @@ class DeviceClaims:
         return {(item.name, item.template): item for item in reversed(self.claims)}
 
     def driver_of(self, name: str) -> str:
-        """Return the driver of a class's devices. Return an empty text if its selectors do not name exactly one
-        driver.
+        """Return the driver of a class's devices. Return an empty text if its selectors do not name exactly one driver.
+
+        :param name: name of the DeviceClass
         """
         drivers = self._drivers_of(name)
         return drivers[0] if len(drivers) == 1 else ""
@@ -273,8 +288,10 @@ class DeviceClaims:
         return counted
 
     def use_of(self, name: str) -> Use:
-        """Return the use of the devices of a DeviceClass: network, gpu, channel, other or unknown. It is derived from
-        the driver that the class selects, else from the name of the class.
+        """Return the use of the devices of a DeviceClass: network, gpu, channel (NVLink between nodes), other or
+        unknown. It is derived from the driver that the class selects, else from the name of the class.
+
+        :param name: name of the DeviceClass
         """
         uses = {DRIVERS[driver] for driver in self._drivers_of(name) if driver in DRIVERS}
         return uses.pop() if len(uses) == 1 else CLASSES.get(name, "unknown")

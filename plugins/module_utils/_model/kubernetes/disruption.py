@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The objects that determine whether a node is drained or rebooted and what blocks that, and the resulting plan.
-
-Created by _parse/kubernetes (core, sriov_operator, machine_config), judged by _analysis/disruption/sriov.py and
+"""The objects that determine whether a node is drained or rebooted and that block it, and the resulting plan. Created
+by _parse/kubernetes (core, sriov_operator, machine_config), judged by _analysis/disruption/sriov.py and
 _analysis/readiness/sriov.py.
 """
 
@@ -19,6 +18,7 @@ from ..boundary.words import Word
 class LabelExpression:
     """The requirement of a selector on one label.
 
+    :ivar key: key of the label
     :ivar operator: In, NotIn, Exists or DoesNotExist
     :ivar values: values for In and NotIn
     """
@@ -30,7 +30,12 @@ class LabelExpression:
 
 @dataclasses.dataclass(frozen=True)
 class LabelSelector:
-    """A selector of the API (metav1.LabelSelector). Without requirements it selects everything."""
+    """A selector of the API (metav1.LabelSelector). It selects an object that meets all of its requirements, and every
+    object if it has none.
+
+    :ivar labels: required value by label (matchLabels)
+    :ivar expressions: further requirements (matchExpressions)
+    """
 
     labels: dict[str, str] = dataclasses.field(default_factory=dict)
     expressions: tuple[LabelExpression, ...] = ()
@@ -40,6 +45,7 @@ class LabelSelector:
 class NodePool:
     """A SriovNetworkPoolConfig: a group of nodes with a limit of concurrent drains.
 
+    :ivar selector: selector of the nodes
     :ivar max_unavailable: as written, ``2`` or ``25%``; None for no limit
     :ivar rdma_mode: shared, exclusive, or empty
     :ivar offload: whether it configures only OVS hardware offload, so that it does not limit drains
@@ -57,13 +63,18 @@ class MachinePool:
     """A MachineConfigPool of OpenShift.
 
     :ivar selector: None selects no node
+    :ivar paused: whether it applies no new configuration (spec.paused)
     :ivar labels: its own labels, by which KubeletConfigs select it
     :ivar config_selector: selector of its MachineConfigs by label; None selects none
     :ivar max_unavailable: as written, ``2`` or ``25%``; None is 1
     :ivar paused_by_operator: whether the SR-IOV operator paused it for its own drain, and will resume it
     :ivar paused_by_us: whether an interrupted run of the collection paused it and did not resume it
     :ivar sources: names of the MachineConfigs that its target configuration is rendered from
-    :ivar wanted_config: target MachineConfig of its nodes; current_config: the one that all of them have
+    :ivar wanted_config: MachineConfig that its nodes should have
+    :ivar current_config: MachineConfig that all of its nodes have
+    :ivar machines: number of its nodes
+    :ivar updated: number of nodes that have ``wanted_config``
+    :ivar degraded: number of nodes on which the configuration failed
     :ivar conditions: status (True, False, Unknown) by condition type
     :ivar message: message of the condition that reports it as degraded
     """
@@ -92,7 +103,7 @@ class MachinePool:
 class OperatorSettings:
     """The SriovOperatorConfig ``default``: how the SR-IOV network operator works on the nodes.
 
-    :ivar disable_drain: nodes are neither cordoned nor drained, and do not wait for each other
+    :ivar disable_drain: whether nodes are neither cordoned nor drained, and do not wait for each other
     :ivar mode: daemon or systemd
     :ivar disabled_plugins: disabled plugins of the config daemon
     """
@@ -158,15 +169,16 @@ Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
 class NodePlan:
     """The action that the SR-IOV operator will take on one node, with its consequences for pods.
 
-    :ivar action: configure: creates the first virtual functions of a device, without effect on pods; drain; reboot;
-        unknown
+    :ivar node: name of the node
+    :ivar action: ``nothing``, ``configure`` (create the first virtual functions of a device, without effect on pods),
+        ``drain``, ``reboot`` or ``unknown``
     :ivar reasons: reasons for the action; for unknown, the missing information
     :ivar pods: namespace/name of the pods that it evicts from the node
     :ivar lost: those of them that are not recreated
     :ivar blockers: reasons why the drain cannot complete
     :ivar pool: SriovNetworkPoolConfig of the node; empty for the operator's default
     :ivar rolled_by: MachineConfigPool that drains and reboots it, independent of the operator; empty for none
-    :ivar listed: whether the inventory has it
+    :ivar listed: whether the inventory contains the node
     """
 
     node: str
@@ -206,6 +218,8 @@ class PoolPlan:
 class DisruptionPlan:
     """The planned drains and reboots of all nodes and pools (sriov_plan).
 
+    :ivar nodes: plan of each node
+    :ivar pools: order in which the nodes of each pool are drained or rebooted
     :ivar drains: whether the operator drains at all (not disableDrain)
     :ivar unread: kinds that could not be read, with the reason; a kind that the server does not serve is not included
     :ivar closed: reasons why no component may take nodes down now, each with a remedy

@@ -26,10 +26,12 @@ HOST_KINDS = ("MachineConfig", "KubeletConfig")
 class MemlockProof:
     """The result of the memory registration by a non-root pod without IPC_LOCK, on one node.
 
+    :ivar fabric: fabric whose RDMA device was used
+    :ivar node: name of the node
     :ivar pod: namespace/name; empty if none was created
     :ivar user: numeric id that it ran as
-    :ivar soft: limit of locked memory in bytes; -1 is no limit, None is unknown
-    :ivar hard: likewise
+    :ivar soft: soft limit of locked memory in bytes; -1 is no limit, None is unknown
+    :ivar hard: hard limit of locked memory in bytes; -1 is no limit, None is unknown
     :ivar device: RDMA device on which it registered memory
     :ivar asked: number of bytes to register
     :ivar registered: number of registered bytes; 0 if it failed, None if it was not tried
@@ -80,13 +82,14 @@ class HostConfig:
     KubeletConfig, from which OpenShift generates MachineConfigs.
 
     :ivar kind: MachineConfig or KubeletConfig (HOST_KINDS)
+    :ivar name: name of the object
     :ivar what: change on a node, in words
     :ivar labels: for a MachineConfig, labels by which MachineConfigPools select it
     :ivar selector: for a KubeletConfig, selector of MachineConfigPools by label
     :ivar generated: names of the MachineConfigs generated from it
     :ivar refusal: why the operator rejected the current KubeletConfig; empty if it accepted it, None if it has not
         reported
-    :ivar there: whether the cluster has it with exactly this content
+    :ivar there: whether the cluster has the object with exactly this content
     """
 
     kind: str
@@ -105,6 +108,7 @@ class KubeletStatus:
 
     :ivar wanted: KubeletConfigs that the intent requires
     :ivar others: other KubeletConfigs
+    :ivar pools: MachineConfigPools of the cluster
     :ivar error: why they could not be read
     :ivar reached: pools of which all inventory nodes have the pool's target configuration
     """
@@ -120,10 +124,14 @@ class KubeletStatus:
 class Roll:
     """The progress of one MachineConfigPool in bringing its machines to a new configuration.
 
-    :ivar rolls: number of configurations given to its nodes; 1 is as planned
+    :ivar pool: name of the pool
+    :ivar rolls: number of configurations that its nodes got one after the other; 1 if the roll went as planned
     :ivar config: its target configuration
+    :ivar machines: number of its nodes
+    :ivar updated: number of nodes that have the new configuration
+    :ivar seconds: duration
     :ivar error: why it did not complete
-    :ivar others: nodes outside of the inventory without the configuration, if all inventory nodes have it
+    :ivar others: nodes outside of the inventory that do not have the configuration yet, if all inventory nodes have it
     """
 
     pool: str

@@ -27,6 +27,7 @@ class ImageReference:
 
     :ivar repository: repository with the registry's host; without one if the name has none
     :ivar host: host of the registry, with its port; empty: the node searches its configured registries
+    :ivar form: whether the name has a tag or a digest
     :ivar version: digest, which takes precedence over a tag; else the tag
     """
 
@@ -79,6 +80,8 @@ class ImageFacts:
     """The mirror rules and registry lists by which the nodes of the cluster pull images. They are empty for a cluster
     that does not serve these kinds.
 
+    :ivar rules: mirror rules
+    :ivar registries: registry lists
     :ivar named: images other than those of the fabrics, by variable; an empty one is the default of its pods
     :ivar errors: reads that the API server refused
     """

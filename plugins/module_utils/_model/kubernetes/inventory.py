@@ -22,6 +22,7 @@ class InventoryNode:
     """A node of the cluster for the Ansible inventory, with validated texts.
 
     :ivar address: internal IP address; empty if missing or invalid (see ``error``)
+    :ivar labels: labels of the node
     :ivar groups: properties and location of the node, by the first part of the group's name (``os``, ``model``,
         ``pool``, ``zone``, ``leaf``)
     :ivar error: rejected texts of the node and their required format; empty if all are valid. With an error the node
@@ -41,6 +42,7 @@ class InventoryNode:
 class Inventory:
     """The nodes of a cluster for the Ansible inventory.
 
+    :ivar nodes: valid nodes
     :ivar refused: why an object that the API server listed is not a valid node, one text for each
     """
 
@@ -55,6 +57,7 @@ def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[Inventor
     The API server cannot decide which claim is right, since the kubelet of each node wrote it. A node that claims
     addresses of more than ``_MOST_RIVALS`` others is not trusted: of its claims only its internal address counts.
 
+    :param found: nodes of the inventory
     :param everyone: all nodes of the cluster, including those outside of the inventory
     """
     owners: dict[str, list[str]] = {}

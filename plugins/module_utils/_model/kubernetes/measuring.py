@@ -73,5 +73,5 @@ class Refusal:
 
     @property
     def told(self) -> str:
-        """Return the observation and the remedy as one text."""
+        """Return the observation, followed by the remedy that belongs to its cause, as one text for a finding."""
         return f"{self.text} {REFUSALS[self.cause][1]}"

@@ -34,7 +34,10 @@ class NodeDifference:
     """A setting of a node that differs from its desired value.
 
     :ivar source: kind of the setting: ``BIOS``, ``kernel argument``
-    :ivar now: current value in words, like wanted
+    :ivar key: name of the setting
+    :ivar now: current value as text
+    :ivar wanted: desired value as text
+    :ivar needs: what activates a new value: ``nothing``, a ``reboot``, or a ``power_cycle``
     :ivar how: planned action, in words
     """
 
@@ -46,7 +49,7 @@ class NodeDifference:
     how: str = ""
 
     def __post_init__(self) -> None:
-        """Truncate the value that the node or its BMC reports."""
+        """Truncate the current value, which the node or its BMC reports and which could be of any length."""
         object.__setattr__(self, "now", cut(self.now, MOST_WORDS))
 
     def __str__(self) -> str:
@@ -64,6 +67,7 @@ class NodeDifference:
 class NodeDifferences:
     """The settings of one kind, such as BIOS settings, in which a node differs from its desired state.
 
+    :ivar differences: the settings that differ
     :ivar refusals: why a difference cannot be corrected, each with a remedy
     :ivar error: why the differences are not known
     :ivar blind: why some settings cannot be observed; relevant only for a node that was reset and must prove the result
@@ -82,7 +86,7 @@ class NodeDifferences:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Truncate what a node or its BMC wrote: the differences of all nodes are in one fact."""
+        """Truncate the texts that a node or its BMC wrote, because one fact contains the differences of all nodes."""
         for name in ("error", "blind"):
             object.__setattr__(self, name, cut(getattr(self, name), MOST_WORDS))
         for name in ("refusals", "notes"):
@@ -109,7 +113,7 @@ class Mark:
     :ivar differences: identities of the differences to correct
     :ivar boot: id of the boot before the reset
     :ivar cordoned: whether the roll cordoned the node, and so must uncordon it
-    :ivar reset: whether a reset was ordered, or is about to be. The boot id shows whether it took place
+    :ivar reset: whether a reset was ordered or is about to be ordered. A different boot id shows that it took place
     :ivar pool: MachineConfigPool whose roll reboots it; empty if its BMC does
     """
 
@@ -124,6 +128,11 @@ class Mark:
 class NodeStep:
     """The planned step of the roll for one node: its action, the differences that it corrects, and its effects on pods.
 
+    :ivar action: ``nothing``, ``set`` (a value that needs no reset), ``reboot`` or ``power_cycle`` after a drain, or
+        ``unknown`` if the differences are not known
+    :ivar differences: differences that the step corrects
+    :ivar phase: ``begin``; ``wait`` if an earlier run reset the node and it has not returned; ``finish`` if it has
+        returned, or has nothing left to do
     :ivar pods: namespace/name of the pods that the drain evicts from the node
     :ivar lost: those of them that are not recreated
     :ivar blockers: why the step is not done now, each with a remedy
@@ -160,8 +169,8 @@ class NodeStep:
 
     @property
     def goes(self) -> bool:
-        """Return whether this roll resets the node, or waits for its earlier reset, so that the node is unavailable for
-        a while.
+        """Return whether this roll makes the node unavailable for a while: it resets the node, or waits for the end of
+        an earlier reset.
         """
         return self.is_due and self.action in ("reboot", "power_cycle") and self.phase != "finish"
 
@@ -170,6 +179,7 @@ class NodeStep:
 class RollPlan:
     """The plan of a roll: the step of each node, and how many nodes are reset at the same time.
 
+    :ivar steps: step of each node
     :ivar at_once: maximum number of nodes that this roll may take down at the same time
     :ivar limit: origin of that number, in words
     :ivar refusal: why nothing at all is done, with a remedy
@@ -190,8 +200,8 @@ class RollPlan:
 
     @property
     def rides(self) -> tuple[NodeStep, ...]:
-        """Return the due steps of nodes that are rebooted by the roll of their MachineConfigPool instead of by their
-        BMC. One roll of a pool serves all its steps.
+        """Return the steps of nodes that the roll of their MachineConfigPool reboots, instead of their BMC. Only steps
+        that this run works on are included.
         """
         return tuple(step for step in self.steps if step.pool and step.is_due)
 
@@ -206,8 +216,13 @@ class RollPlan:
 class NodeOutcome:
     """The result of a roll for one node.
 
+    :ivar node: name of the node
+    :ivar state: ``nothing`` (already as desired), ``planned`` (check mode), ``done``, ``failed``, ``blocked``, ``left``
+        (the roll ended before its turn), ``unknown``, or ``unproven`` (reset and back, but not observed again yet)
     :ivar why: reason of any state but done and nothing
+    :ivar remedy: next step of the user
     :ivar did: performed actions, in words
+    :ivar seconds: duration of the work on the node
     """
 
     node: str
@@ -227,6 +242,8 @@ class NodeOutcome:
 class NodeRoll:
     """The plan of a roll and its result for each node (node_roll).
 
+    :ivar plan: the plan
+    :ivar outcomes: result for each node; empty for a plan only
     :ivar error: why it did not complete
     :ivar changes: one line for each node that was changed, or would be
     """

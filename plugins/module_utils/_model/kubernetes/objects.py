@@ -18,6 +18,7 @@ class ClusterNode:
     """A Kubernetes node.
 
     :ivar ready: status of its condition Ready; False also for Unknown
+    :ivar unschedulable: whether it is cordoned
     :ivar allocatable: number of each extended resource (resources with a domain in the name)
     :ivar unread: extended resources whose number is not valid, as the node reports it
     :ivar machine_config: MachineConfig that OpenShift's daemon has applied; empty while it changes, and if not reported
@@ -44,6 +45,7 @@ class Workload:
 
     :ivar wanted: number of pods that should run
     :ivar ready: number of pods that are ready
+    :ivar images: images of its containers
     :ivar nodes: for a DaemonSet, nodes of the ready pods
     """
 
@@ -59,8 +61,9 @@ class Workload:
 class Attachment:
     """A NetworkAttachmentDefinition (k8s.cni.cncf.io/v1).
 
+    :ivar name: namespace/name
     :ivar plugin: the first CNI plugin of its configuration
-    :ivar fault: why multus could not read it; empty when it can
+    :ivar fault: why multus cannot read it; empty if it can
     """
 
     name: str
@@ -72,9 +75,11 @@ class Attachment:
 class CommandResult:
     """The result of a command in a pod, which may have been interrupted.
 
-    :ivar output: output of both streams
+    :ivar command: command line
+    :ivar output: standard output and standard error, mixed
     :ivar exit_code: exit code of the command; None if the connection ended first
     :ivar timed_out: whether the limit in the pod (timeout's 124 or 137) or the one of the caller was reached
+    :ivar seconds: duration
     :ivar error: why there is no exit code
     """
 
@@ -90,6 +95,8 @@ class CommandResult:
 class Container:
     """The identity of the container in which a command runs: namespace, pod and name.
 
+    :ivar namespace: namespace of the pod
+    :ivar pod: name of the pod
     :ivar name: name of the container; empty for the only one of its pod
     """
 
@@ -103,9 +110,9 @@ class Container:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The exit code and the separate outputs of a command that ran in a pod to its end.
+    """The result of a command that ran in a pod to its end, with its two outputs kept separate.
 
-    :ivar rc: its exit code; 128 plus the number of a signal that ended it
+    :ivar rc: exit code; 128 plus the number of the signal if a signal ended it
     """
 
     rc: int

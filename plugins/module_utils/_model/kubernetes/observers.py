@@ -37,10 +37,12 @@ class Wanted:
     """The configuration of the observers to create.
 
     :ivar image: image with its digest, so that all nodes run the same one
+    :ivar namespace: namespace of the pods
     :ivar run: run that owns them; empty for none, so that they stay until they are removed explicitly
     :ivar nodes: names of nodes; empty for all that ``node_selector`` selects
     :ivar node_selector: required labels of a node
     :ivar pull_secrets: names of Secrets of the namespace
+    :ivar pull_policy: pull policy of Kubernetes
     :ivar priority_class: empty for the default of the cluster
     :ivar lifetime: seconds after which a container exits
     :ivar resources: resources of the container, in the format of Kubernetes
@@ -67,7 +69,10 @@ class ObserverPod:
     """A pod of the DaemonSet of the observers, with its state.
 
     :ivar node: its target node, also before it is scheduled
-    :ivar phase: as in _parse/kubernetes/pod_state.py; ``suspect`` and ``detail`` likewise
+    :ivar phase: state of the pod, as _parse/kubernetes/pod_state.py derives it
+    :ivar detail: description of that state
+    :ivar suspect: keyword of a state that may not resolve itself; empty for none
+    :ivar container: name of its container
     :ivar controller: uid of its controller; empty for none
     :ivar deleting: whether it is being deleted, and its controller will create another one
     :ivar image_id: id of the running image, from the container runtime; empty before it runs
@@ -119,7 +124,11 @@ class ObserverSet:
 class ClusterEvent:
     """An Event (core/v1) about an object of the cluster.
 
-    :ivar kind: kind of the object that the event is about; ``name`` and ``uid`` are also those of that object
+    :ivar kind: kind of the object that the event is about
+    :ivar name: name of that object
+    :ivar uid: uid of that object
+    :ivar reason: reason of the event, such as FailedCreate
+    :ivar message: text of the event
     :ivar warning: whether its type is Warning
     :ivar time: time of its last occurrence, as the API server writes it; empty if missing
     """
@@ -137,8 +146,11 @@ class ClusterEvent:
 class ObserversSeen:
     """The state of the observers, as the API server reports it.
 
+    :ivar namespace: namespace of the observers
     :ivar daemon: None if it does not exist
+    :ivar pods: pods of the DaemonSet
     :ivar nodes: nodes of the cluster, by name
+    :ivar events: events about the DaemonSet and its pods
     :ivar unread: kinds that could not be read, with the reason
     """
 
@@ -154,10 +166,16 @@ class ObserversSeen:
 class Observer:
     """The state of the observer on one node: its pod, its phase, and what prevents it from being ready.
 
-    :ivar phase: ``failed`` if further waiting does not help
+    :ivar node: name of the node
+    :ivar phase: state of the observer; ``failed`` if further waiting does not help
     :ivar reason: keyword, see _analysis/controllers/observers.py; empty if it is ready
     :ivar detail: message of the component that refused or failed
     :ivar remedy: an instruction with its command; empty if it is ready
+    :ivar pod: name of its pod; empty without one
+    :ivar uid: uid of its pod
+    :ivar container: name of its container
+    :ivar image_id: id of the running image; empty before it runs
+    :ivar restarts: number of restarts of its container
     """
 
     node: Host
@@ -176,6 +194,8 @@ class Observer:
 class ObserversFacts:
     """The state of the observers after the module observers has created them and waited for them.
 
+    :ivar namespace: namespace of the observers
+    :ivar image: image of the observers
     :ivar nodes: state of each requested node
     :ivar timed_out: whether the time limit was reached while some observers could still become ready
     :ivar waited_seconds: duration of the wait

@@ -22,6 +22,7 @@ CATALOGS: dict[str, str] = {
 class ImageSeen:
     """An image that a Kubernetes object names.
 
+    :ivar name: name of the image
     :ivar by_system: whether an operator appends the node's operating system, and possibly its kernel, to the tag:
         ``580.95.05`` becomes ``580.95.05-ubuntu24.04``
     """
@@ -36,7 +37,7 @@ class ImagePull:
 
     :ivar name: full name, ``registry/path:tag`` or ``registry/path@digest``
     :ivar needed_by: components that use it: an operator, a fabric's pods, a variable
-    :ivar by_system: as in ImageSeen
+    :ivar by_system: whether an operator appends the node's operating system, and possibly its kernel, to the tag
     """
 
     name: str
@@ -49,6 +50,9 @@ class ChartPull:
     """A chart that Helm pulls.
 
     :ivar reference: OCI reference, or the chart's name in ``repository``
+    :ivar version: version of the chart
+    :ivar needed_by: components that use it, such as an operator
+    :ivar repository: URL of the Helm repository; empty for an OCI reference
     """
 
     reference: str
@@ -70,7 +74,9 @@ class ChartPull:
 class PackagePull:
     """A package of OLM, whose images its catalog names.
 
+    :ivar package: name of the package
     :ivar catalog: image of its catalog
+    :ivar needed_by: components that use it, such as an operator
     :ivar channel: empty for the catalog's default
     :ivar version: requested version; empty for the newest of the channel
     """
@@ -98,6 +104,9 @@ class ChartSeen:
 class Pulls:
     """All images, charts and packages that a run would pull.
 
+    :ivar images: images that nodes pull
+    :ivar charts: charts that Helm pulls
+    :ivar packages: packages that OLM installs
     :ivar notes: images, charts and packages that the intent needs and a run does not pull, each with the component that
         provides it
     :ivar unlisted: pulls that are missing from the list, each with cause and next step. If there are any, the list is

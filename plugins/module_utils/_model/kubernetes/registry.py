@@ -17,6 +17,8 @@ class Challenge:
 
     :ivar scheme: basic or bearer
     :ivar realm: for bearer, address of the token server
+    :ivar service: name of the registry for the token server
+    :ivar scope: access that the token must grant
     """
 
     scheme: typing.Literal["basic", "bearer"]
@@ -41,15 +43,21 @@ Logins = typing.Mapping[str, RegistryLogin]
 
 
 def find_login(name: str, known: Logins) -> typing.Optional[RegistryLogin]:
-    """Return the login for an image name without its tag, or None. The longest entry that equals the name or is a
-    parent path of it is used.
+    """Return the credentials for an image, or None. Of the known entries, the longest one that equals the name of the
+    image or is a parent path of it applies.
+
+    :param name: name of the image with its registry, without tag and digest
+    :param known: credentials by registry, or by registry and path
     """
     fitting = [place for place in known if name == place or name.startswith(f"{place}/")]
     return known[max(fitting, key=len)] if fitting else None
 
 
 def list_secrets(known: Logins) -> set[str]:
-    """Return all texts that must not be shown: encoded credentials, passwords and tokens."""
+    """Return all texts that must not be shown: encoded credentials, passwords and tokens.
+
+    :param known: credentials by registry, or by registry and path
+    """
     found: set[str] = set()
     for login in known.values():
         pair = base64.b64decode(login.basic).decode("utf-8", "replace") if login.basic else ""

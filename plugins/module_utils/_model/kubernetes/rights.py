@@ -18,8 +18,11 @@ class Right:
 
     :ivar need: stage that needs it; ``teardown``, ``namespaces`` if the collection creates one, or ``jobs`` if it
         submits one
-    :ivar kind: kind as in _observe/kubernetes/client.py
+    :ivar verb: get, list, watch, create, patch, update or delete
+    :ivar kind: kind of the object: ``Node``, or with its API group ``IPPool.nv-ipam.nvidia.com`` if several groups have
+        the kind
     :ivar namespace: empty for all namespaces, and for kinds without one
+    :ivar subresource: subresource such as ``status``; empty for the object itself
     :ivar name: name of the object; empty for all
     :ivar power: name of its set of rights in powers.py
     """
@@ -37,6 +40,7 @@ class Right:
 class Denied:
     """A right that the user needs and does not have.
 
+    :ivar need: stage or action that needs the right
     :ivar text: the right in RBAC terms: ``patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator``
     :ivar power: set of rights that contains it; empty in facts of an older release
     """
@@ -51,6 +55,7 @@ class RightsFacts:
     """The needed rights that the user of the kubeconfig lacks (access_info).
 
     :ivar asked: number of rights that were queried
+    :ivar denied: the missing rights
     """
 
     asked: int

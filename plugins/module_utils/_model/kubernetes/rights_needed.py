@@ -134,6 +134,8 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
 def of_observers(namespace: str) -> tuple[Right, ...]:
     """Return the rights to start and remove observers in a namespace that an administrator has prepared. The rights of
     the sets ``look`` and ``change`` are not included.
+
+    :param namespace: the namespace
     """
     named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
         ("ServiceAccount", verb) for verb in (*_APPLY, "delete")
@@ -362,7 +364,8 @@ def _list_object_rights(
 ) -> typing.Iterator[Right]:
     """Yield the rights to apply objects of a kind in a stage, and to delete them in a teardown.
 
-    :param namespace: empty for all namespaces
+    :param kind: kind of the objects
+    :param namespace: namespace of the objects; empty for all namespaces
     :param name: name of the object; empty for all
     :param need: stage that applies the objects
     """

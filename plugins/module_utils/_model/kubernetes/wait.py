@@ -18,6 +18,8 @@ MOST_TEXT = 1500
 class SyncNode:
     """The state of one node of one fabric while a run waits for the network.
 
+    :ivar fabric: name of the fabric
+    :ivar node: name of the node
     :ivar phase: ready, waiting or failed
     :ivar detail: the awaited condition, the cause of the failure, or the final state
     :ivar remedy: remedy of the failure, or of a suspicious delay
@@ -47,6 +49,7 @@ class SyncFacts:
     :ivar finished: whether every node is ready or failed
     :ivar timed_out: whether the time limit was reached first
     :ivar waited_seconds: duration of the wait
+    :ivar nodes: state of each node of each fabric at the end of the wait
     """
 
     finished: bool

@@ -36,10 +36,13 @@ class RdmaPod:
     """A measuring pod of stage bandwidth, as seen from inside the pod. It has one interface on the fabric, and so
     represents one rail of its node.
 
+    :ivar fabric: name of the fabric
+    :ivar node: name of the node
     :ivar name: name of the pod; empty if none was created
     :ivar device: RDMA device on its virtual function; None on a network without RDMA, where TCP is measured
     :ivar address: IP address on the network, from the network-status annotation
     :ivar pci: PCI address of the virtual function
+    :ivar interface: network interface on the fabric, in the pod
     :ivar physical_function: PCI address of its HCA
     :ivar rate_gbps: rate of the device's port, from sysfs; None if sysfs does not have it
     :ivar pcie_gbps: current speed x width of the function's PCIe link less its encoding; None if sysfs does not have
@@ -48,6 +51,7 @@ class RdmaPod:
     :ivar binding: description of the CPU binding, or why there is none
     :ivar far_cpus: whether the pod may not run on any CPU of the HCA's NUMA node
     :ivar error: why the pod cannot be used
+    :ivar rail: rail of its HCA
     :ivar cause: kind of that error (see _check/bandwidth/causes.py)
     """
 
@@ -74,7 +78,11 @@ class RdmaPod:
 
 @dataclasses.dataclass(frozen=True)
 class SweepRow:
-    """The average bandwidth in Gb/s for one message size in bytes."""
+    """One row of a sweep over message sizes.
+
+    :ivar message_bytes: size of a message in bytes
+    :ivar average_gbps: average bandwidth in Gb/s
+    """
 
     message_bytes: Bytes
     average_gbps: Gbps
@@ -84,6 +92,8 @@ class OrderedPair:
     """A pair of a client node and a server node, on one rail or between two rails.
 
     :ivar rail: rail of the client
+    :ivar client: name of the client's node
+    :ivar server: name of the server's node
     :ivar server_rail: rail of the server if it differs from the client's, else None
     """
 
@@ -124,7 +134,10 @@ class Wider:
     :ivar queue_pairs: number of concurrent queue pairs requested
     :ivar message_bytes: measured message size; the requested one if there is no figure
     :ivar average_gbps: None if there is no figure
+    :ivar peak_gbps: peak bandwidth; None if there is no figure
+    :ivar iterations: number of messages of each queue pair; None if there is no figure
     :ivar why: why there is no figure; empty if there is one
+    :ivar commands: command lines of server and client
     """
 
     queue_pairs: Count
@@ -197,7 +210,9 @@ class PairResult(OrderedPair):
 
     @property
     def key(self) -> PairKey:
-        """Return the key that identifies the pair across runs."""
+        """Return the key that identifies the pair in different runs: fabric, rail and node of the client, node and rail
+        of the server.
+        """
         return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
     @property
@@ -220,12 +235,13 @@ LayerName = typing.Literal["pf_host", "vf_host", "vf_pod", "gpu_pod"]
 class LayerEnd:
     """One end of a layer step, at the time of its measurement. Each field may be unknown.
 
+    :ivar node: name of the node
     :ivar device: RDMA device that the tool used
     :ivar function: PCI address of the device's function
     :ivar binding: CPUs to which the tool was bound, or why it was not bound
     :ivar near: whether these CPUs belong to the HCA's NUMA node; None if not known
     :ivar max_tx_rate: limit that the physical function sets for this VF, in Mb/s; 0 is no limit, None is unknown
-    :ivar vlan_qos: priority of its VLAN, likewise
+    :ivar vlan_qos: priority of its VLAN; None is unknown
     :ivar throttled: number of periods in which the kernel throttled the container's CPU during the step; None if not
         known
     """
@@ -245,10 +261,16 @@ class LayerStep:
     """One step of a measurement layer by layer: a pair measured with one more layer than in the previous step, such as
     the VF after the PF.
 
+    :ivar client: end that sends
+    :ivar server: end that receives
     :ivar average_gbps: None if there is no measurement
+    :ivar peak_gbps: peak bandwidth in Gb/s; None if there is no measurement
+    :ivar message_bytes: size of a message in bytes; None if there is no measurement
+    :ivar iterations: number of messages of each queue pair; None if there is no measurement
     :ivar why: why there is no measurement
     :ivar absent: whether the pods do not have this layer (no virtual functions, or no GPU), so that it cannot cause a
         loss
+    :ivar commands: command lines that ran
     """
 
     layer: LayerName
@@ -267,9 +289,14 @@ class LayerStep:
 class PairLayers(OrderedPair):
     """The measurements of a pair layer by layer: PF on the host, VF on the host, VF in the pod, GPU memory in the pod.
 
-    :ivar suspect: whether its figure was suspicious; otherwise all pairs were requested
+    :ivar fabric: name of the fabric
+    :ivar client: name of the client's node
+    :ivar server: name of the server's node
+    :ivar rail: rail of the client
+    :ivar suspect: whether the pair was chosen because its bandwidth was too low; False if all pairs were requested
     :ivar steps: steps from the cable up
     :ivar why: why there are no steps
+    :ivar server_rail: rail of the server if it differs from the client's, else None
     :ivar more_than: queue pairs of the pair's first figure if each layer was measured with more; None: with the number
         of the intent
     """
@@ -290,11 +317,16 @@ class CountedPair(OrderedPair):
     """A repeated measurement of a pair, during which the counters of the ports on its path and of the uplinks of both
     leaves were read before and after.
 
+    :ivar fabric: name of the fabric
+    :ivar client: name of the client's node
+    :ivar server: name of the server's node
+    :ivar rail: rail of the client
     :ivar node: node from which the counters were read
     :ivar average_gbps: bandwidth during the measurement, in Gb/s; None if there is none
     :ivar seconds: time between the two readings
     :ivar ports: growth of the counters of each queried port
     :ivar why: why the counters or the bandwidth are missing; empty on success
+    :ivar server_rail: rail of the server if it differs from the client's, else None
     """
 
     fabric: str
@@ -313,10 +345,16 @@ class CountedPair(OrderedPair):
 class PairLatency(OrderedPair):
     """The latency of small messages of an ordered pair, measured with ib_write_lat.
 
+    :ivar fabric: name of the fabric
+    :ivar client: name of the client's node
+    :ivar server: name of the server's node
+    :ivar rail: rail of the client
     :ivar typical_us: the median, in us; None if there is no measurement
     :ivar p99_us: the 99th percentile, in us
     :ivar failure: kind of the failure; empty on success
     :ivar evidence: the line that showed the failure
+    :ivar commands: command lines that ran
+    :ivar server_rail: rail of the server if it differs from the client's, else None
     """
 
     fabric: str
@@ -359,6 +397,7 @@ class RoundPlan:
     """The number and the duration of a fabric's rounds, as planned before its pods are started. In one round, each node
     takes part in one pair at most.
 
+    :ivar fabric: name of the fabric
     :ivar rounds: number of rounds of disjoint pairs
     :ivar all_rounds: number of rounds in which each node would meet every other node
     :ivar seconds: duration without failures
@@ -380,6 +419,8 @@ class RoundPlan:
 class BandwidthFacts:
     """The plans, pods and measurements of stage bandwidth (rdma_bandwidth).
 
+    :ivar pods: pods that were started
+    :ivar pairs: measurements of all pairs, including repetitions
     :ivar plans: plan of each fabric
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
@@ -402,8 +443,14 @@ class BandwidthFacts:
 class EarlierPair(OrderedPair):
     """The bandwidths of a pair in earlier runs.
 
+    :ivar fabric: name of the fabric
+    :ivar rail: rail of the client
+    :ivar client: name of the client's node
+    :ivar server: name of the server's node
     :ivar figures: averages in Gb/s, the oldest first
-    :ivar places: position in ``Earlier.runs`` of the run of each figure; empty in facts of before there was this field
+    :ivar server_rail: rail of the server if it differs from the client's, else None
+    :ivar places: for each figure, the position of its run in ``Earlier.runs``; empty in facts of releases without this
+        field
     """
 
     fabric: str
@@ -416,7 +463,9 @@ class EarlierPair(OrderedPair):
 
     @property
     def key(self) -> PairKey:
-        """Return the key that identifies the pair across runs."""
+        """Return the key that identifies the pair in different runs: fabric, rail and node of the client, node and rail
+        of the server.
+        """
         return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
 
@@ -426,6 +475,7 @@ class Earlier:
 
     :ivar runs: names of the runs with a measurement, the oldest first
     :ivar unread: runs that could not be read, with the reason
+    :ivar pairs: bandwidths of each pair
     """
 
     runs: tuple[str, ...] = ()

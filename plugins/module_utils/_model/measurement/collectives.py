@@ -54,7 +54,7 @@ class Collectives:
 
     :ivar image: image with the programs of nccl-tests, built with MPI=1, and Open MPI
     :ivar cpu: CPU request and limit of a node's pod, as Kubernetes writes it
-    :ivar memory: likewise
+    :ivar memory: memory request and limit of a node's pod, as Kubernetes writes it
     :ivar fabric: name of the fabric; None if the intent has only one
     :ivar leaves: names of the nodes of each leaf or scalable unit, if neither a topology nor LLDP shows them
     :ivar tests: collectives, in this order
@@ -68,7 +68,7 @@ class Collectives:
         others
     :ivar most_latency_us: highest allowed time of a small all_reduce of two nodes, in us; None: the pairs are compared
         with each other only
-    :ivar latency_ratio: multiple of the median of all pairs from which on a pair is reported
+    :ivar latency_ratio: a pair is reported if its latency exceeds this multiple of the median of all pairs
     :ivar soak_minutes: continuous run time of the largest proven group, with the error counters of its HCAs read before
         and after; 0 for none
     :ivar share: required share of the bandwidth that the rails allow; None for that of published runs
@@ -107,6 +107,7 @@ class CollectiveRun:
     """A planned run of one collective of nccl-tests on a group of nodes.
 
     :ivar name: name of the run, part of the names of its objects
+    :ivar test: name of the collective
     :ivar nodes: Kubernetes names of its nodes
     :ivar by_rail: whether the GPUs of one rail of all nodes form a group each, all at the same time (NCCL_TESTS_SPLIT)
     :ivar gpu: number of the only GPU of each node; None for all of them
@@ -130,6 +131,7 @@ class CollectiveHca:
     """An HCA, or a function of one, in a pod.
 
     :ivar device: RDMA device, as the pod sees it
+    :ivar rail: its rail
     :ivar numa_node: None if sysfs does not have it
     :ivar physical: RDMA device of the physical function of which this is a virtual function; empty if the pod has the
         HCA itself, or if the name is unknown
@@ -145,6 +147,8 @@ class CollectiveHca:
 class CollectivePod:
     """The pod of a node in which collectives run, with its HCAs.
 
+    :ivar node: name of the node
+    :ivar name: name of the pod
     :ivar host: its host name up to the first dot, as NCCL writes it
     :ivar hcas: its HCAs, each with its rail
     :ivar error: why it cannot be used
@@ -166,7 +170,9 @@ class RanTest:
     """A completed test of a collective: on a group of nodes over all rails, on one rail of a part of a slow group
     (halving), or on the same group again with one change.
 
+    :ivar test: name of the collective
     :ivar kind: kind of the group, or of the trial of a halving
+    :ivar nodes: names of the nodes that took part
     :ivar rail: the only rail; None for all rails
     :ivar change: name of the change; empty for none
     :ivar seconds: time from its start to its last log line
@@ -199,15 +205,16 @@ class RanTest:
 
 @dataclasses.dataclass(frozen=True)
 class CollectivesFacts:
-    """Answer of rdma_collectives.
+    """The pods and the completed tests of stage collectives (rdma_collectives).
 
-    :ivar fabric: over which
-    :ivar runs: in the order in which they were begun
-    :ivar announced: tests of each kind of collective where all is proven, as it was said before the first of them
-    :ivar ended: why it ended before its last test; empty where it did not
+    :ivar fabric: name of the fabric
+    :ivar pods: pods of the nodes
+    :ivar runs: completed tests, in the order of their start
+    :ivar announced: number of tests that were announced before the first one, for each collective if all of them pass
+    :ivar ended: why the stage ended before its last test; empty if it did not
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
-    :ivar image: of the pods, as the intent of that run names it
+    :ivar image: image of the pods, as the intent of that run names it
     """
 
     fabric: str
@@ -230,9 +237,13 @@ class StepFigures:
     size. Only groups whose transport is proven count.
 
     :ivar fabric: name of the fabric
+    :ivar test: name of the collective
     :ivar kind: kind of the groups
     :ivar nodes: number of nodes of each group
     :ivar groups: number of proven groups
+    :ivar worst: lowest bus bandwidth of the groups
+    :ivar median: median of the groups
+    :ivar best: highest bus bandwidth of the groups
     """
 
     ONCE = ("fabric", "test", "kind", "nodes")
@@ -248,14 +259,20 @@ class StepFigures:
 
     @property
     def key(self) -> StepKey:
-        """Return the key that identifies the step across runs."""
+        """Return the key that identifies the step in different runs: collective, kind and number of nodes of its
+        groups.
+        """
         return self.test, self.kind, self.nodes
 
 
 @dataclasses.dataclass(frozen=True)
 class EarlierStep:
-    """The median bus bandwidths of a collective in earlier runs, for one kind and size of groups, in GB/s, the oldest
-    first.
+    """The median bus bandwidths of a collective in earlier runs, for one kind and size of groups.
+
+    :ivar test: name of the collective
+    :ivar kind: kind of the groups
+    :ivar nodes: number of nodes of each group
+    :ivar figures: median of each run in GB/s, the oldest first
     """
 
     ONCE = ("test", "kind", "nodes")
@@ -267,7 +284,9 @@ class EarlierStep:
 
     @property
     def key(self) -> StepKey:
-        """Return the key that identifies the step across runs."""
+        """Return the key that identifies the step in different runs: collective, kind and number of nodes of its
+        groups.
+        """
         return self.test, self.kind, self.nodes
 
 
@@ -277,7 +296,11 @@ class LatencyFigures:
     microseconds. Only pairs whose transport is proven count.
 
     :ivar fabric: name of the fabric
+    :ivar test: name of the collective
     :ivar pairs: number of proven pairs
+    :ivar best: lowest latency of the pairs
+    :ivar median: median of the pairs
+    :ivar worst: highest latency of the pairs
     :ivar p99: highest 99th percentile of the pairs; None if nccl-tests prints none
     """
 
@@ -294,7 +317,11 @@ class LatencyFigures:
 
 @dataclasses.dataclass(frozen=True)
 class EarlierLatency:
-    """The median latencies of the small messages of a collective in earlier runs, in microseconds, the oldest first."""
+    """The median latencies of the small messages of a collective in earlier runs.
+
+    :ivar test: name of the collective
+    :ivar figures: median of each run in microseconds, the oldest first
+    """
 
     ONCE = ("test",)
 
@@ -303,7 +330,7 @@ class EarlierLatency:
 
     @property
     def key(self) -> str:
-        """Return the key that identifies the collective across runs."""
+        """Return the name of the collective, which identifies the latencies in different runs."""
         return self.test
 
 
@@ -313,6 +340,8 @@ class EarlierCollectives:
 
     :ivar runs: names of the runs with a proven group, the oldest first
     :ivar unread: runs that could not be read, with the reason
+    :ivar steps: bandwidths of each step
+    :ivar latencies: latencies of each collective
     """
 
     runs: tuple[str, ...] = ()

@@ -44,7 +44,13 @@ Side = typing.Literal["local", "remote", "path", "device", "earlier"]
 
 
 class CompletionStatus(typing.NamedTuple):
-    """A work completion status. ``text`` is that of ``ibv_wc_status_str``."""
+    """A work completion status of libibverbs (``ibv_wc_status``).
+
+    :ivar kind: identifier of the status in this collection, such as ``transport_retry``
+    :ivar text: text of the status by ``ibv_wc_status_str``
+    :ivar side: location of the fault: ``local`` is the end that prints the status, ``remote`` its peer, ``path``
+        between them, ``device`` an HCA or its driver, ``earlier`` an earlier completion of the same output
+    """
 
     kind: Kind
     text: str
@@ -88,5 +94,9 @@ FLUSHED = 5
 
 
 def find_first_cause(statuses: typing.Iterable[int]) -> typing.Optional[int]:
-    """Return the first known status that is not the consequence of another one (FLUSHED), or None."""
+    """Return the first known status in the given order that is not FLUSHED, or None. FLUSHED only follows another
+    failure.
+
+    :param statuses: status numbers in the order of the output
+    """
     return next((status for status in statuses if status in STATUSES and status != FLUSHED), None)

@@ -23,6 +23,9 @@ PINGS = Bound("destinations of a node", 1 << 20)
 class Ping:
     """The result of one ibping client run, from a port of this node to a LID.
 
+    :ivar rdma_device: RDMA device that sends
+    :ivar port: port number of that device
+    :ivar destination_lid: LID of the port that is pinged
     :ivar transmitted: number of packets sent
     :ivar received: number of packets answered. The exit code and the round-trip times of ibping are wrong in every
         version and not used
@@ -56,7 +59,12 @@ class Ping:
 
 @dataclasses.dataclass(frozen=True)
 class PingServer:
-    """An ibping server on a port of this node. ``error`` states why it does not run."""
+    """An ibping server on a port of this node.
+
+    :ivar rdma_device: RDMA device of the port
+    :ivar port: port number
+    :ivar error: why the server does not run; None if it runs
+    """
 
     rdma_device: RdmaDevice
     port: PortNumber
@@ -65,7 +73,11 @@ class PingServer:
 
 @dataclasses.dataclass(frozen=True)
 class PortName:
-    """A port of a node, in the form of the modules' options: RDMA device mlx5_0, port 1."""
+    """A port of a node, in the form of the modules' options.
+
+    :ivar device: RDMA device, such as mlx5_0
+    :ivar port: port number
+    """
 
     device: RdmaDevice
     port: PortNumber
@@ -73,7 +85,12 @@ class PortName:
 
 @dataclasses.dataclass(frozen=True)
 class PingTask:
-    """The destinations (LIDs) that one port of a node pings, in the form of the module ibping's options."""
+    """The destinations that one port of a node pings, in the form of the module ibping's options.
+
+    :ivar device: RDMA device, such as mlx5_0
+    :ivar port: port number
+    :ivar lids: LIDs of the destinations
+    """
 
     device: RdmaDevice
     port: PortNumber
@@ -82,7 +99,11 @@ class PingTask:
 
 @dataclasses.dataclass(frozen=True)
 class PingPlan:
-    """The ping servers and clients of one node in stage reachability."""
+    """The ping servers and clients of one node in stage reachability.
+
+    :ivar servers: ports on which the node runs a server
+    :ivar clients: ports from which the node pings, each with its destinations
+    """
 
     servers: typing.Annotated[tuple[PortName, ...], SERVERS] = ()
     clients: typing.Annotated[tuple[PingTask, ...], NODE_PORTS] = ()

@@ -40,7 +40,15 @@ class BiosIntent:
     """The BIOS settings that the intent requires on each node, by key. A key that is None, or an empty tuple, leaves
     the setting unchanged.
 
+    :ivar sriov: whether SR-IOV must be on (true) or off (false)
+    :ivar iommu: whether the IOMMU (VT-d, AMD-Vi) must be on or off
+    :ivar acs: whether Access Control Services of PCIe must be on or off
+    :ivar ari: whether Alternative Routing-ID Interpretation of PCIe must be on or off
+    :ivar above_4g: whether PCI memory above 4 GiB must be allowed or not
     :ivar numa_per_socket: number of NUMA nodes of a socket
+    :ivar smt: whether simultaneous multithreading must be on or off
+    :ivar c_states: whether the idle states of the CPUs must be on or off
+    :ivar relaxed_ordering: whether relaxed ordering of PCIe must be on or off
     :ivar max_read_request: largest read request of a PCIe device, in bytes
     :ivar profile: accepted profile names of the BIOS, which differ between vendors
     """
@@ -68,7 +76,7 @@ STATES: tuple[State, ...] = typing.get_args(State)
 class BiosValue:
     """An allowed value of an attribute.
 
-    :ivar value: in the form in which the BMC reports and accepts it
+    :ivar value: value in the form in which the BMC reports and accepts it
     :ivar label: display name in the registry; equal to ``value`` if there is only one name
     """
 
@@ -103,6 +111,8 @@ class BiosSetting:
     """The attributes of a BIOS that belong to one key of the intent, such as ``sriov``. A BIOS may have several for a
     key, such as one for each root port.
 
+    :ivar key: key of the intent
+    :ivar attributes: the attributes that were found; empty if none was
     :ivar looked_for: display names (as patterns) or attribute names that were searched for
     """
 
@@ -115,7 +125,9 @@ class BiosSetting:
 class BiosJob:
     """A pending job of the BMC that writes BIOS attributes. While it exists, the BMC refuses other jobs.
 
-    :ivar state: as the BMC names it: Scheduled, Running...
+    :ivar id: id of the job
+    :ivar state: state as the BMC names it: Scheduled, Running...
+    :ivar name: name of the job
     """
 
     id: str
@@ -165,6 +177,9 @@ class NodeBios:
 class BiosState:
     """The result of comparing a BIOS setting with its desired value.
 
+    :ivar key: key of the intent
+    :ivar state: ``ok``; ``wrong``; ``pending``, right after the next reset; ``read_only``, wrong and not writable now;
+        or ``unknown``, no attribute was found or its value is ambiguous
     :ivar wanted: accepted values
     :ivar measured: attributes with their values, as text
     :ivar why: reason of any state but ok
@@ -183,8 +198,10 @@ class BiosState:
 class BiosWrite:
     """A new value to write to an attribute of a BIOS.
 
+    :ivar key: key of the intent
+    :ivar attribute: name of the attribute
     :ivar before: value after a reset without this write: the pending value, else the current one
-    :ivar after: in the form in which the BMC accepts it
+    :ivar after: new value, in the form in which the BMC accepts it
     :ivar reset_required: whether it requires a reset; True also if the registry does not define it
     """
 
@@ -204,6 +221,9 @@ Refused = typing.Literal["attribute", "value", "read_only", "lockdown", "job"]
 class BiosRefusal:
     """The reason why the collection does not write a desired BIOS setting, with the remedy.
 
+    :ivar key: key of the intent
+    :ivar cause: ``attribute`` (no such attribute), ``value`` (no such value), ``read_only``, ``lockdown`` or ``job``
+        (the BMC accepts no change of the BIOS)
     :ivar why: the reason, with the attribute
     """
 
@@ -215,8 +235,10 @@ class BiosRefusal:
 
 @dataclasses.dataclass(frozen=True)
 class BiosPlan:
-    """The values to write to a BIOS so that it has its desired settings after the next reset, and the settings that
-    cannot be written. If there is any of the latter, nothing is written.
+    """The result of planning the changes of a BIOS.
+
+    :ivar writes: values to write, so that the BIOS has its desired settings after the next reset
+    :ivar refusals: desired settings that cannot be written. If there are any, nothing is written
     """
 
     writes: tuple[BiosWrite, ...] = ()
@@ -227,6 +249,7 @@ class BiosPlan:
 class BiosChange:
     """The values that were written to a BIOS, or would be written in check mode.
 
+    :ivar writes: the values
     :ivar reset_required: whether a desired value is pending for a reset
     :ivar job: job that applies it; empty if the BMC needs none
     """

@@ -53,8 +53,10 @@ FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
 
 @dataclasses.dataclass(frozen=True)
 class ReportedSetting:
-    """A firmware value, such as a version, and the source that reported it: NicDevice, devlink, sysfs, or mstconfig
-    with its version.
+    """A firmware value, such as a version, with its source.
+
+    :ivar value: the value
+    :ivar source: NicDevice, devlink, sysfs, or mstconfig with its version
     """
 
     value: Word
@@ -65,9 +67,10 @@ class ReportedSetting:
 class FirmwareSetting:
     """A parameter of the firmware, with values as mstconfig writes them: ``True(1)``, ``IB(1)``, ``16``.
 
-    :ivar next: value after the next reset; None if the tool prints N/A, like the next two
-    :ivar current: value in force; None also if the firmware does not report it
-    :ivar default: value of the manufacturer
+    :ivar name: name of the parameter, such as NUM_OF_VFS
+    :ivar next: value after the next reset; None if the tool prints N/A
+    :ivar current: value in force; None if the tool prints N/A, or the firmware does not report it
+    :ivar default: value of the manufacturer; None if the tool prints N/A
     :ivar read_only: whether the firmware does not accept other values
     """
 
@@ -89,6 +92,7 @@ class FirmwareSetting:
 class HcaFirmware:
     """The firmware versions and settings of one physical function.
 
+    :ivar address: PCI address
     :ivar device: PCI device id, four hex digits
     :ivar psid: PSID of the board
     :ivar running: running version
@@ -172,6 +176,8 @@ ObservedFirmware = Observed[NodeFirmware]
 class FirmwareChange:
     """The settings of one HCA that are changed. Both mappings are empty if all settings have the desired value.
 
+    :ivar address: PCI address
+    :ivar device: PCI device id, four hex digits
     :ivar before: values before the change that would be in force after the next reset, by name of the setting
     :ivar after: new values, in the format of the tool
     """
@@ -202,15 +208,17 @@ ObservedFirmwareSet = Observed[FirmwareSet]
 class NicDevice:
     """A network card, as NVIDIA's NIC configuration operator reports it.
 
+    :ivar node: node that has the card
     :ivar namespace: namespace of the operator
     :ivar type: PCI device id, four hex digits
     :ivar ports: PCI addresses of its functions
+    :ivar psid: PSID of the board
     :ivar serial: serial number of the card; empty if it has none
     :ivar firmware: version that is stored on it
     :ivar dpu: whether it is a BlueField in DPU mode
     :ivar configured: whether a NicConfigurationTemplate manages its settings
     :ivar updated: whether a NicFirmwareTemplate manages its firmware
-    :ivar waits: why a change is not in force yet; empty if none is pending
+    :ivar waits: reason of the pending change, as the operator reports it; empty if no change is pending
     :ivar message: message of the operator
     """
 
@@ -233,6 +241,7 @@ class NicDevice:
 class NicTemplate:
     """A NicConfigurationTemplate of NVIDIA's operator.
 
+    :ivar name: name of the object
     :ivar ours: whether the collection created it
     :ivar cards: names of the NicDevices that it manages
     """
@@ -246,9 +255,11 @@ class NicTemplate:
 class NicState:
     """The progress of NVIDIA's operator in applying the settings of a template to a card.
 
+    :ivar name: name of the NicDevice
     :ivar template: settings that the template requires
     :ivar seen: whether the operator has evaluated the current settings of the template
     :ivar reason: reason of its condition ConfigUpdateInProgress
+    :ivar message: message of that condition
     :ivar firmware: reason of its condition FirmwareUpdateInProgress
     """
 
@@ -284,6 +295,7 @@ class UnreadNic:
     """A NicDevice that is invalid or too large to be read. Only the cards of its node count as unknown.
 
     :ivar node: node, from the owner of the object
+    :ivar why: why it could not be read
     """
 
     node: Subdomain
@@ -305,7 +317,10 @@ class NicDevices:
 
 
 def text(value: typing.Any) -> str:
-    """Return a YAML value in the format of mstconfig. A boolean becomes True or False."""
+    """Return a value of the intent as mstconfig writes it. A boolean becomes True or False.
+
+    :param value: boolean, number or text
+    """
     return str(value)
 
 
@@ -343,7 +358,11 @@ def number(value: typing.Optional[str]) -> typing.Optional[int]:
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two firmware values are equal. ``True(1)``, ``true`` and ``1`` are equal."""
+    """Return whether two firmware values are equal. ``True(1)``, ``true`` and ``1`` are equal.
+
+    :param one: a value as mstconfig or a user writes it
+    :param other: the value to compare it with
+    """
     return bool(_collect_spellings(one) & _collect_spellings(other))
 
 

@@ -45,10 +45,14 @@ NO_GUID = "0x0000000000000000"
 
 @dataclasses.dataclass(frozen=True)
 class PcieLink:
-    """A PCIe link. Speeds in GT/s, widths in lanes. None if sysfs does not have the value.
+    """A PCIe link. Speeds are in GT/s and widths in lanes. A value is None if sysfs does not have it.
 
-    :ivar max_speed: maximum of the card, like max_width
-    :ivar slot_speed: maximum of the port above it (the slot, or a PCIe switch), like slot_width
+    :ivar current_speed: speed to which the link has trained
+    :ivar current_width: width to which the link has trained
+    :ivar max_speed: highest speed of the card
+    :ivar max_width: highest width of the card
+    :ivar slot_speed: highest speed of the port above the card: the slot, or a PCIe switch
+    :ivar slot_width: highest width of that port
     :ivar payload: current MaxPayload, in bytes; None if the configuration space cannot be read
     :ivar payload_could: largest MaxPayload that the card and the port above it support
     """
@@ -79,8 +83,13 @@ def compute_pcie_gbps(speed: float, width: int) -> float:
 class PciFunction:
     """A PCI function that is a network controller or has an RDMA device.
 
+    :ivar address: PCI address
+    :ivar vendor: PCI vendor id, four hex digits
+    :ivar device: PCI device id, four hex digits
     :ivar device_class: first four hex digits of the class: 0207 InfiniBand, 0200 Ethernet
+    :ivar driver: name of the bound kernel driver; None without one
     :ivar numa_node: None if the platform does not report it (-1)
+    :ivar link: its PCIe link
     """
 
     address: PciAddress
@@ -97,15 +106,16 @@ class Netdev:
     """A network interface of an HCA.
 
     :ivar mtu: in bytes; IPoIB in datagram mode has 4 less than its multicast group
-    :ivar port_guid: from the 20-byte IPoIB hardware address; None on Ethernet
-    :ivar subnet_prefix: from the same address: upper half of the port's GID
-    :ivar queue_pair: from the same address
+    :ivar state: operational state of the kernel: up, down, dormant ...; None if not read
+    :ivar port_guid: GUID of the port, from the 20-byte IPoIB hardware address; None on Ethernet
+    :ivar subnet_prefix: upper half of the port's GID, from the IPoIB hardware address; None on Ethernet
+    :ivar queue_pair: number of the queue pair, from the IPoIB hardware address; None on Ethernet
     :ivar port: port number of the RDMA device
-    :ivar bond: name of the bond to which it belongs
-    :ivar speed_gbps: rate of an Ethernet link, in Gb/s; None without a link or if the driver does not report it, like
-        the next two
-    :ivar supported_gbps: highest rate that the port supports, by ethtool
-    :ivar partner_gbps: highest rate that the link partner advertises, with autonegotiation
+    :ivar bond: name of the bond to which it belongs; None for none
+    :ivar speed_gbps: rate of an Ethernet link in Gb/s; None without a link, or if the driver does not report it
+    :ivar supported_gbps: highest rate in Gb/s that the port supports, by ethtool; None if not reported
+    :ivar partner_gbps: highest rate in Gb/s that the link partner advertises, with autonegotiation; None if not
+        reported
     """
 
     name: Interface
@@ -126,6 +136,7 @@ class Netdev:
 class Port:
     """A port of an RDMA device.
 
+    :ivar number: port number of the RDMA device, from 1
     :ivar state: DOWN, INIT, ARMED, ACTIVE, ACTIVE_DEFER or NOP
     :ivar physical_state: Polling, Disabled, LinkUp...
     :ivar link_layer: InfiniBand or Ethernet
@@ -133,7 +144,7 @@ class Port:
     :ivar width: number of lanes
     :ivar speed: name of the speed: EDR, HDR, NDR...
     :ivar lid: None if the port has no LID (0)
-    :ivar sm_lid: None if no subnet manager has assigned one (0)
+    :ivar sm_lid: LID of the subnet manager; None if none has assigned one (0)
     :ivar guid: InfiniBand only: the lower half of the first GID
     :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
     :ivar mtu: largest MTU of its network interfaces, in bytes; None without one, since sysfs has no file for the MTU of
@@ -163,8 +174,11 @@ class Port:
 
 @dataclasses.dataclass(frozen=True)
 class Sriov:
-    """The values of the SR-IOV files of a physical function: ``total``, the number of VFs that it offers, and
-    ``current``, the number that exist. None if a file is absent (off in firmware, or no capability).
+    """The values of the SR-IOV files of a physical function in sysfs. A value is None if the file is absent, because
+    SR-IOV is off in the firmware or the function has no such capability.
+
+    :ivar total: number of VFs that it offers (sriov_totalvfs)
+    :ivar current: number of VFs that exist (sriov_numvfs)
     """
 
     total: typing.Optional[Vfs] = None
@@ -185,8 +199,10 @@ class VfAdministration:
     """The settings of a VF in its physical function. A field is None if neither ``ip link`` nor sysfs reports the
     setting. Only NVIDIA's own driver packages (MLNX_OFED, DOCA) have GUIDs and link policy in sysfs.
 
-    :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
-    :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
+    :ivar vlan: VLAN id; 0 is none
+    :ivar vlan_qos: 802.1p priority in the VLAN tag
+    :ivar min_tx_rate: guaranteed transmit rate in Mb/s; 0 for none
+    :ivar max_tx_rate: highest transmit rate in Mb/s; 0 for no limit
     """
 
     node_guid: typing.Optional[Guid] = None
@@ -227,6 +243,15 @@ class Hca:
 
     :ivar name: name for messages: RDMA device (mlx5_0), else the netdev, else the PCI address
     :ivar rdma_device: None if there is none
+    :ivar netdevs: its network interfaces on the node
+    :ivar pci: its PCI function; None for an RDMA device that is not on PCI
+    :ivar node_guid: node GUID of the RDMA device
+    :ivar node_description: node description of the RDMA device, which the subnet manager reads
+    :ivar firmware: version of the running firmware
+    :ivar board: PSID of the board
+    :ivar hca_type: model as the driver names it, such as MT4129
+    :ivar ports: ports of the RDMA device
+    :ivar sriov: SR-IOV files of a physical function; None for a VF
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar vf_index: index of a VF
     :ivar administration: settings of a VF in its PF, if they are readable
@@ -272,7 +297,9 @@ class Hca:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of its network interfaces on the node, including the earlier names of those in a pod."""
+        """Return the names of its network interfaces on the node. For interfaces that are in a pod, return the names
+        that they had on the node before.
+        """
         return (*(netdev.name for netdev in self.netdevs), *(self.held.names if self.held else ()))
 
 
@@ -280,6 +307,7 @@ class Hca:
 class NodeHcas:
     """The HCAs of one node, as the module node_info returns them.
 
+    :ivar hcas: HCAs of the node
     :ivar errors: failed reads, with the reason; an unread file never counts as absent
     :ivar boot: id of the boot in which the HCAs were read
     """
@@ -290,7 +318,9 @@ class NodeHcas:
 
     @property
     def functions(self) -> tuple[Hca, ...]:
-        """Return one HCA for each PCI function. If a function has several RDMA devices, return the first."""
+        """Return one HCA for each PCI function of the node. A function with several RDMA devices is represented by the
+        first one.
+        """
         found: dict[str, Hca] = {}
         for hca in self.hcas:
             if hca.pci is not None:
@@ -298,7 +328,10 @@ class NodeHcas:
         return tuple(found.values())
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
-        """Return the HCA at a PCI address. Return None if the node has none there."""
+        """Return the HCA at a PCI address. Return None if the node has no HCA there.
+
+        :param address: PCI address; None returns None
+        """
         return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
 
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:

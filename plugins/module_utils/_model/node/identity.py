@@ -73,7 +73,9 @@ class Identity:
 
     @property
     def every(self) -> tuple[str, ...]:
-        """Return the UUID, if there is one, and each serial number, in the form of ``keys``."""
+        """Return the UUID, if there is one, and each serial number, as keys that are independent of byte order and
+        letter case.
+        """
         uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
         return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
 
@@ -103,7 +105,10 @@ class Verdict:
     """The result of comparing the system behind a BMC with a node: proven to be the node, asserted by the inventory,
     another machine, or unknown.
 
+    :ivar state: ``proven`` (same machine), ``asserted`` (not comparable, but the inventory says so), ``other`` (another
+        machine, or one that several nodes claim) or ``unknown`` (not comparable)
     :ivar why: reason of any state but proven
+    :ivar remedy: next step of the user
     """
 
     state: State
@@ -134,7 +139,10 @@ class Claims:
     machines: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
 
     def of(self, node: str) -> Identity:
-        """Return the identity of one node. The UUID of its kubelet takes precedence over that of its DMI."""
+        """Return the identity of one node. The UUID of its kubelet takes precedence over that of its DMI.
+
+        :param node: name of the node
+        """
         seen = self.looked.get(node, Identity())
         # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by
         # the rest of them
@@ -146,6 +154,7 @@ class Claims:
     def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
         """Judge whether a system behind a BMC is this node.
 
+        :param node: name of the node
         :param machine: identity of the system, as the BMC reports it
         :param asserted: whether the inventory asserts that it is the node; used only if the identities cannot be
             compared
@@ -192,6 +201,8 @@ class Claims:
     def refusal(self, node: str) -> typing.Optional[Verdict]:
         """Return why no BMC can be accepted for this node, or None if one can. The reason is that the node's own
         reports contradict each other, or that it shares its identity or its BMC with another node.
+
+        :param node: name of the node
         """
         own, seen = self.of(node), self.looked.get(node, Identity())
         if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
@@ -358,6 +369,7 @@ def find_wrong_machine(
     The boot ID decides. The UUID of the machine is compared in addition if both report one, since even an unprivileged
     process can read the boot ID of its machine.
 
+    :param node: name of the node
     :param told: boot reported by the kubelet of the node
     :param shown: boot reported by the machine at its address
     :param twins: other nodes whose kubelets report the same boot ID

@@ -23,8 +23,12 @@ TUNED = "linerate-rdma"
 class Settings:
     """The tuning settings of the intent that need no reboot, in the format of TuneD.
 
-    :ivar cpu: section of a TuneD profile, like the next three
-    :ivar rows: names of the tuning rows (properties of a node) that the settings fulfill
+    :ivar cpu: section ``cpu`` of a TuneD profile: value by setting
+    :ivar vm: section ``vm`` of a TuneD profile
+    :ivar sysctl: section ``sysctl`` of a TuneD profile
+    :ivar modules: section ``modules`` of a TuneD profile: options by kernel module
+    :ivar rows: names of the tuning rows (observable properties of a node) that these settings bring to their expected
+        values
     """
 
     cpu: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -44,6 +48,7 @@ class Settings:
 class NodeProfile:
     """A Profile of the Node Tuning Operator: the desired and the active TuneD profile of one node.
 
+    :ivar node: name of the node
     :ivar wanted: name of the profile that the operator selected
     :ivar active: name of TuneD's active profile
     :ivar data: text of the selected profile; None if this version of the operator does not include it
@@ -68,7 +73,9 @@ class NodeProfile:
 class NodeSetting:
     """The progress of applying the tuning settings on one node.
 
-    :ivar state: set; planned, in check mode; coming, in progress; or stuck, which does not resolve itself
+    :ivar state: ``set``, ``planned`` (check mode), ``coming`` (in progress) or ``stuck`` (does not resolve itself)
+    :ivar why: cause of any state but ``set``
+    :ivar remedy: next step of the user
     """
 
     state: typing.Literal["set", "planned", "coming", "stuck"]
@@ -80,9 +87,11 @@ class NodeSetting:
 class TuningSet:
     """The result of applying the tuning settings on all nodes (node_tuning).
 
-    :ivar way: a Tuned of the Node Tuning Operator, the module kernel_settings on each node, or nothing to set
+    :ivar way: tool that sets the values: ``tuned`` (a Tuned of the Node Tuning Operator), ``kernel_settings`` (that
+        module on each node) or ``nothing`` (there is nothing to set)
     :ivar nodes: result on each node, with ``tuned`` only
     :ivar refusal: why nothing was set on any node; empty on success
+    :ivar remedy: next step of the user after a refusal
     """
 
     way: typing.Literal["tuned", "kernel_settings", "nothing"]

@@ -31,8 +31,8 @@ class SriovCapability:
     :ivar initial: InitialVFs; the kernel creates no VF if it differs from ``total``
     :ivar total: TotalVFs; a driver may report less in sriov_totalvfs, as igb does
     :ivar current: NumVFs
-    :ivar offset: offset from the function's own routing ID to that of its first VF, and ``stride`` from one VF to the
-        next
+    :ivar offset: difference between the routing ID of the function and that of its first VF
+    :ivar stride: difference between the routing IDs of two consecutive VFs
     :ivar ari: whether the kernel has found ARI on the whole path to the function, so that one bus has room for 256
         functions
     :ivar bars: numbers of the BARs of each VF, 0 to 5; a 64-bit BAR is listed by its first number
@@ -62,8 +62,11 @@ class VfMemory:
 
 @dataclasses.dataclass(frozen=True)
 class Acs:
-    """The Access Control Services of a port: the supported and the enabled bits. Bits 2 and 3 (request and completion
-    redirect) send peer-to-peer packets to the root complex.
+    """The Access Control Services of a port. Bits 2 and 3 (request and completion redirect) send peer-to-peer packets
+    to the root complex.
+
+    :ivar capability: supported bits
+    :ivar control: enabled bits
     """
 
     capability: AcsBits
@@ -74,10 +77,14 @@ class Acs:
 class PciEvidence:
     """The SR-IOV properties of a network function in sysfs.
 
+    :ivar address: PCI address
+    :ivar driver: name of the bound kernel driver; None without one
     :ivar sriov_total: None if the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such
         capability
+    :ivar sriov_current: number of VFs that exist; None if the file is absent
     :ivar iommu_group: None if the function is not in a group
     :ivar physical_function: PCI address of the PF, for a VF
+    :ivar unread: files that could not be read; their values are None and unknown
     :ivar capability: for a PF; None if its configuration space has none, or cannot be read (as root)
     :ivar memory: for a PF; None if the kernel does not report it
     :ivar last_bus: for a PF, the last bus number below the port above it; None without such a port
@@ -122,10 +129,13 @@ class NodePlatform:
     """The state of SR-IOV, IOMMU, kernel and GPU driver of one node, as the module node_info returns it. None means
     that a value could not be read (see errors). Empty means that it was read and there is nothing.
 
+    :ivar kernel: release of the running kernel
     :ivar kernel_arguments: arguments of the kernel command line about IOMMU and PCI, and those that were requested
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
     :ivar iommu_groups: number of groups
     :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS provides
+    :ivar functions: SR-IOV properties of each network function
+    :ivar errors: failed reads, with the reason
     :ivar machine: x86_64, aarch64...
     :ivar gpu: None if the module nvidia is not loaded
     :ivar boot: id of the boot in which the platform was read

@@ -24,7 +24,7 @@ class DriverPolicy:
     """The driver container in a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy
     (nvidia.com/v1) or an NVIDIADriver (nvidia.com/v1alpha1).
 
-    :ivar kind: one of these
+    :ivar kind: NicClusterPolicy, NicNodePolicy, ClusterPolicy or NVIDIADriver
     :ivar container: whether it deploys a driver container; otherwise the nodes have their own driver
     :ivar image: repository and name, without a tag; empty for the operator's default
     :ivar version: version of the driver, its branch if precompiled, or a digest (sha256:...); empty for the operator's
@@ -54,10 +54,10 @@ class DriverPolicy:
 class DriverHost:
     """The properties of a node that determine its driver image.
 
-    :ivar os: ID of os-release, from node feature discovery: ubuntu, rhel, rhcos, sles...; empty without the label, like
-        the next two
-    :ivar version: VERSION_ID of os-release
-    :ivar kernel: release of the running kernel
+    :ivar name: name of the node
+    :ivar os: ID of os-release, from node feature discovery: ubuntu, rhel, rhcos, sles...; empty without the label
+    :ivar version: VERSION_ID of os-release; empty without the label
+    :ivar kernel: release of the running kernel, from a label or the kubelet
     :ivar machine: amd64 or arm64, from the kubelet
     :ivar ostree: version of RHCOS, by which OpenShift's driver toolkit is selected; empty on other systems
     :ivar gpu: whether it has an NVIDIA GPU, by its labels

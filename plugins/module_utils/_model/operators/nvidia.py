@@ -32,9 +32,12 @@ class Reported:
     """The status of an object that reports its own progress: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork,
     HostDeviceNetwork, or a pool of nv-ipam.
 
+    :ivar kind: kind of the object
+    :ivar name: name of the object, with its namespace if it has one
     :ivar state: status.state; empty before the first report
     :ivar reason: status.reason
-    :ivar parts: entries of status.appliedStates that are not ready: name and state, with the message if there is one
+    :ivar parts: components of the operator that are not ready (status.appliedStates): name and state, with the message
+        if there is one
     :ivar nodes: for a pool, nodes that have a share
     """
 

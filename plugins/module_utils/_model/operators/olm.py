@@ -45,6 +45,7 @@ class Catalog:
     """A CatalogSource of OLM: a catalog of operator packages.
 
     :ivar state: state of the connection to it, READY if it answers; empty before the first attempt
+    :ivar message: message of the connection; empty for none
     :ivar address: address of an external server (spec.address); empty if OLM runs a pod from an image
     """
 
@@ -63,6 +64,7 @@ class Catalog:
 class Channel:
     """A channel of a package: a sequence of versions of an operator.
 
+    :ivar name: name of the channel
     :ivar newest: name of the ClusterServiceVersion at its head
     :ivar versions: version of each ClusterServiceVersion in it, by name; empty if this version of OLM does not list
         them
@@ -75,7 +77,14 @@ class Channel:
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """An operator package of OLM as one catalog offers it, with its channels."""
+    """An operator package of OLM as one catalog offers it, with its channels.
+
+    :ivar name: name of the package
+    :ivar catalog: name of the CatalogSource
+    :ivar catalog_namespace: namespace of the CatalogSource
+    :ivar default_channel: name of the channel that a Subscription without a channel gets
+    :ivar channels: channels of the package
+    """
 
     name: str
     catalog: str
@@ -90,6 +99,7 @@ class OperatorGroup:
 
     :ivar targets: namespaces that its operators watch; empty for all
     :ivar selects: whether it uses a label selector, so that ``targets`` are the namespaces that OLM found
+    :ivar ours: whether the collection created it
     """
 
     name: str
@@ -103,11 +113,17 @@ class OperatorGroup:
 class Subscription:
     """A Subscription of OLM, which keeps one operator installed.
 
+    :ivar package: name of the package
+    :ivar channel: name of the channel; empty for the default
+    :ivar source: name of the CatalogSource
+    :ivar source_namespace: namespace of the CatalogSource
+    :ivar approval: Automatic or Manual approval of InstallPlans
     :ivar state: AtLatestKnown, UpgradePending, UpgradeAvailable, UpgradeFailed; empty before the first report
     :ivar current: name of the ClusterServiceVersion that OLM is installing
     :ivar installed: name of the installed ClusterServiceVersion
     :ivar plan: name of its newest InstallPlan
     :ivar troubles: reason and message of each active problem condition, by type
+    :ivar ours: whether the collection created it
     """
 
     name: str
@@ -133,6 +149,8 @@ class Subscription:
 class InstallPlan:
     """An InstallPlan of OLM: the versions of operators that OLM installs in one step.
 
+    :ivar phase: phase as OLM names it: RequiresApproval, Installing, Complete, Failed ...
+    :ivar approved: whether OLM may carry it out
     :ivar versions: names of the ClusterServiceVersions that it installs
     :ivar message: why it has not progressed
     """
@@ -149,6 +167,11 @@ class InstallPlan:
 class ServiceVersion:
     """A ClusterServiceVersion: an operator in one version.
 
+    :ivar phase: phase as OLM names it: Pending, Installing, Succeeded, Failed ...
+    :ivar reason: reason of the phase
+    :ivar message: message of the phase
+    :ivar version: version of the operator
+    :ivar replaces: name of the ClusterServiceVersion that it replaces; empty for none
     :ivar requirements: unmet requirements, each with kind, name and state
     :ivar definitions: names of the custom resource definitions that it owns
     :ivar deployments: names of its Deployments
@@ -172,6 +195,8 @@ class ServiceVersion:
 class OperatorStatus:
     """The progress of the installation of one operator by OLM.
 
+    :ivar package: name of the package
+    :ivar namespace: namespace of the installation
     :ivar phase: ready, waiting (at the end of the time limit), failed, or planned in a dry run
     :ivar detail: current state, or the cause
     :ivar remedy: next step, except for ready
@@ -210,9 +235,11 @@ IN_USE = "objects that this collection did not create use the operator"
 
 @dataclasses.dataclass(frozen=True)
 class RetainedObject:
-    """An object that a removal of operators leaves in the cluster, and the reason.
+    """An object that a removal of operators leaves in the cluster.
 
-    :ivar remedy: how to delete it; empty for the same instruction as for other remains of operators
+    :ivar subject: the object, for messages
+    :ivar why: reason for which it remains
+    :ivar remedy: how to delete it; empty if the general instruction for retained objects applies
     """
 
     subject: str

@@ -42,7 +42,9 @@ class OperatorChart:
 
     :ivar reference: OCI reference, folder or archive, or the chart's name in ``repository``
     :ivar version: empty only for a folder, whose Chart.yaml has it
+    :ivar namespace: namespace of the release
     :ivar release: name of the Helm release
+    :ivar repository: URL of the Helm repository; empty for an OCI reference, a folder or an archive
     """
 
     reference: str
@@ -64,7 +66,9 @@ class OperatorChart:
 class OperatorPackage:
     """A package of OLM, as OpenShift's guides install it. The catalog selects its channel.
 
+    :ivar name: name of the package
     :ivar csv: prefix of the names of its ClusterServiceVersions
+    :ivar source: name of the CatalogSource
     :ivar own_namespace: whether it watches only its own namespace, which its OperatorGroup then names; otherwise it
         watches all
     """
@@ -80,10 +84,13 @@ class OperatorPackage:
 class Operator:
     """An operator that the collection works with: how to recognize it in a cluster and how to install it.
 
+    :ivar name: name of the operator in this collection
     :ivar images: names of the images that it runs
     :ivar deployments: names of its Deployment, for images that are mirrored under other names. OpenShift has an
         unrelated Deployment network-operator
     :ivar lack: what does not work without it
+    :ivar chart: its Helm chart; None if there is none
+    :ivar package: its OLM package; None if there is none
     :ivar by_hand: instruction for a manual installation, if the cluster's installer (Helm or OLM) does not offer it
     :ivar configuration: kind of the object that the operator needs to work; empty if there is none, or another stage
         creates it
@@ -197,7 +204,12 @@ OF_JOB: dict[str, tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TR
 
 @dataclasses.dataclass(frozen=True)
 class JobNeeds:
-    """The properties of a job (``rdma_job``) that determine which operators it needs: its kind, GPUs and queue."""
+    """The properties of a job (``rdma_job``) that determine which operators it needs.
+
+    :ivar kind: kind of the job, such as TrainJob
+    :ivar gpus: number of GPUs of a pod
+    :ivar queue: LocalQueue of Kueue; empty for none
+    """
 
     kind: str
     gpus: int = 0
@@ -206,7 +218,11 @@ class JobNeeds:
 
 @dataclasses.dataclass(frozen=True)
 class Needed:
-    """An operator that a run needs, and the reasons."""
+    """An operator that a run needs.
+
+    :ivar operator: the operator
+    :ivar why: reasons, as text
+    """
 
     operator: Operator
     why: tuple[str, ...]
@@ -257,8 +273,8 @@ class OperatorsSeen:
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
-        """Return the OLM objects of an operator. Outside of the operator's usual namespace only a ClusterServiceVersion
-        counts, since an editor can create a Subscription there that installs nothing.
+        """Return the ClusterServiceVersions and Subscriptions of an operator. Outside of the operator's usual namespace
+        only a ClusterServiceVersion counts, since an editor can create a Subscription there that installs nothing.
         """
         usual = operator.package.namespace if operator.package else ""
         return tuple(

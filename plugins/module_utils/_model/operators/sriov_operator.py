@@ -26,7 +26,10 @@ NO_OPERATOR = "none"
 class StateVf:
     """A virtual function as the operator's config daemon reports it.
 
-    :ivar guid: as reported: eight bytes in hex, last byte first
+    :ivar index: index of the VF on its physical function
+    :ivar name: name of its network interface; None without one on the node
+    :ivar guid: GUID of an InfiniBand VF: eight bytes in hex, last byte first, as the daemon reports it
+    :ivar mtu: MTU in bytes
     """
 
     ONCE = ("address",)
@@ -43,7 +46,12 @@ class StateVf:
 class StateInterface:
     """A physical function as the operator's config daemon reports it.
 
+    :ivar name: name of its network interface
     :ivar link_type: IB or ETH
+    :ivar mtu: MTU in bytes
+    :ivar total_vfs: number of VFs that it offers
+    :ivar vfs_count: number of VFs that exist
+    :ivar eswitch_mode: legacy or switchdev
     :ivar admin_state: up or down; None if an older daemon does not report it
     """
 
@@ -67,6 +75,11 @@ class StateInterface:
 class VfGroup:
     """The range of virtual functions that one policy creates on one physical function.
 
+    :ivar policy: name of the policy
+    :ivar resource: name of the resource, without its prefix
+    :ivar device_type: netdevice or vfio-pci
+    :ivar mtu: MTU in bytes; 0 leaves it unchanged
+    :ivar rdma: whether its VFs have RDMA devices
     :ivar first: index of the first virtual function; ``last`` is that of the last one
     """
 
@@ -84,8 +97,13 @@ class WantedInterface:
     """The configuration of one physical function that the operator requests from its config daemon, with the policies
     behind it.
 
-    :ivar mtu: 0 leaves it unchanged
+    :ivar vfs_count: number of VFs
+    :ivar name: name of its network interface
+    :ivar groups: ranges of its VFs, each created by one policy
+    :ivar mtu: MTU in bytes; 0 leaves it unchanged
     :ivar link_type: IB or ETH; empty leaves it unchanged
+    :ivar eswitch_mode: legacy or switchdev; empty leaves it unchanged
+    :ivar external: whether another component creates the VFs (externallyManaged)
     """
 
     ONCE = ("address",)
@@ -109,9 +127,14 @@ class NodeState:
     """A SriovNetworkNodeState (sriovnetwork.openshift.io/v1): the configuration that the operator requests for a node,
     and the report of its config daemon.
 
+    :ivar node: name of the node
+    :ivar wanted: requested configuration of the physical functions
+    :ivar interfaces: report on the physical functions
     :ivar sync_status: Succeeded, Failed or InProgress; empty before the first report
+    :ivar last_sync_error: error of the last sync; empty without one
     :ivar current_state: state of the drain: Idle, Draining, DrainComplete (annotation)
     :ivar desired_state: request of the daemon: Idle, Drain_Required, Reboot_Required (annotation)
+    :ivar generation: generation of the object, which increases with each change of the request
     :ivar wanted_rdma_mode: shared, exclusive, or empty if not requested
     :ivar rdma_mode: mode of the node's RDMA devices and network namespaces: shared or exclusive; empty if the daemon
         does not report it
@@ -133,12 +156,11 @@ class NodeState:
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): the physical functions it selects, and their number of
-    virtual functions.
+    """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): the physical functions that it selects, and their
+    virtual functions. The fields have the names and meanings of its spec. An empty selector field selects everything.
 
-    An empty selector field selects everything, as in the operator.
-
-    :ivar pf_names: with the range of virtual functions, if one is given: ens1f0#0-3
+    :ivar vfs_count: number of virtual functions (numVfs)
+    :ivar pf_names: netdev names, with the range of virtual functions if one is given: ens1f0#0-3
     :ivar priority: 0 to 99; the lowest takes precedence
     :ivar mtu: 0 leaves it unchanged
     """
@@ -165,8 +187,11 @@ class Policy:
 
 @dataclasses.dataclass(frozen=True)
 class SupportedNic:
-    """An entry of the operator's ConfigMap supported-nic-ids, with the PCI ids of the physical and of the virtual
-    function.
+    """An entry of the operator's ConfigMap supported-nic-ids: a NIC that the operator supports.
+
+    :ivar vendor: PCI vendor id
+    :ivar device: PCI device id of the physical function
+    :ivar virtual_device: PCI device id of the virtual functions
     """
 
     vendor: PciId
@@ -178,6 +203,7 @@ class SupportedNic:
 class OperatorInstallation:
     """One SR-IOV network operator in the cluster.
 
+    :ivar deployment: Deployment of the operator
     :ivar version: version from the label app.kubernetes.io/version, else RELEASE_VERSION, else the image's tag
     :ivar origin: helm, olm, nvidia-network-operator or unknown
     :ivar resource_prefix: RESOURCE_PREFIX of its container
@@ -193,9 +219,11 @@ class OperatorInstallation:
 class OlmObject:
     """A ClusterServiceVersion or Subscription of an operator.
 
+    :ivar kind: ClusterServiceVersion or Subscription
     :ivar phase: phase of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription:
         AtLatestKnown, UpgradePending...
     :ivar message: why it has not progressed: its own message, or that of its conditions
+    :ivar version: version of a ClusterServiceVersion; empty for a Subscription
     """
 
     kind: Word
@@ -212,7 +240,9 @@ class OperatorFacts:
     found them.
 
     :ivar crds: names of the established custom resource definitions
+    :ivar installations: SR-IOV network operators in the cluster; exactly one is expected
     :ivar configs: namespaces that have a SriovOperatorConfig named default
+    :ivar nodes: nodes of the cluster
     :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None if absent
     :ivar states: desired configuration of each node, and the report of its config daemon
     :ivar policies: SriovNetworkNodePolicies in the operator's namespace; the operator ignores others

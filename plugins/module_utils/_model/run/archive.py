@@ -33,7 +33,12 @@ class ArchiveError(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class ArchiveLogin:
-    """The credentials for the upload. Empty if none are set."""
+    """The credentials for the upload. A field is empty if it is not set.
+
+    :ivar user: user name for HTTP basic authentication
+    :ivar password: password of that user
+    :ivar token: bearer token
+    """
 
     user: str = ""
     password: str = dataclasses.field(default="", repr=False)
@@ -89,7 +94,7 @@ class Address:
         return self.base.replace(RUN, run) + (name if self.in_folder else "")
 
     def cut(self, base: str) -> str:
-        """Return a URL for messages, in which ``?...`` replaces the query.
+        """Return a URL in the form for messages: ``?...`` is appended if the address has a query, which may be secret.
 
         :param base: URL without its query
         """

@@ -28,9 +28,11 @@ Place = typing.Literal["node", "fabric", "topology", "switches", "files"]
 class FactKind(typing.NamedTuple):
     """A kind of fact about a node, such as its HCAs.
 
+    :ivar name: name of the kind, such as ``hcas``
     :ivar place: source on the node: node, fabric, topology, switches or files; None for facts of another module or a
         BMC
-    :ivar word: prefix of its lines in the difference of two runs; None if it is not compared
+    :ivar word: prefix of its lines in the difference of two runs; empty for lines without a prefix, None if it is not
+        compared
     """
 
     name: str
@@ -65,7 +67,11 @@ def list_kinds_at(*places: Place) -> tuple[str, ...]:
 
 
 def list_places(kinds: typing.Collection[str]) -> list[str]:
-    """Return the sources from which the given kinds of facts are read."""
+    """Return the sources on the node (node, fabric, topology, switches, files) from which facts of the given kinds are
+    read.
+
+    :param kinds: kinds of facts
+    """
     return list(dict.fromkeys(kind.place for kind in FACT_KINDS if kind.name in kinds and kind.place is not None))
 
 
@@ -84,6 +90,7 @@ def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> 
     """Return the kinds that the observers are asked for: those in ``asked``, or by default all of a node and of its
     ports.
 
+    :param asked: kinds that the user requests; None for the default
     :raises RdmaError: an observer cannot read one of them
     """
     known = list_kinds_at(NODE, FABRIC, FILES, SWITCHES)

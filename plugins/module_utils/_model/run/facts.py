@@ -28,9 +28,10 @@ class Fact:
     :ivar run: identity of the run; a fact of another run is never used
     :ivar time: time of writing, UTC, ISO 8601
     :ivar node: name in the inventory, or CLUSTER
+    :ivar kind: kind of the observation, such as ``hcas``
     :ivar value: the observation, as plain data; None with an error
     :ivar error: why there is no observation; None with a value
-    :ivar schema: see FACT_SCHEMA
+    :ivar schema: version of the format, equal to FACT_SCHEMA in files of this release
     """
 
     run: str
@@ -111,6 +112,7 @@ class RunStart:
 class FactCount:
     """The numbers of read and missing facts of one kind when a stage was judged.
 
+    :ivar kind: kind of the facts
     :ivar seen: number of nodes with a value; 1 or 0 for a kind of the cluster
     :ivar missing: number of nodes with an error instead
     """
@@ -123,6 +125,8 @@ class FactCount:
 def intent_checksum(start: RunStart) -> str:
     """Return the SHA-256 checksum of the intent as 64 hexadecimal digits. It covers rdma_fabrics, rdma_cluster and
     rdma_waivers as JSON with sorted keys.
+
+    :param start: data with which the run started
     """
     asked = {"fabrics": start.fabrics, "cluster": start.cluster, "waivers": start.waivers}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode("utf-8")).hexdigest()

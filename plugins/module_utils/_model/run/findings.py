@@ -90,20 +90,24 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def never_waived(check: str) -> bool:
-    """Return whether findings of this check cannot be waived."""
+    """Return whether findings of a check cannot be waived.
+
+    :param check: id of the check
+    """
     return any(matches(pattern, check) for pattern in NEVER_WAIVED)
 
 
 @dataclasses.dataclass(frozen=True)
 class Waiver:
-    """A user's decision to go on although a check does not pass. It can't stand for a stage that did not run, nor for
-    an intent that is wrong.
+    """A user's decision that findings do not close a gate, with the reason. A waiver cannot cover the finding that a
+    stage did not run, nor findings on an invalid intent.
 
-    :ivar check: id of the check, shell wildcards allowed, at most MOST_PATTERN characters; those of NEVER_WAIVED are
-        not covered
-    :ivar reason: why; printed in the report beside each finding that it covers
-    :ivar subject: subject of the finding, likewise
-    :ivar measured: what the finding measured, likewise: a finding that tells of several components has one subject
+    :ivar check: id of the check, with shell wildcards, at most MOST_PATTERN characters. The ids of NEVER_WAIVED are not
+        covered
+    :ivar reason: reason, printed in the report beside each finding that the waiver covers
+    :ivar subject: subject of the finding, with shell wildcards, at most MOST_PATTERN characters
+    :ivar measured: measured value of the finding, with shell wildcards, at most MOST_PATTERN characters. It selects
+        among the findings on the same subject
     """
 
     check: str
@@ -115,17 +119,26 @@ class Waiver:
         return self.names(finding.check) and self.fits(finding)
 
     def fits(self, finding: Finding) -> bool:
-        """Return whether it is for the subject and the value of a finding, of whatever check."""
+        """Return whether the subject and the measured value of a finding match the waiver. The check of the finding is
+        ignored.
+        """
         return matches(self.subject, finding.subject) and matches(self.measured, finding.measured)
 
     def names(self, check: str) -> bool:
-        """Return whether the waiver covers findings of this check, for at least some subjects."""
+        """Return whether the waiver can cover findings of a check.
+
+        :param check: id of the check
+        """
         return matches(self.check, check) and not never_waived(check)
 
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """A finding that was judged, with the waiver that covers it; without one if it needs none or none applies."""
+    """A finding after the waivers were applied.
+
+    :ivar finding: the finding
+    :ivar waiver: the waiver that covers it; None if it needs none, or if none applies
+    """
 
     finding: Finding
     waiver: typing.Optional[Waiver] = None
@@ -153,6 +166,9 @@ class Gate:
 def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] = ()) -> Gate:
     """Judge the findings of a stage. ``fail``, ``unknown`` and ``skipped`` close the gate unless waived. An empty list
     closes it too.
+
+    :param findings: findings of one stage
+    :param waivers: waivers of the intent
     """
     waivers = tuple(waivers)
     named: dict[str, list[Waiver]] = {}
@@ -167,7 +183,12 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
 
 
 def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
-    """Return a finding with status ``pass``."""
+    """Return a finding with status ``pass``, which needs no cause and no remedy.
+
+    :param subject: subject of the finding
+    :param measured: observed value
+    :param expected: expected value
+    """
     return Finding(check, subject, PASS, measured, expected)
 
 

@@ -50,8 +50,8 @@ class Guard:
 
     @classmethod
     def unfenced(cls, seconds: float) -> Guard:
-        """Return a guard that always permits writing, without the Lease of the run. Only the module ``bios`` uses it,
-        see its documentation.
+        """Return a guard that permits writing without the Lease of the run. Only the module ``bios`` uses it, which
+        needs no cluster and resets no node.
 
         :param seconds: time that a write may take
         """

@@ -49,6 +49,8 @@ class Holder:
     def is_mine(self, me: Holder) -> bool:
         """Return whether this holder is the invocation ``me``. Run and process are compared: a resumed run is a
         different invocation, because the process of the interrupted run may still be running.
+
+        :param me: the invocation
         """
         return (self.run, self.process) == (me.run, me.process)
 
@@ -57,6 +59,7 @@ class Holder:
 class Lease:
     """The Lease that gives one run at a time the right to change the cluster, as the API server reports it.
 
+    :ivar holder: invocation that has the Lease
     :ivar since: time at which the holder took it; UTC, by the API server's clock, like ``renewed``; None if missing
     :ivar seconds: validity after ``renewed``, in seconds
     :ivar transitions: number of changes of the holder
@@ -127,6 +130,7 @@ def decide(
     instead, measured by the local clock. client-go uses only that time [tools/leaderelection]. It is not sufficient
     here, because each module starts its own observation.
 
+    :param me: identity of the invocation
     :param now: time of the API server's answer that contained the Lease, by the API server's clock
     :param unchanged: seconds for which the Lease was seen unchanged
     :param alive: whether the holder's process runs on this machine; None if that cannot be determined
@@ -143,7 +147,11 @@ def decide(
 
 
 def compute_holder_silence(lease: Lease, now: typing.Optional[datetime.datetime], unchanged: float = 0.0) -> float:
-    """Return for how many seconds, at least, the holder has not renewed the Lease."""
+    """Return for how many seconds, at least, the holder has not renewed the Lease.
+
+    :param now: time of the API server's answer that contained the Lease; None if unknown
+    :param unchanged: seconds for which this process has seen the Lease unchanged
+    """
     told = (now - lease.renewed).total_seconds() if now is not None and lease.renewed is not None else 0.0
     return max(told, unchanged)
 
@@ -151,6 +159,8 @@ def compute_holder_silence(lease: Lease, now: typing.Optional[datetime.datetime]
 def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.Optional[float]:
     """Return the seconds until another run may take the Lease, if it is not renewed. Return None if a time is missing
     or lies in the future.
+
+    :param now: time of the API server's answer that contained the Lease; None if unknown
     """
     if now is None or lease.renewed is None or (now - lease.renewed).total_seconds() < -SKEW:
         return None
@@ -160,6 +170,7 @@ def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.O
 def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
     """Return a copy of the Lease that ``me`` holds and has renewed at ``now``. Nothing is written to the cluster.
 
+    :param me: identity of the invocation
     :param seconds: validity of the Lease in seconds
     :param doing: module of ``me`` that takes it
     """
@@ -175,6 +186,8 @@ def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime
 def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
     """Return a description of the holder, as subject of a sentence: ``run X on host Y (process 42), since 2026-01-02
     03:04:05 UTC, last seen 12 s ago in rdma_bandwidth,``.
+
+    :param now: time of the API server's answer that contained the Lease; None if unknown
     """
     holder, process = lease.holder, process_number(lease.holder.process)
     where = f" on host {holder.host}" if holder.host else ""
@@ -190,6 +203,9 @@ def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
 
 
 def process_number(identity: str) -> str:
-    """Return the process id in the identity of a process, or an empty text if it has none."""
+    """Return the process id in the identity of a process, or an empty text if it has none.
+
+    :param identity: identity of a process, as ``Holder.process`` contains it
+    """
     parts = identity.split("/")
     return parts[2] if len(parts) == 4 else ""

@@ -61,6 +61,7 @@ class Record:
     :ivar intent: intent on which the findings are based, as plain data; None if it could not be read, or the stage did
         not run
     :ivar error: failure of the stage's role
+    :ivar schema: version of the format of this file
     """
 
     stage: str
@@ -115,6 +116,9 @@ def limit_findings(judged: typing.Sequence[Judged], most: int) -> tuple[Judged, 
     findings close stays closed.
 
     The result has more than ``most`` findings only if there are more combinations of check, status and waiver.
+
+    :param judged: findings of a stage
+    :param most: number of findings above which they are shortened
     """
     if len(judged) <= most:
         return tuple(judged)
@@ -144,6 +148,7 @@ def _count_rest(first: Finding, number: int) -> Finding:
     """Return one finding in place of several with the same check and status.
 
     :param first: the first of them
+    :param number: number of the findings that it represents
     """
     why = (
         f"There are {number} more findings of this check with this status than the record has room for. The first of"
@@ -154,7 +159,10 @@ def _count_rest(first: Finding, number: int) -> Finding:
 
 
 def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
-    """Return the number of findings of each status. A finding that a waiver covers is counted as ``waived`` only."""
+    """Return the number of findings of each status. A finding that a waiver covers is counted as ``waived`` only.
+
+    :param judged: findings of a stage
+    """
     result = {PASS: 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
     for item in judged:
         result["waived" if item.waiver else item.finding.status] += 1
@@ -235,6 +243,7 @@ def _summarize_warnings(warned: typing.Sequence[typing.Sequence[Judged]], stage:
     """Return one line with the number of warnings of each check, and the files that list them in full.
 
     :param warned: groups of warnings with the same cause
+    :param stage: stage that the warnings belong to
     """
     numbers: dict[str, int] = {}
     for alike in warned:

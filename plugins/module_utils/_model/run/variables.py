@@ -110,14 +110,21 @@ def unread(names: typing.Iterable[str]) -> tuple[str, ...]:
 
 
 def suggest_variable_name(name: str) -> str:
-    """Return a hint with the correct name of a misspelled variable, or an empty text."""
+    """Return a hint with the correct name, such as ``did you mean 'rdma_waivers'?``. Return an empty text if the name
+    is not a misspelling.
+
+    :param name: name of a variable
+    """
     if name in OF_ENVIRONMENT:
         return f"did you mean '{meant(name)}', which is an environment variable?"
     return f"did you mean '{meant(name)}'?" if meant(name) else ""
 
 
 def expected(name: str) -> str:
-    """Return the allowed values of a variable in words. Return an empty text if its values are not checked here."""
+    """Return the allowed values of a variable in words. Return an empty text if its values are not checked here.
+
+    :param name: public name of a variable
+    """
     return EXPECTED.get(type_of(name), "")
 
 
@@ -145,6 +152,9 @@ def describe_mistakes(
 def is_refused(name: str, value: typing.Any) -> bool:
     """Return whether a value has the wrong type for a variable. A variable without a known type accepts any value.
     Empty values, lists and mappings are not checked here, because the argument specification of the role checks them.
+
+    :param name: public name of a variable
+    :param value: value that the user set
     """
     kind = type_of(name)
     if value is None or value == "" or isinstance(value, (dict, list, tuple)):
@@ -157,7 +167,10 @@ def is_refused(name: str, value: typing.Any) -> bool:
 
 
 def type_of(name: str) -> str:
-    """Return the Ansible type of a variable, or an empty text if its type is not checked here."""
+    """Return the Ansible type of a variable, or an empty text if its type is not checked here.
+
+    :param name: public name of a variable
+    """
     kind = RDMA_VARIABLES.get(name) or ROLE_VARIABLES.get(name, "")
     return kind if kind in EXPECTED else ""
 

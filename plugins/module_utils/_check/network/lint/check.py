@@ -87,6 +87,7 @@ def read_held(
     """Return the fabrics whose objects must not be applied, each with the reason: a failure that no waiver covers.
 
     :param findings: findings of the linter, by fabric
+    :param waivers: waivers of the intent
     """
     failed = {
         name: [item for item in judge(mine, waivers).closing() if item.status == FAIL]
@@ -129,6 +130,7 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
     operator has reported. Its status is unknown if the rule needs them and no node has reported any.
 
     :param check: id of the rule's findings
+    :param world: state of the cluster before the objects are applied
     """
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
     if check == POLICY:
@@ -163,6 +165,7 @@ def _check_selects(
     :param policy: policy of the fabric that selects the node; None if there is none. A node has at most one
     :param example: any policy of the fabric, to name the labels that the node lacks
     :param name: name of the node
+    :param world: state of the cluster before the objects are applied
     """
     subject, count = f"{fabric.name} {name}", fabric.select.hcas_per_node
     expected = count_of(count, "physical function")
@@ -249,6 +252,8 @@ def _check_selects(
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
     """Return whether the RDMA mode of a node contradicts the fabric: a network whose CNI plugins move RDMA devices into
     pods needs the mode exclusive, any other RDMA network the mode shared. An unknown mode does not contradict.
+
+    :param mode: RDMA mode: shared, exclusive, or empty if unknown
     """
     if not (fabric.rdma or isolates_rdma(fabric)):
         return False

@@ -35,7 +35,10 @@ def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> t
 
 
 def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """Check that each node has the HCAs that the fabric selects."""
+    """Check that each node has the HCAs that the fabric selects.
+
+    :param world: state of the cluster before the objects are applied
+    """
     count = fabric.select.hcas_per_node
     for name in nodes:
         subject, expected = (
@@ -90,6 +93,9 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
 def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
     """Return the host interface to which pods on the node are attached, with its HCA. For a bond, return the port that
     represents it, under the name of the bond. Return None if there is none.
+
+    :param world: state of the cluster before the objects are applied
+    :param name: name of the node
     """
     if name not in world.hcas:
         return None
@@ -106,6 +112,8 @@ def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Opti
 def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Check that the host interfaces are up, and that their MTU is not below that of the fabric. The CNI plugin refuses
     a larger MTU, and a pod interface carries no packets while its host interface is down.
+
+    :param world: state of the cluster before the objects are applied
     """
     found = False
     for name in nodes:
@@ -163,6 +171,8 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
 def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Check that the shared RDMA device plugin finds an RDMA device on each node, and that the node is not in exclusive
     RDMA mode.
+
+    :param world: state of the cluster before the objects are applied
     """
     expected = "RDMA device present, RDMA mode shared"
     for name in nodes:
@@ -209,6 +219,8 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
 def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Check that the fabric can use the NicClusterPolicy, of which a cluster has only one. If the policy already has a
     device plugin configuration of another owner, it is not overwritten, and the check fails.
+
+    :param world: state of the cluster before the objects are applied
     """
     if not needs_nic_policy(fabric):
         return

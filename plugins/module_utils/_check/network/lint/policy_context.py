@@ -27,7 +27,7 @@ Where = typing.Literal["webhook", "node", "nowhere"]
 
 @dataclasses.dataclass(frozen=True)
 class ClusterBefore:
-    """The state of the cluster before the policy is applied.
+    """The state of the cluster before the policies or networks of the fabrics are applied.
 
     :ivar nodes: nodes of the cluster, by name
     :ivar states: SriovNetworkNodeState of each node
@@ -77,7 +77,11 @@ class ClusterBefore:
 def read_cluster_before(
     seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent
 ) -> ClusterBefore:
-    """Build the state of the cluster from the answer of sriov_operator_info, the HCAs of the nodes and the intent."""
+    """Build the state of the cluster from the answer of sriov_operator_info, the HCAs of the nodes and the intent.
+
+    :param seen: answer of sriov_operator_info
+    :param cluster: settings of the intent that all fabrics share
+    """
     return ClusterBefore(
         {node.name: node for node in seen.nodes},
         {state.node: state for state in seen.states},
@@ -97,6 +101,9 @@ class Objection:
     :ivar where: component that detects it: ``webhook``; ``node``, after the API server accepted the policy; or
         ``nowhere``, so that it has an effect that the user does not expect
     :ivar measured: observed value; the message of the webhook if the webhook detects it
+    :ivar expected: expected value
+    :ivar why: consequence of the violation
+    :ivar remedy: next step of the user
     :ivar node: empty if the policy by itself violates the rule
     :ivar function: netdev or PCI address of the physical function; empty if the objection is about the node
     """

@@ -133,7 +133,11 @@ def _check_supported(
 
 
 def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
-    """Check the range of virtual functions in the name of a physical function, such as ``eth0#0-3``."""
+    """Yield objections to the range of virtual functions in an entry of pfNames, such as ``eth0#0-3``.
+
+    :param policy: the policy
+    :param written: the entry
+    """
     if "#" not in written:
         return
     match = _RANGE.fullmatch(written)

@@ -72,6 +72,7 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
     the node that the operator does not report.
 
     :param state: state of the node, as the operator reports it
+    :param world: state of the cluster before the objects are applied
     """
     chosen = select_functions(policy, state, world)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
@@ -106,6 +107,8 @@ def _may_select_hca(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
 def _explain_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
     """Return why the config daemon does not report an HCA. The conditions are tested in the order of the daemon.
     [pkg/host/internal/sriov/sriov.go, DiscoverSriovDevices]
+
+    :param world: state of the cluster before the objects are applied
     """
     if not _is_supported(pci.vendor, pci.device, world.supported):
         return f"not in the ConfigMap {LIST}"

@@ -31,6 +31,9 @@ _RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
     """Return all objections (violated rules) to a policy: to its fields, and to its effect on each node and physical
     function that it selects.
+
+    :param policy: policy that would be applied
+    :param world: state of the cluster before that
     """
     nodes = world.nodes_selected_by(policy)
     found = [
@@ -88,6 +91,9 @@ def _check_other_policies(
 def _explain_refusal(policy: Policy, other: Policy) -> str:
     """Return the message with which the webhook rejects a policy because of another one on the same node; empty if it
     accepts both. The webhook compares the fields of the policies, not the functions that they select.
+
+    :param policy: policy that would be applied
+    :param other: another policy for the node
     """
     mine, theirs = (tuple(map(_parse_range, item.pf_names)) for item in (policy, other))
     pairs = [(a, b) for a in mine for b in theirs if a[0] == b[0]]
@@ -110,6 +116,8 @@ def _explain_refusal(policy: Policy, other: Policy) -> str:
 def _parse_range(written: str) -> tuple[str, int, int]:
     """Split an entry of pfNames, such as ``ens1f0#0-3``, as the webhook does. Return the name, and the first and last
     virtual function; both are -1 if the entry has no range.
+
+    :param written: the entry
     """
     match = _RANGE.fullmatch(written)
     return (match[1], int(match[2]), int(match[3])) if match else (written.partition("#")[0], -1, -1)
@@ -118,6 +126,8 @@ def _parse_range(written: str) -> tuple[str, int, int]:
 def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> typing.Iterator[Objection]:
     """Report two policies for the same virtual functions, which the webhook does not detect. The operator gives the
     functions to only one of the policies.
+
+    :param interface: physical function as the config daemon reports it
     """
     if other.net_filter or other.resource_name == policy.resource_name or not selects(other, interface):
         return

@@ -21,6 +21,8 @@ Level = typing.Literal["fail", "warn"]
 class RowSetting:
     """The setting by which a row gets its expected value without a reboot: a key in a section of a TuneD profile.
 
+    :ivar section: section of the TuneD profile
+    :ivar key: key in that section
     :ivar best: preferred value if a rule accepts several, such as that of OpenShift's own profile; empty for the bound
         of the rule, or its first value
     :ivar word: TuneD's spelling of ``best`` if it differs; no other value can then be set
@@ -34,15 +36,17 @@ class RowSetting:
 
 @dataclasses.dataclass(frozen=True)
 class TuningRow:
-    """One observable property of a node, with its expected values by profile, and the texts for findings on it.
+    """A tuning row: one observable property of a node, with its expected value by profile and the texts of its
+    findings.
 
+    :ivar name: name of the row
     :ivar check: id of the check that judges it, without its stage
     :ivar what: description with its unit
     :ivar harm: consequence of another value; for a row without an expected value, of a node that differs from
         comparable nodes
     :ivar remedy: instruction how to set it, on OpenShift and elsewhere
-    :ivar training: rule of this profile; empty if nothing is expected
-    :ivar inference: likewise
+    :ivar training: rule for the value in the profile ``training``; empty if nothing is expected
+    :ivar inference: rule for the value in the profile ``inference``; empty if nothing is expected
     :ivar level: status of the finding on a node that violates the profile, or could not be read; ``fail`` for a rule of
         the intent
     :ivar source: source of the expected value; for a row without one, the contradicting recommendations
@@ -66,8 +70,11 @@ class TuningRow:
 
 
 def fits(rule: str, value: str) -> bool:
-    """Return whether a rule accepts a value. A rule is a list of options separated by |. An option is a value, or
-    ``>=N`` or ``<=N``, which is compared with the leading number of the value. ``unlimited`` fulfills every ``>=N``.
+    """Return whether the value of a row satisfies a rule.
+
+    :param rule: options separated by ``|``, of which one must match: a value, or ``>=N`` or ``<=N``, which is compared
+        with the leading number of the value
+    :param value: observed value. ``unlimited`` satisfies every ``>=N``
     """
     return any(_is_fitting_value(option.strip(), value) for option in rule.split("|"))
 
@@ -87,10 +94,12 @@ def _is_fitting_value(option: str, value: str) -> bool:
 
 
 def chosen(rule: str, best: str = "") -> tuple[str, str]:
-    """Return an operator and the value to set for a rule. The operator is ``>`` or ``<`` if the rule is a bound: a node
-    whose value already fulfills the bound keeps it. It is empty if exactly this value is to be set.
+    """Return how to set the value of a row so that it satisfies a rule: an operator and a value. The operator is ``>``
+    or ``<`` if the rule is a bound, so that a node whose value already satisfies it keeps its value. It is empty if
+    exactly this value is to be set.
 
-    :param best: preferred value, used if the rule accepts it
+    :param rule: options separated by ``|``: a value, ``>=N`` or ``<=N``
+    :param best: preferred value, used if the rule accepts it; empty for none
     """
     options = [option.strip() for option in rule.split("|")]
     option = next((option for option in options if best and _is_fitting_value(option, best)), options[0])
@@ -101,8 +110,10 @@ def chosen(rule: str, best: str = "") -> tuple[str, str]:
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:
-    """Return the rule that the user wrote, as text. Return None if it is neither a text nor an integer, or invalid. A
-    bare ``on`` in YAML is a boolean, and so invalid.
+    """Return a rule of the user as text: options separated by ``|``. Return None if it is neither a text nor an
+    integer, or is invalid. A bare ``on`` in YAML is a boolean, and so invalid.
+
+    :param written: value in ``rdma_cluster.tuning.expected``
     """
     if isinstance(written, bool) or not isinstance(written, (str, int)):
         return None

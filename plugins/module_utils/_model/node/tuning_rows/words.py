@@ -9,7 +9,11 @@ OTHER = "All nodes of a job wait for the slowest node, so one node that differs 
 
 
 def sysctl(key: str, value: str) -> str:
-    """Return the instruction how to set a sysctl."""
+    """Return the remedy text with the steps to set a sysctl, on OpenShift and elsewhere.
+
+    :param key: name of the sysctl
+    :param value: value to set
+    """
     return (
         f"OpenShift: add '{key}={value}' to section [sysctl] of the pool's Tuned. Elsewhere: set"
         f" kernel_settings_sysctl of linux-system-roles.kernel_settings, or run sysctl -w {key}={value} on the node"
@@ -18,7 +22,10 @@ def sysctl(key: str, value: str) -> str:
 
 
 def argument(argument: str) -> str:
-    """Return the instruction how to set a kernel argument."""
+    """Return the remedy text with the steps to set a kernel argument, on OpenShift and elsewhere.
+
+    :param argument: the argument
+    """
     return (
         f"OpenShift: add '{argument}' to kernelArguments of the pool's MachineConfig, together with all other"
         f" arguments, so that each node reboots only once. Elsewhere: grubby --update-kernel=ALL --args={argument},"
