@@ -29,8 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import parse_expiry
 from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_bytes, write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 from ansible_collections.linerate.rdma.plugins.plugin_utils._archive_request import SLOWEST, send_request
 
 #: seconds in which a server must answer or read on

@@ -274,7 +274,8 @@ class _Plain(yaml.SafeDumper):
 def judge(report: str) -> float:
     """Seconds of judging the stage discover, in this process."""
     from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import judge_facts
-    from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
+    from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+    from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 
     run = read_start(report)
     assert run is not None

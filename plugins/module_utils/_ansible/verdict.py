@@ -11,7 +11,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._model.base import escape
 from .._model.run.findings import Finding, Waiver, judge
 from .._model.run.records import CLOSED, OPEN, Record, describe, make_record_data
-from .._store.facts import now
+from .._store.fact_file import now
 
 
 def conclude_module_findings(

@@ -29,9 +29,10 @@ from .._report.content.verdict import Since
 from .._report.formats.difference_page import difference_html, difference_json
 from .._report.formats.signature import SignedEvidence, render_signature
 from .._store.evidence import JUDGED
-from .._store.facts import FactFolder, read_start
+from .._store.facts import FactFolder
 from .._store.files import FileError, base_of, remove, write_text
 from .._store.records import read_records, remove_record, write_record
+from .._store.run_start import read_start
 from .folder import read_facts
 from .frame import cut, records_dir
 from .publish import FORMATS, publish, report_of

@@ -42,10 +42,12 @@ from .._model.run.records import (
 )
 from .._report.content.verdict import build, make_stats
 from .._report.formats.approval import plan_text
-from .._store.facts import FactFolder, now, read_start
+from .._store.fact_file import now
+from .._store.facts import FactFolder
 from .._store.files import FileError
 from .._store.history import find_folder, list_kept
 from .._store.records import read_head, read_heads, read_records, remove_record, write_record
+from .._store.run_start import read_start
 from .folder import list_changes, read_facts, unseen
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame

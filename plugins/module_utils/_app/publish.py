@@ -22,8 +22,10 @@ from .._report.formats.data import render_json
 from .._report.formats.junit import render_junit
 from .._report.formats.metrics import render_metrics
 from .._report.formats.page import render_html
-from .._store.facts import FactFolder, now, read_start
+from .._store.fact_file import now
+from .._store.facts import FactFolder
 from .._store.files import FileError, base_of, write_text
+from .._store.run_start import read_start
 from .folder import read_facts
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics, "md": render_markdown}

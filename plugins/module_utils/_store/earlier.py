@@ -9,8 +9,9 @@ from __future__ import annotations
 from .._model.base.load import load
 from .._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
 from .._model.run.facts import RunStart
-from .facts import FactFolder, read_start
+from .facts import FactFolder
 from .history import read_earlier
+from .run_start import read_start
 
 
 def earlier(folder: FactFolder) -> Earlier:

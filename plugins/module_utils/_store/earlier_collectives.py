@@ -17,8 +17,9 @@ from .._model.measurement.collectives import (
     TestName,
 )
 from .._model.run.facts import RunStart
-from .facts import FactFolder, read_start
+from .facts import FactFolder
 from .history import read_earlier
+from .run_start import read_start
 
 #: keys of rdma_cluster.collectives that decide on a figure; the image may be a newer one, whose figures are to be
 #: compared

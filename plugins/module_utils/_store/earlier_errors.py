@@ -9,8 +9,9 @@ import typing
 from .._model.base.load import load
 from .._model.infiniband.fabric import SeenTopology
 from .._model.run.link_errors import EarlierErrors, collect_readings
-from .facts import FactFolder, read_start
+from .facts import FactFolder
 from .history import read_earlier
+from .run_start import read_start
 
 #: runs that are read: the facts of a large fabric are megabytes each
 MOST_RUNS = 20

@@ -27,8 +27,9 @@ import zlib
 from .._model.base.errors import ParseError
 from .._model.base.redact import redact, redact_text
 from .._parse.limits import decode_json
-from .facts import FactFolder, read_start
+from .facts import FactFolder
 from .files import FileError, base_of, read_bytes, remove, write_bytes, write_parts
+from .run_start import read_start
 
 SUMS = "SHA256SUMS"
 #: folder of the runs that are kept, see history

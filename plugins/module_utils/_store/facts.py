@@ -10,30 +10,34 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
 import os
 import re
 import typing
 from urllib.parse import quote
 
 from .._model.base.errors import wrap_unforeseen
-from .._model.base.load import load, to_data
-from .._model.base.load_error import LoadError
-from .._model.base.plausible import wrong_schema, wrong_time
+from .._model.base.load import to_data
 from .._model.base.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.base.text import cut, cut_texts
-from .._model.boundary.form import shown
 from .._model.node.hca import MOST_FUNCTIONS
-from .._model.run.fact_kinds import TOPOLOGY, list_kinds_at
-from .._model.run.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
-from .._model.run.findings import MOST_WAIVERS
-from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER, MOST_OF_A_TEXT, describe_excess, longest_text
+from .._model.run.facts import CLUSTER, Fact, RunStart, contradiction
+from .._parse.limits import MOST_ANSWER, MOST_OF_A_TEXT, describe_excess, longest_text
+from .fact_file import ANEW, load_fact_file, now
+from .fact_limits import (
+    MOST_FOR_A_NODE,
+    MOST_OF_CLUSTER,
+    MOST_OF_EACH,
+    MOST_OF_EACH_HCAS,
+    choose_largest,
+    count_functions,
+    largest_part,
+    limit_of_node,
+)
 from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
+from .run_start import MOST_OF_A_START, describe_start_excess, read_start
 
 Data = dict[str, typing.Any]
 
-#: what to do with a file that a run did not leave like this
-_ANEW = "Remove the file and run the stage again"
 #: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the
 #: configuration space of a PCI function, 5,464
 MOST_TEXT, MOST_WORDS = 65536, 8192
@@ -41,84 +45,11 @@ MOST_TEXT, MOST_WORDS = 65536, 8192
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 #: characters that are appended to a text that is cut
 _MORE = 100
-#: bytes of a fact of one node. Nodes in observers answer to all kinds together with so many; 4,096 functions have some
-#: 5 MiB. Kinds that grow with the fleet have what a node may answer
-_MOST_OF_NODE, _MOST_OF_HCAS, _OF_FABRIC = 4 * MIB, 8 * MIB, frozenset(("pings", "ping_plan"))
-#: bytes of a fact of the cluster, and for each node of the run, up to MOST_BYTES. What grows with the nodes is the
-#: state of the SR-IOV operator, with 12 KiB for a node with eight virtual functions on each of eight rails, and the
-#: logs of collectives, with 60 KiB for a node that took part in fifteen
-_MOST_OF_CLUSTER, _MOST_FOR_A_NODE = 32 * MIB, 64 * 1024
-#: bytes for each node of all facts of one kind, beside those that one of them may have. HCAs of a node with eight rails
-#: and sixty-four virtual functions on each have 600 KiB
-_MOST_OF_EACH, _MOST_OF_EACH_HCAS = 256 * 1024, 768 * 1024
 #: kinds of facts in a folder, some ten times those that a run has
 _MOST_KINDS = 500
-#: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
-_MOST_OF_A_START = 8 * MIB
-#: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions
-#: are those of what made the run
-_MOST = {
-    "nodes": 20_000,
-    "by_pods": 20_000,
-    "variables": 1000,
-    "waivers": MOST_WAIVERS,
-    "images": 1000,
-    "mistyped": 1000,
-    "origins": 20_000,
-    "resumes": 1000,
-    "versions": 100,
-}
 _FEWER = "Select fewer of them; nodes can be read in several runs, each with its own folder"
 _RENAME = "Give this host another name in the inventory"
-_RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
-
-
-def _largest_part(value: typing.Any) -> str:
-    """Return a message with the entry of a value whose JSON text is the longest. Return an empty string if the value
-    has no entries.
-    """
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
-    return (
-        (f". Its largest part is {'entry ' if isinstance(value, list) else ''}{shown(name)} with {size} bytes")
-        if size
-        else ""
-    )
-
-
-def _count_functions(value: typing.Any) -> int:
-    """Return the number of PCI functions in a fact about HCAs. Return 0 for any other fact."""
-    functions = value.get("hcas") if isinstance(value, dict) else None
-    return len(functions) if isinstance(functions, list) else 0
-
-
-def _limit_of_node(kind: str) -> tuple[int, str]:
-    if kind in list_kinds_at(TOPOLOGY):
-        return MOST_FABRIC_ANSWER, "a fabric"
-    most = MOST_ANSWER if kind in _OF_FABRIC else _MOST_OF_HCAS if kind.startswith("hcas") else _MOST_OF_NODE
-    return most, f"the fact {kind} of one node"
-
-
-def _choose_largest(sizes: typing.Mapping[str, int], most: int, what: str) -> dict[str, str]:
-    """Return the facts that are left out so that the remaining ones together do not exceed a limit: the largest ones,
-    by name, each with the reason.
-
-    :param sizes: size of each fact in bytes, by name
-    :param most: limit in bytes of all facts together
-    :param what: the facts and their number, for the reason
-    """
-    total = left = sum(sizes.values())
-    chosen: dict[str, str] = {}
-    for name in sorted(sizes, key=lambda name: -sizes[name]):
-        if left <= most:
-            break
-        left -= sizes[name]
-        chosen[name] = (
-            f"{what} have {total} bytes; the limit is {most} for all of them together, and this fact is one of the"
-            f" largest with {sizes[name]} bytes"
-        )
-    return chosen
 
 
 def file_name(node: str) -> str:
@@ -164,9 +95,9 @@ class FactFolder:
         limit of a fact about the cluster grows with the number of nodes.
         """
         if node != CLUSTER:
-            return _limit_of_node(kind)
+            return limit_of_node(kind)
         nodes = self._count_nodes()
-        most = min(_MOST_OF_CLUSTER + _MOST_FOR_A_NODE * nodes, MOST_BYTES)
+        most = min(MOST_OF_CLUSTER + MOST_FOR_A_NODE * nodes, MOST_BYTES)
         return most, f"a fact of the cluster in a run of {nodes} nodes"
 
     def _count_nodes(self) -> int:
@@ -195,7 +126,7 @@ class FactFolder:
         most, of_what = self.limit(kind, node)
         excess = describe_excess(text, most - 1)
         if excess:
-            what = f"it could not be stored: it has {excess} for {of_what}{_largest_part(to_data(value))}"
+            what = f"it could not be stored: it has {excess} for {of_what}{largest_part(to_data(value))}"
             text = self._serialize_fact(kind, node, None, what)
         write_text(path, f"{text}\n", self.report_dir)
         return path
@@ -209,7 +140,7 @@ class FactFolder:
         wrong = contradiction(fact)
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
-        if node != CLUSTER and _count_functions(fact.value) > MOST_FUNCTIONS:
+        if node != CLUSTER and count_functions(fact.value) > MOST_FUNCTIONS:
             return self._serialize_fact(
                 kind, node, None, f"its response was not stored: it has more than {MOST_FUNCTIONS} functions"
             )
@@ -250,12 +181,12 @@ class FactFolder:
         data = read_json(path, self.report_dir, *self.limit(kind, node))
         if data is None:
             return None
-        fact: Fact = _load_fact_file(Fact, data, path, lambda fact: (fact.time,))
+        fact: Fact = load_fact_file(Fact, data, path, lambda fact: (fact.time,))
         if (fact.kind, fact.node) != (kind, node):
-            raise FileError(f"{path} contains the fact {fact.kind} of {fact.node}", _ANEW)
+            raise FileError(f"{path} contains the fact {fact.kind} of {fact.node}", ANEW)
         wrong = contradiction(fact)
         if wrong:
-            raise FileError(f"{path}: {wrong}", _ANEW)
+            raise FileError(f"{path}: {wrong}", ANEW)
         return fact if fact.run == self.run else None
 
     def holds(self, kind: str, node: str) -> bool:
@@ -292,13 +223,13 @@ class FactFolder:
         remaining ones together fit into the memory that a cluster of this size may need.
         """
         sizes: dict[str, int] = {}
-        most, each = _limit_of_node(kind)[0], _MOST_OF_EACH_HCAS if kind.startswith("hcas") else _MOST_OF_EACH
+        most, each = limit_of_node(kind)[0], MOST_OF_EACH_HCAS if kind.startswith("hcas") else MOST_OF_EACH
         for node in nodes:
             with contextlib.suppress(OSError, ValueError, FileError):
                 size = os.lstat(self.path(kind, node)).st_size
                 # a larger one is refused without being read
                 sizes[node] = size if size <= most else 0
-        found = _choose_largest(sizes, most + each * len(sizes), f"the facts {kind} of {len(sizes)} nodes")
+        found = choose_largest(sizes, most + each * len(sizes), f"the facts {kind} of {len(sizes)} nodes")
         return {node: f"{self.path(kind, node)} was not read: {why}" for node, why in found.items()}
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
@@ -345,7 +276,7 @@ class FactFolder:
                 most = max(most, limit)
         # the kinds whose facts are large are few
         most = most if node == CLUSTER else most + MOST_ANSWER
-        found = _choose_largest(sizes, most, f"the facts of {len(sizes)} kinds of {node}")
+        found = choose_largest(sizes, most, f"the facts of {len(sizes)} kinds of {node}")
         return {kind: f"{self.path(kind, node)} was not read: {why}" for kind, why in found.items()}
 
     def value(self, kind: str) -> typing.Any:
@@ -366,11 +297,11 @@ class FactFolder:
         """
         path = os.path.join(self.report_dir, "run.json")
         text = json_of(redact(to_data(start)), 1) + "\n"
-        wrong = _describe_excess(start)
-        if wrong or len(text) > _MOST_OF_A_START:
+        wrong = describe_start_excess(start)
+        if wrong or len(text) > MOST_OF_A_START:
             raise FileError(
                 f"{path} was not written:"
-                f" {wrong or f'it would have {len(text)} bytes; the limit is {_MOST_OF_A_START}'}",
+                f" {wrong or f'it would have {len(text)} bytes; the limit is {MOST_OF_A_START}'}",
                 _RENAME if "has the name" in wrong else _FEWER,
             )
         write_text(path, text, self.report_dir)
@@ -420,74 +351,3 @@ class FactFolder:
         if fact is None:
             return {"value": None, "error": f"was not asked: this run has no fact {kind} of it (left out by --limit?)"}
         return {"value": fact.value, "error": fact.error}
-
-
-def read_start(report_dir: str) -> typing.Optional[RunStart]:
-    """Return the start record of the run in a folder. Return None if the folder has none.
-
-    :raises FileError: the file cannot be read, or is invalid
-    """
-    path = os.path.join(report_dir, "run.json")
-    data = read_json(path, report_dir, _MOST_OF_A_START)
-    if data is None:
-        return None
-    start: RunStart = _load_fact_file(
-        RunStart, data, path, lambda start: (start.started, *(item.time for item in start.resumes))
-    )
-    # it becomes a part of names of files
-    if not _RUN.match(start.run):
-        raise FileError(f"{path}: run is {start.run!r}; expected at most 100 letters, digits, '.', '_' and '-'", _ANEW)
-    wrong = _describe_excess(start)
-    if wrong:
-        raise FileError(f"{path}: {wrong}", _ANEW)
-    return start
-
-
-def _describe_excess(start: RunStart) -> str:
-    """Return a message if the start record of a run exceeds a limit, such as the number of nodes. Otherwise return an
-    empty string.
-    """
-    for name, most in _MOST.items():
-        value = getattr(start, name)
-        # what the user wrote is not loaded yet, and may be anything
-        number = len(value) if isinstance(value, (list, tuple, dict)) else 0
-        if number > most:
-            return f"it names {number} {name}; the limit is {most}"
-    # what the user wrote may be anything here too
-    if isinstance(start.nodes, (list, tuple)) and CLUSTER in start.nodes:
-        return f"a node has the name '{CLUSTER}', which is reserved for the facts of the cluster"
-    return ""
-
-
-def now() -> str:
-    """Return the current time as text: UTC, ISO 8601, with milliseconds."""
-    return clock().isoformat(timespec="milliseconds")
-
-
-def clock() -> datetime.datetime:
-    """Return the current time in UTC."""
-    return datetime.datetime.now(datetime.timezone.utc)
-
-
-def _load_fact_file(
-    cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]
-) -> typing.Any:
-    """Load the dataclass of a fact, or of the start record of a run, from plain data.
-
-    :param cls: the dataclass
-    :param path: path of the file, for messages
-    :param times: function that returns the times in the dataclass
-    :raises FileError: the data has another schema, is malformed, or has an implausible time
-    """
-    # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader
-    wrong, remedy = wrong_schema(data, FACT_SCHEMA)
-    if wrong:
-        raise FileError(f"{path}: {wrong}", remedy)
-    try:
-        found = load(cls, data)
-    except LoadError as error:
-        raise FileError(f"{path}: {error}", _ANEW) from error
-    implausible = next(filter(None, (wrong_time(text, clock()) for text in times(found))), "")
-    if implausible:
-        raise FileError(f"{path}: {implausible}", f"{_ANEW}; set the clock of the machine that ran ansible-playbook")
-    return found

@@ -15,8 +15,8 @@ import typing
 
 from .._model.base.errors import RdmaError
 from .evidence import RUNS, listed
-from .facts import read_start
 from .files import FileError, list_names_in, refuse_links
+from .run_start import read_start
 
 LATEST = "latest"
 #: identity of a run, as the frame makes them: they sort by time

@@ -21,8 +21,9 @@ from .._model.run.facts import RunStart
 from .._model.run.findings import MOST_WAIVERS, STAGES, Judged
 from .._model.run.records import RECORD_SCHEMA, Record, contradiction, limit_findings, make_record_data
 from .._parse.limits import MIB
-from .facts import clock, read_start
+from .fact_file import clock
 from .files import FileError, decode_file_json, json_of, opened, remove, write_text
+from .run_start import read_start
 
 #: bytes of a record, and of a line of it: the head with its intent, or a finding
 _MOST_BYTES = 512 * MIB

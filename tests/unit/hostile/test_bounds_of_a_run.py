@@ -35,9 +35,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records
+from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"

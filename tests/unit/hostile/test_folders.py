@@ -32,10 +32,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Fact, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._store import files
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.history import keep, list_kept
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_head, read_records, write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 UTILS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils"

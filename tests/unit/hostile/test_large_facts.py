@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_OF_A_TEXT, decode_json
-from ansible_collections.linerate.rdma.plugins.module_utils._store import facts
+from ansible_collections.linerate.rdma.plugins.module_utils._store import facts, run_start
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
@@ -312,4 +312,4 @@ def test_no_node_has_the_name_of_the_facts_of_the_cluster(tmp_path: pathlib.Path
     path = tmp_path / "run.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"node-1"', f'"{CLUSTER}"'), encoding="utf-8")
     with pytest.raises(FileError, match="which is reserved for the facts of the cluster"):
-        facts.read_start(str(tmp_path))
+        run_start.read_start(str(tmp_path))

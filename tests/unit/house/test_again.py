@@ -21,7 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record, describe
 from ansible_collections.linerate.rdma.plugins.module_utils._store import records
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records, write_record
 

@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records, write_record
 
 WISHES: dict[str, typing.Any] = {

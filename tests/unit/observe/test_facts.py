@@ -18,8 +18,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.redact import REDACTED, is_free, redact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._store import facts
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 RUN = "20260102T030405Z-aaaaaa"

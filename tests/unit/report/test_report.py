@@ -52,7 +52,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metr
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.markup.style import STYLE
 from ansible_collections.linerate.rdma.plugins.module_utils._report.markup.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
