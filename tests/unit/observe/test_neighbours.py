@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband.uplinks import read_uplinks
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import neighbours as observed
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.neighbours import read_neighbours
 
 FRAME = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp" / "summit300-48.hex"
@@ -239,17 +239,17 @@ def test_ports_of_open_vswitch_are_below_its_bridges(tmp_path: pathlib.Path) -> 
 def test_default_routes_that_can_not_be_read_are_not_none(tmp_path: pathlib.Path) -> None:
     for path in ("eth0/device", "ens1/device"):
         (tmp_path / "class/net" / path).mkdir(parents=True)
-    readers = [sysfs.SysfsReader(str(tmp_path))]
+    readers = [sysfs_reader.SysfsReader(str(tmp_path))]
     nothing = "0" * 32
-    assert read_uplinks(sysfs.SysfsReader(str(tmp_path)), readers) is None
+    assert read_uplinks(sysfs_reader.SysfsReader(str(tmp_path)), readers) is None
     (tmp_path / "route").write_text(
         "Iface\tDestination\tx\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
     )
-    assert read_uplinks(sysfs.SysfsReader(str(tmp_path)), readers) == ("eth0",), "a kernel without IPv6"
+    assert read_uplinks(sysfs_reader.SysfsReader(str(tmp_path)), readers) == ("eth0",), "a kernel without IPv6"
     (tmp_path / "ipv6_route").write_text(
         f"{nothing} 00 {nothing} 00 {nothing} 00000400 00000001 00000000 00450003     ens1\n"
     )
-    assert read_uplinks(sysfs.SysfsReader(str(tmp_path)), readers) == ("ens1", "eth0")
+    assert read_uplinks(sysfs_reader.SysfsReader(str(tmp_path)), readers) == ("ens1", "eth0")
     (tmp_path / "ipv6_route").write_text("torn")
-    torn = sysfs.SysfsReader(str(tmp_path))
+    torn = sysfs_reader.SysfsReader(str(tmp_path))
     assert read_uplinks(torn, readers) is None and "ipv6_route" in torn.errors[0]

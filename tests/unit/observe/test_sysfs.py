@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
     Sriov,
     VfAdministration,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import platform, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import platform, sysfs, sysfs_reader
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import (
     SIX_HCAS,
@@ -399,7 +399,7 @@ def test_a_link_that_is_down_has_no_speed_and_that_is_no_error(tree: Tree, monke
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
     tree.netdev(folder, "eth0", "02:00:00:00:00:01", state="down")
     tree.write("class/net/eth0/speed", "1000")
-    monkeypatch.setattr(sysfs, "open", Refusing("class/net/eth0/speed", errno.EINVAL), raising=False)
+    monkeypatch.setattr(sysfs_reader, "open", Refusing("class/net/eth0/speed", errno.EINVAL), raising=False)
     node = read(tree)
     assert (node.hcas[0].netdevs[0].speed_gbps, node.errors, node.hcas[0].unread) == (None, (), ())
 
@@ -472,7 +472,7 @@ class Refusing:
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENODEV, errno.EACCES, errno.EIO])
 def test_a_file_that_refuses_to_be_read(tree: Tree, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     add_igb(tree)
-    monkeypatch.setattr(sysfs, "open", Refusing("0000:01:00.0/sriov_totalvfs", number), raising=False)
+    monkeypatch.setattr(sysfs_reader, "open", Refusing("0000:01:00.0/sriov_totalvfs", number), raising=False)
     node = read(tree)
     assert node.hcas[0].sriov == Sriov(None, 3), "unread is None, and the function is still one with SR-IOV"
     assert node.hcas[0].unread == ("sriov_totalvfs",)
@@ -488,7 +488,7 @@ def test_a_function_that_vanishes_while_it_is_read(tree: Tree, monkeypatch: pyte
             shutil.rmtree(tree.root / "devices/pci0000:01" / address)
         return open(path, *arguments, **more)
 
-    monkeypatch.setattr(sysfs, "open", vanish, raising=False)
+    monkeypatch.setattr(sysfs_reader, "open", vanish, raising=False)
     node = read(tree)
     assert [hca.name for hca in node.hcas] == ["eth1", "eth3", "eth5"]
     assert any("it disappeared while it was read" in error and address in error for error in node.errors)
@@ -505,7 +505,7 @@ def test_an_interface_that_is_renamed_while_it_is_read(tree: Tree, monkeypatch: 
             (home / "eth3").rename(home / "enp1s0v0")
         return open(path, *arguments, **more)
 
-    monkeypatch.setattr(sysfs, "open", rename, raising=False)
+    monkeypatch.setattr(sysfs_reader, "open", rename, raising=False)
     node = read(tree)
     assert [(hca.name, hca.netdevs) for hca in node.hcas[1:]] == [("0000:01:10.0", ())]
     assert any("class/net/eth3: it disappeared while it was read" in error for error in node.errors)

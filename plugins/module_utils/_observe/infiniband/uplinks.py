@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._parse.node.neighbours import parse_default_routes, parse_default_routes_6
-from ..node.sysfs import SysfsReader
+from ..node.sysfs_reader import SysfsReader
 
 _TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
     ("route", parse_default_routes),

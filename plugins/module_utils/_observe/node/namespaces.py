@@ -28,7 +28,8 @@ from ..._model.boundary.words import WORD
 from ..._model.node.hca import HeldParts, Netdev
 from ..._parse.node.sysfs import guid, pci_address_of_link
 from .namespace_sysfs import Look, look_into
-from .sysfs import SysfsReader, make_natural_sort_key, read_netdev, read_ports
+from .sysfs import read_netdev, read_ports
+from .sysfs_reader import SysfsReader, make_natural_sort_key
 
 #: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any
 #: number of them

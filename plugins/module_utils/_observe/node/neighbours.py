@@ -20,7 +20,7 @@ from ..._parse.node import lldp
 from ..._parse.node.neighbours import parse_neighbours
 from ..infiniband.uplinks import read_uplinks
 from ..process import command
-from . import sysfs
+from . import sysfs_reader
 
 #: switches speak every 30 s (IEEE 802.1AB-2016, 9.2.5.7 msgTxInterval)
 LISTEN_SECONDS = 32.0
@@ -65,7 +65,7 @@ def read_neighbours(
             known = _limit_neighbours(_read_neighbours(), errors)
         except RdmaError as error:
             errors.append(f"neighbours: {error}")
-        tables, readers = sysfs.SysfsReader(routes), [sysfs.SysfsReader(root) for root in roots]
+        tables, readers = sysfs_reader.SysfsReader(routes), [sysfs_reader.SysfsReader(root) for root in roots]
         uplinks = read_uplinks(tables, readers) or ()
         errors += [error for one in (tables, *readers) for error in one.errors]
     found = [

@@ -19,7 +19,7 @@ from ..._parse.node import pci_config
 from ..._parse.node import sysfs as parse
 from ..._parse.node.kernel_arguments import parse_command_line
 from ..infiniband.uplinks import read_uplinks
-from . import sysfs
+from . import sysfs_reader
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
 _IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
@@ -42,15 +42,15 @@ def read_platform(
     :param wanted: kernel arguments to report in addition to those of IOMMU and PCI
     """
     system = os.uname()
-    readers = [sysfs.SysfsReader(root) for root in roots]
-    proc = sysfs.SysfsReader(os.path.dirname(kernel_arguments))
-    driver = sysfs.SysfsReader(os.path.dirname(gpu_driver))
+    readers = [sysfs_reader.SysfsReader(root) for root in roots]
+    proc = sysfs_reader.SysfsReader(os.path.dirname(kernel_arguments))
+    driver = sysfs_reader.SysfsReader(os.path.dirname(gpu_driver))
     gpu = _read_gpu(readers, driver.value(os.path.basename(gpu_driver), str))
     devices = _list_folder_entries(readers, "class/iommu")
     groups = _list_folder_entries(readers, "kernel/iommu_groups")
     tables = _list_folder_entries(readers, "firmware/acpi/tables")
     functions = tuple(_read_function(hca, readers) for hca in hcas.functions)
-    routes = sysfs.SysfsReader(os.path.join(os.path.dirname(kernel_arguments), "net"))
+    routes = sysfs_reader.SysfsReader(os.path.join(os.path.dirname(kernel_arguments), "net"))
     uplinks = read_uplinks(routes, readers)
     errors = (*hcas.errors, *(error for reader in (*readers, proc, driver, routes) for error in reader.errors))
     return NodePlatform(
@@ -82,7 +82,7 @@ def read_boot(proc: str = "/proc") -> typing.Optional[str]:
     """Return the ID of this boot, which the kernel generates at each boot. Return None if it cannot be read or is
     malformed.
     """
-    return sysfs.SysfsReader(proc).value("sys/kernel/random/boot_id", lambda text: UID.of(text, "the boot ID"))
+    return sysfs_reader.SysfsReader(proc).value("sys/kernel/random/boot_id", lambda text: UID.of(text, "the boot ID"))
 
 
 def _read_identity(roots: typing.Sequence[str]) -> Identity:
@@ -92,7 +92,7 @@ def _read_identity(roots: typing.Sequence[str]) -> Identity:
     [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros
     or of F alone has no file]
     """
-    readers = [sysfs.SysfsReader(os.path.join(root, "class/dmi/id")) for root in roots]
+    readers = [sysfs_reader.SysfsReader(os.path.join(root, "class/dmi/id")) for root in roots]
     uuid, *serials = (
         next(filter(None, (reader.value(name, str) for reader in readers)), "")
         for name in ("product_uuid", "product_serial", "board_serial")
@@ -108,7 +108,10 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
     """
     return _combine_answers(
         [
-            *(sysfs.SysfsReader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots),
+            *(
+                sysfs_reader.SysfsReader(root).value("module/module/parameters/sig_enforce", parse.switch)
+                for root in roots
+            ),
             _locked_down(roots),
         ]
     )
@@ -116,7 +119,7 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
 
 def _locked_down(roots: typing.Sequence[str]) -> typing.Optional[bool]:
     return _combine_answers(
-        sysfs.SysfsReader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots
+        sysfs_reader.SysfsReader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots
     )
 
 
@@ -125,7 +128,9 @@ def _combine_answers(said: typing.Iterable[typing.Optional[bool]]) -> typing.Opt
     return any(known) if known else None
 
 
-def _read_gpu(readers: typing.Sequence[sysfs.SysfsReader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:
+def _read_gpu(
+    readers: typing.Sequence[sysfs_reader.SysfsReader], said: typing.Optional[str]
+) -> typing.Optional[GpuDriver]:
     """Return the version and the features of the NVIDIA GPU driver. Return None if the driver is not loaded.
 
     :param said: contents of the driver's version file, from which the open kernel modules are recognized. NVRM version:
@@ -161,7 +166,9 @@ def _arguments_of_interest(text: str, wanted: typing.Iterable[str]) -> tuple[str
     return tuple(argument for argument in of_kernel if argument in asked or argument.partition("=")[0] in keys)
 
 
-def _list_folder_entries(readers: typing.Sequence[sysfs.SysfsReader], name: str) -> typing.Optional[tuple[str, ...]]:
+def _list_folder_entries(
+    readers: typing.Sequence[sysfs_reader.SysfsReader], name: str
+) -> typing.Optional[tuple[str, ...]]:
     """Return the entries of a folder over all roots. Return None if a root has the folder and it cannot be read."""
     entries: list[str] = []
     for reader in readers:
@@ -169,7 +176,7 @@ def _list_folder_entries(readers: typing.Sequence[sysfs.SysfsReader], name: str)
     return None if any(name in reader.unread for reader in readers) else tuple(entries)
 
 
-def _read_function(hca: Hca, readers: typing.Sequence[sysfs.SysfsReader]) -> PciEvidence:
+def _read_function(hca: Hca, readers: typing.Sequence[sysfs_reader.SysfsReader]) -> PciEvidence:
     address = hca.pci.address if hca.pci else ""
     folder = f"bus/pci/devices/{address}"
     groups = [group for group in (reader.link(f"{folder}/iommu_group") for reader in readers) if group]

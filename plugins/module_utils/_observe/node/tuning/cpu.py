@@ -11,7 +11,7 @@ import typing
 from ...._model.base.text import ranges
 from ...._parse.node import tuning as parse
 from ...._parse.node.sysfs import parse_number
-from ..sysfs import SysfsReader
+from ..sysfs_reader import SysfsReader
 from .rows import Rows
 
 _CPUS = "devices/system/cpu"

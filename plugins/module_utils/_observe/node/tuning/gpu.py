@@ -14,7 +14,7 @@ import typing
 from ...._model.base.errors import ParseError
 from ...._parse.node import kernel_config, nvidia_smi
 from ...process import command
-from ..sysfs import SysfsReader
+from ..sysfs_reader import SysfsReader
 from .rows import Rows
 
 _LIMIT_SECONDS = 60.0

@@ -11,7 +11,7 @@ import typing
 from ...._model.base.errors import ParseError
 from ...._parse.node import kernel_log
 from ...._parse.node import tuning as parse
-from ..sysfs import SysfsReader
+from ..sysfs_reader import SysfsReader
 from .rows import Rows
 
 _SYSCTLS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ...._parse.node import tuning as parse
-from ..sysfs import SysfsReader
+from ..sysfs_reader import SysfsReader
 from .rows import Rows
 
 _STATES = {"cpu_manager": "var/lib/kubelet/cpu_manager_state", "memory_manager": "var/lib/kubelet/memory_manager_state"}

@@ -15,7 +15,7 @@ from ...._parse.node import dcb
 from ...._parse.node import tuning as parse
 from ...._parse.node.sysfs import parse_number
 from ...process import command
-from ..sysfs import SysfsReader
+from ..sysfs_reader import SysfsReader
 from .rows import Rows, reader_of
 
 _LIMIT_SECONDS = 10.0

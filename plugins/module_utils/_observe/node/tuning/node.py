@@ -9,7 +9,7 @@ import typing
 
 from ...._model.node.hca import NodeHcas
 from ...._model.node.tuning import NodeTuning
-from ..sysfs import SysfsReader
+from ..sysfs_reader import SysfsReader
 from . import cpu, gpu, kernel, kubelet, network, pci
 from .rows import Rows, reader_of
 

@@ -13,7 +13,7 @@ from ...._model.node.hca import Hca
 from ...._parse.node import pci_config, pci_path
 from ...._parse.node import sysfs as parse
 from ...._parse.node.tuning import parse_cpu_list, word
-from ..sysfs import SysfsReader
+from ..sysfs_reader import SysfsReader
 from .rows import Rows, reader_of
 
 _DEVICES = "bus/pci/devices"

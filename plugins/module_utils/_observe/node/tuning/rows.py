@@ -12,7 +12,7 @@ import typing
 from ...._model.base.errors import ParseError
 from ...._model.base.text import ranges
 from ...._model.node.tuning import NodeTuning, RowReading
-from ..sysfs import SysfsReader, make_natural_sort_key
+from ..sysfs_reader import SysfsReader, make_natural_sort_key
 
 #: CPUs by number, all else by name
 Where = typing.Union[int, str, None]
