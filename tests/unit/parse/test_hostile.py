@@ -13,6 +13,7 @@ import copy
 import dataclasses
 import importlib
 import inspect
+import ipaddress
 import json
 import pathlib
 import pkgutil
@@ -44,6 +45,7 @@ from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, brid
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 #: characters of huge input; CPU seconds in which a parser is through with it, unless it walks over it again and again
 HUGE, SECONDS = 2_000_000, 30
+NETWORK = ipaddress.ip_network("100.100.0.0/22")
 ANY = object()
 
 
@@ -115,7 +117,7 @@ def address_in(text: str) -> typing.Any:
 
 
 def share(text: str) -> typing.Any:
-    return parser("kubernetes.addresses.parse_blocks")(text, 1).share(3)
+    return parser("kubernetes.nv_ipam.parse_blocks")(text, 1).share(3)
 
 
 SYSFS: dict[str, str] = {
@@ -437,9 +439,25 @@ TEXT: dict[str, Text] = {
     "kubernetes.addresses.parse_range": Text(
         parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
     ),
-    "kubernetes.addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
-    "kubernetes.addresses.parse_networks": Text(
-        lambda text: parser("kubernetes.addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]
+    "kubernetes.addresses.address_or_none": Text(
+        parser("kubernetes.addresses.address_or_none"), ["100.100.0.1", "fd00::1"], (None,)
+    ),
+    "kubernetes.addresses.is_between": Text(
+        lambda text: parser("kubernetes.addresses.is_between")(text, NETWORK, 0, 2**32 - 1), ["100.100.0.1"], (False,)
+    ),
+    "kubernetes.addresses.split_range": Text(
+        parser("kubernetes.addresses.split_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
+    ),
+    "kubernetes.addresses.parse_exclusion": Text(
+        lambda text: parser("kubernetes.addresses.parse_exclusion")(text, 0, 4), ["100.100.0.0/30", "100.100.0.9"]
+    ),
+    "kubernetes.addresses.merge_exclusions": Text(
+        lambda text: parser("kubernetes.addresses.merge_exclusions")([text], 0, 2**32 - 1, 4),
+        ["100.100.0.0/30", "100.100.0.9"],
+    ),
+    "kubernetes.nv_ipam.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
+    "kubernetes.nv_ipam.parse_networks": Text(
+        lambda text: parser("kubernetes.nv_ipam.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]
     ),
     "kubernetes.addresses.parse_network": Text(parser("kubernetes.addresses.parse_network"), ["100.100.0.0/22"]),
     "kubernetes.core.status": Text(

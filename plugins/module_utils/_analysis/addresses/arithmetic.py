@@ -14,17 +14,8 @@ from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool, Route
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
 from ..._model.run.findings import FAIL, WARN, Finding, ok
-from ..._parse.kubernetes.addresses import (
-    Blocks,
-    Network,
-    Pool,
-    RangeError,
-    is_address,
-    parse_blocks,
-    parse_network,
-    parse_networks,
-    parse_range,
-)
+from ..._parse.kubernetes.addresses import Network, Pool, RangeError, is_address, parse_network, parse_range
+from ..._parse.kubernetes.nv_ipam import Blocks, parse_blocks, parse_networks
 
 Nodes = typing.Sequence[str]
 

@@ -16,7 +16,8 @@ from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
-from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_network
+from ..._parse.kubernetes.addresses import Network, Pool, RangeError, parse_network
+from ..._parse.kubernetes.nv_ipam import Blocks
 from .arithmetic import count_needed_on_a_node, find_pool, need
 
 #: end of the reason for a network that is not valid
