@@ -179,14 +179,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.s
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import list_targets
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import (
     IN_NAMESPACE,
     SELECTORS,
     list_kinds,
-    look,
     only_of,
-    wait,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import look, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import REQUIRED, WatchFeed
 
 TARGET = {

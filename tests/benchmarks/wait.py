@@ -24,13 +24,12 @@ import yaml
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import (
     IN_NAMESPACE,
     KINDS,
     SELECTORS,
-    look,
-    wait,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import look, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness import readiness_cache, sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
-    merge_kind_updates,
-    take,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import merge_kind_updates, take
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import NOT_READ
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import take
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import take
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate, WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drained_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drained_pods import (

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators imp
     nvidia_network_operator,
     sriov_operator,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import wait_for_network
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import cluster_state, wait_for_network
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 
 LONG = f"first {'x' * 1_000_000} last"
@@ -145,6 +145,6 @@ class Kubelet:
 
 def test_a_kubelet_that_changes_its_message_fills_no_log() -> None:
     target = Target("f", (), "", "jobs/net", ("a",), 1, ("ready", "attachment"), plugin={"type": "macvlan"})
-    feed, said = Kubelet(wait_for_network.list_kinds([target])), typing.cast(list[str], [])
+    feed, said = Kubelet(cluster_state.list_kinds([target])), typing.cast(list[str], [])
     facts = wait_for_network.wait(typing.cast(typing.Any, feed), [target], 20.0, lambda: feed.now, said.append)
     assert len(said) > 10 and max(map(len, said)) <= MOST and longest(facts) <= MOST

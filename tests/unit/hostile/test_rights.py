@@ -31,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.olm import serves
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import (
     IN_NAMESPACE,
     SELECTORS,
     list_kinds,

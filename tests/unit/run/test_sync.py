@@ -23,12 +23,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import KINDS, list_kinds, take
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
-    KINDS,
     ROLLED_SECONDS,
     STEADY_SECONDS,
-    list_kinds,
-    take,
     wait,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import (

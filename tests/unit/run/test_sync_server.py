@@ -12,13 +12,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import wait_for_network
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import (
     IN_NAMESPACE,
     KINDS,
     SELECTORS,
     only_of,
-    wait,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 
 from ..fake_api import FakeApi

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The state of the cluster from a watch: which kinds are watched, and how each change of an object becomes a part of
+the state. Nothing is judged here, and nothing waits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.readiness.state import ClusterState, NodeHistory, Target
+from ..._observe.kubernetes.answers import Choice
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.pod_state import state_of_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.operators import machine_config, nvidia_network_operator, sriov_operator
+from ..node_changes.drained_pods import bound_budgets
+from .watch import REQUIRED, KindUpdate
+
+#: what is watched, and where in ClusterState it goes
+_FIELDS = {
+    "Node": "nodes",
+    "SriovNetworkNodeState": "states",
+    "SriovNetworkNodePolicy": "policies",
+    "NetworkAttachmentDefinition": "attachments",
+    # these only explain why a node waits: where they cannot be read the wait goes on
+    "SriovNetworkPoolConfig": "pools",
+    "MachineConfigPool": "machine_pools",
+    "PodDisruptionBudget": "budgets",
+    "Pod": "daemons",
+}
+KINDS = tuple(_FIELDS)
+#: where no fabric has virtual functions
+_PLAIN_KINDS = ("Node", "NetworkAttachmentDefinition")
+#: of the pods, only the config daemon's
+SELECTORS = {"Pod": "app=sriov-network-config-daemon"}
+#: of the operator's namespace
+IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "Pod")
+
+
+def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
+    """Return the kinds of objects that must be watched for these targets. A target is a fabric with its nodes and
+    objects.
+    """
+    targets = tuple(targets)
+    reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
+    plain = bool(targets) and not any(target.functions for target in targets)
+    return (*(_PLAIN_KINDS if plain else KINDS), *sorted(reporting))
+
+
+def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
+    """Return a filter for each kind of objects that tenants and kubelets create too, in any number and size. The
+    filters keep the NetworkAttachmentDefinitions of the targets, and pods that are not mirror pods.
+    """
+    names = {target.attachment for target in targets}
+    kind = "NetworkAttachmentDefinition"
+    return {kind: lambda item: _compute_object_key(kind, item) in names, "Pod": is_made_pod}
+
+
+_PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
+    "Node": kubernetes.node,
+    "SriovNetworkNodeState": sriov_operator.node_state,
+    "SriovNetworkNodePolicy": sriov_operator.policy,
+    "NetworkAttachmentDefinition": nvidia_network_operator.attachment,
+    "SriovNetworkPoolConfig": sriov_operator.node_pool,
+    "MachineConfigPool": machine_config.machine_pool,
+    "PodDisruptionBudget": kubernetes.budget,
+    "Pod": lambda item: (name_of(item), state_of_pod(item)),
+}
+
+
+def take(world: ClusterState, change: KindUpdate) -> ClusterState:
+    """Return the state of the cluster, updated with a change.
+
+    :param world: state of the cluster before the change
+    :raises ResourceError: an object does not have the form of its kind
+    """
+    kind = change.kind
+    if change.action == "error":
+        return _mark_unreadable_kind(world, kind, change.error)
+    # a kind that is read again is neither unread nor stale
+    changed: dict[str, typing.Any] = {
+        name: {other: reason for other, reason in getattr(world, name).items() if other != kind}
+        for name in ("unread", "blind", "stale")
+    }
+    after = {} if change.action == "replace" else dict(_get_known_state(world, kind))
+    news = {}
+    for item in change.items:
+        key = _compute_object_key(kind, item)
+        if change.action != "drop":
+            news[key] = after[key] = _PARSERS.get(kind, nvidia_network_operator.reported)(item)
+        # the pod of a node may be gone after its successor has come
+        elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
+            after.pop(key, None)
+    if kind == "PodDisruptionBudget":
+        # a tenant can write any number of them
+        after = dict(bound_budgets(after))
+    changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
+    return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
+
+
+def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
+    """Yield the changes in their order. Consecutive changes of one kind are merged into one, because each update copies
+    the state of the kind. Two changes of the same object stay separate, because the number of changes of a node is
+    counted.
+    """
+    waiting: dict[str, Resource] = {}
+    kind = ""
+    for change in news:
+        keys = [_compute_object_key(change.kind, item) for item in change.items] if change.action == "put" else []
+        if kind and (change.action != "put" or change.kind != kind or not waiting.keys().isdisjoint(keys)):
+            yield KindUpdate(kind, "put", tuple(waiting.values()))
+            kind, waiting = "", {}
+        if change.action == "put":
+            kind = change.kind
+            waiting.update(zip(keys, change.items))
+        else:
+            yield change
+    if kind:
+        yield KindUpdate(kind, "put", tuple(waiting.values()))
+
+
+def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
+    """Return the known objects of a kind, parsed, by name.
+
+    :param world: state of the cluster
+    """
+    known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
+    return known or {}
+
+
+def _mark_unreadable_kind(world: ClusterState, kind: str, error: str) -> ClusterState:
+    """Return the state of the cluster with an error of one kind. If objects of the kind were read before, they stay
+    valid, because the watch retries by itself.
+
+    :param world: state of the cluster before the error
+    """
+    if kind in world.unread and kind in REQUIRED:
+        return dataclasses.replace(world, unread={**world.unread, kind: error})
+    if kind not in REQUIRED and not _get_known_state(world, kind):
+        unread = {other: reason for other, reason in world.unread.items() if other != kind}
+        return dataclasses.replace(world, unread=unread, blind={**world.blind, kind: error})
+    return dataclasses.replace(world, stale={**world.stale, kind: error})
+
+
+def _compute_object_key(kind: str, item: Resource) -> str:
+    if kind == "Pod":
+        return kubernetes.pod(item).node
+    name = name_of(item)
+    if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") or kind.endswith(".nv-ipam.nvidia.com"):
+        return f"{item['metadata'].get('namespace')}/{name}"
+    return name
+
+
+def _collect_histories(
+    world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
+) -> typing.Mapping[str, NodeHistory]:
+    """Return the histories of the nodes, updated with changes of one kind. A history counts how often a node has booted
+    and how often it became NotReady.
+
+    :param world: state of the cluster before the changes
+    :param news: changed objects of the kind, by name
+    """
+    if kind not in ("Node", "SriovNetworkNodeState"):
+        return world.histories
+    histories = dict(world.histories)
+    for name, item in news.items():
+        old = histories.get(name, NodeHistory())
+        if kind == "SriovNetworkNodeState":
+            histories[name] = (
+                old
+                if old.generation == item.generation
+                else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
+            )
+        else:
+            booted = bool(old.boot_id and item.boot_id and old.boot_id != item.boot_id)
+            lost = old.ready and not item.ready and not booted
+            boots, losses = old.boots + booted, old.losses + lost
+            histories[name] = NodeHistory(old.generation, item.boot_id or old.boot_id, item.ready, boots, losses)
+    return histories
