@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import _keep_essential
-from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm_state import look
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import LARGE, Item, Server
 

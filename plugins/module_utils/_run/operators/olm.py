@@ -15,7 +15,7 @@ from ..._analysis.controllers.olm_state import Next, OlmState, Place, list_uncou
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import plain
 from ..._model.kubernetes.apply import AppliedObject
-from ..._model.operators.olm import GROUP, ORIGINALS, DesiredOperator, OlmFacts, OperatorStatus
+from ..._model.operators.olm import GROUP, DesiredOperator, OlmFacts, OperatorStatus
 from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
@@ -23,21 +23,11 @@ from ..._observe.kubernetes.outcome import Outcome
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators import olm as observe
 from ..._observe.operators.operator_namespaces import find_absent, refuse_package, try_to_refuse
-from ..._parse.kubernetes.resource import Resource, mapping_at, name_of
-from ..._parse.operators import olm
 from ..._plan.olm import Arranged, plan_operator_objects
 from ..cluster.state_lines import StateLines
-from ..cluster.watch import KindUpdate, WatchFeed, take_settled
+from ..cluster.watch import WatchFeed, take_settled
+from .olm_state import KINDS, SELECTORS, list_subscription_namespaces, look, take
 
-#: kind: where it goes in OlmState, and its parser. Those that tell which Subscriptions count come before these
-_KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
-    "CatalogSource": ("catalogs", olm.catalog),
-    "OperatorGroup": ("groups", olm.operator_group),
-    "ClusterServiceVersion": ("versions", olm.service_version),
-    "Subscription": ("subscriptions", olm.subscription),
-    "InstallPlan": ("plans", olm.install_plan),
-}
-SELECTORS = {"ClusterServiceVersion": ORIGINALS}
 #: seconds for which news is gathered before it is judged
 SETTLE_SECONDS = 0.1
 #: how old what is not watched may get while it explains something: pods, addresses of webhooks
@@ -59,51 +49,6 @@ def refuse_without_olm(cluster: Cluster) -> None:
     if not cluster.serves(GROUP):
         remedy = "Install OLM (operator-sdk olm install), or install the operators by Helm"
         raise RdmaError(f"the API server does not serve {GROUP}: the cluster has no OLM", remedy)
-
-
-def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
-    """Read the state of OLM once: the catalogs, Subscriptions, InstallPlans and installed versions.
-
-    :param wishes: requested operators
-    :raises ApiError: an object cannot be read
-    """
-    wishes, seen = tuple(wishes), OlmState()
-    for kind in _KINDS:
-        only = observe.of_namespaces(_list_subscription_namespaces(wishes, seen)) if kind == "Subscription" else None
-        listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
-        seen = take(seen, KindUpdate(kind, "replace", listed.items))
-    return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
-
-
-def _list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> frozenset[str]:
-    """Return the namespaces whose Subscriptions are considered: those of the requested operators, and those that have
-    an OperatorGroup or a ClusterServiceVersion. Tenants can create neither of the latter two.
-
-    :param wishes: requested operators
-    :param seen: state of OLM
-    """
-    return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
-
-
-def _get_namespaced_name(item: Resource) -> Place:
-    return str(mapping_at(item, "metadata").get("namespace", "")), name_of(item)
-
-
-def take(seen: OlmState, change: KindUpdate) -> OlmState:
-    """Return the state of OLM, updated with a change of an object.
-
-    :param seen: state of OLM before the change
-    :param change: changed objects of one kind
-    :raises ResourceError: an object does not have the form of its kind
-    """
-    field, parse = _KINDS[change.kind]
-    after = {} if change.action == "replace" else dict(getattr(seen, field))
-    for item in change.items:
-        if change.action == "drop":
-            after.pop(_get_namespaced_name(item), None)
-        else:
-            after[_get_namespaced_name(item)] = parse(item)
-    return dataclasses.replace(seen, **{field: after})
 
 
 class Installer:
@@ -253,8 +198,8 @@ class Installer:
         """
         if not wishes:
             return ()
-        only = {"Subscription": observe.of_namespaces(_list_subscription_namespaces(wishes, seen))}
-        feed = WatchFeed(self._cluster, {}, tuple(_KINDS), selectors=SELECTORS, only=only)
+        only = {"Subscription": observe.of_namespaces(list_subscription_namespaces(wishes, seen))}
+        feed = WatchFeed(self._cluster, {}, tuple(KINDS), selectors=SELECTORS, only=only)
         feed.start()
         with contextlib.ExitStack() as stack:
             stack.callback(feed.stop)
@@ -263,7 +208,7 @@ class Installer:
     def _follow_operators(
         self, feed: WatchFeed, wishes: typing.Sequence[DesiredOperator], seen: OlmState, limit: float
     ) -> tuple[OperatorStatus, ...]:
-        start, unread = self._clock(), dict.fromkeys(_KINDS, "no response yet")
+        start, unread = self._clock(), dict.fromkeys(KINDS, "no response yet")
         while True:
             now = self._clock()
             nexts = judge(wishes, seen) if not unread else ()

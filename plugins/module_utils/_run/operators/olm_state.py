@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The state of OLM from its objects: a look at all of them, and the update with a change that a watch reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.controllers.olm_state import OlmState, Place
+from ..._model.operators.olm import ORIGINALS, DesiredOperator
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.operators import olm as observe
+from ..._parse.kubernetes.resource import Resource, mapping_at, name_of
+from ..._parse.operators import olm
+from ..cluster.watch import KindUpdate
+
+#: kind: where it goes in OlmState, and its parser. Those that tell which Subscriptions count come before these
+KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
+    "CatalogSource": ("catalogs", olm.catalog),
+    "OperatorGroup": ("groups", olm.operator_group),
+    "ClusterServiceVersion": ("versions", olm.service_version),
+    "Subscription": ("subscriptions", olm.subscription),
+    "InstallPlan": ("plans", olm.install_plan),
+}
+SELECTORS = {"ClusterServiceVersion": ORIGINALS}
+
+
+def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
+    """Read the state of OLM once: the catalogs, Subscriptions, InstallPlans and installed versions.
+
+    :param wishes: requested operators
+    :raises ApiError: an object cannot be read
+    """
+    wishes, seen = tuple(wishes), OlmState()
+    for kind in KINDS:
+        only = observe.of_namespaces(list_subscription_namespaces(wishes, seen)) if kind == "Subscription" else None
+        listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
+        seen = take(seen, KindUpdate(kind, "replace", listed.items))
+    return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
+
+
+def list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> frozenset[str]:
+    """Return the namespaces whose Subscriptions are considered: those of the requested operators, and those that have
+    an OperatorGroup or a ClusterServiceVersion. Tenants can create neither of the latter two.
+
+    :param wishes: requested operators
+    :param seen: state of OLM
+    """
+    return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
+
+
+def _get_namespaced_name(item: Resource) -> Place:
+    return str(mapping_at(item, "metadata").get("namespace", "")), name_of(item)
+
+
+def take(seen: OlmState, change: KindUpdate) -> OlmState:
+    """Return the state of OLM, updated with a change of an object.
+
+    :param seen: state of OLM before the change
+    :param change: changed objects of one kind
+    :raises ResourceError: an object does not have the form of its kind
+    """
+    field, parse = KINDS[change.kind]
+    after = {} if change.action == "replace" else dict(getattr(seen, field))
+    for item in change.items:
+        if change.action == "drop":
+            after.pop(_get_namespaced_name(item), None)
+        else:
+            after[_get_namespaced_name(item)] = parse(item)
+    return dataclasses.replace(seen, **{field: after})
