@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log, leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_memory
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log_reader, nccl_memory
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_files, parse_text
 from ansible_collections.linerate.rdma.plugins.module_utils._store import files, job_logs
 from ansible_collections.linerate.rdma.tests.unit.limit import measure_seconds
@@ -161,7 +161,7 @@ def test_what_a_log_may_hold_at_most_costs_eight_times_its_length(kind: str, mon
     monkeypatch.setattr(nccl_memory, "_LEAST", 0)
     noise = "x" * 125 + "\n"
     lines, number, read = [noise], 0, 0
-    reader = nccl_log._Reader()
+    reader = nccl_log_reader.LogReader()
     while number < 300:
         line = FORGED[kind](number)
         number += 1

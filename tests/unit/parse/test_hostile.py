@@ -343,8 +343,8 @@ TEXT: dict[str, Text] = {
         seeds("nccl/*.txt"),
         ((),),
     ),
-    "job.nccl_log.is_document": Text(
-        parser("job.nccl_log.is_document"),
+    "job.nccl_log_reader.is_document": Text(
+        parser("job.nccl_log_reader.is_document"),
         ('{"version": 1, "nccl_version": 22809}\n', "host-1:71:99 [0] NCCL INFO Using network IB\n"),
         (False, True),
     ),

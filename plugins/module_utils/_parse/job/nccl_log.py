@@ -19,34 +19,12 @@ with the number of lines.
 from __future__ import annotations
 
 import io
-import itertools
-import re
 import typing
 
 from ..._model.base.errors import ParseError, SourceRefused
-from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog
-from ..._model.job.ucx import UcxEndpoint
-from ..pods import libibverbs
-from . import transports
-from .nccl_memory import OF_PLACE, OF_PROCESS, OF_THREAD, OF_WHOLE_RANK, LogTooLarge, MemoryBudget, SourceTooLarge
-from .nccl_message import MessageReader
-from .nccl_process import MOST_FILES, LogFile, LogProcess, LogRank, LogThread
-from .problem_list import ProblemList
-
-_INFO, _WARN = " NCCL INFO ", " NCCL WARN "
-#: 2.32 and later write ATTN. Advice on the message above has this level, and in 2.31 it is a warning
-_ATTN, _ADVICE = " NCCL ATTN ", "HINT: "
-_LEVELS = (_INFO, _WARN, _ATTN)
-#: host, process and thread, behind any text; a GPU; and the place of a warning in the source
-_HEAD = re.compile(
-    r"(?:.*[\s\]>:|]|)([A-Za-z0-9_-]{1,253}):([0-9]{1,10}):([0-9]{1,10}) \[-?[0-9]{1,4}\](?: (\S+:[0-9]+)(?:"
-    r" \(\S*\))?)?",
-    re.DOTALL,
-)
-#: messages of programs around NCCL that are read as well
-_AROUND = ("Watchdog caught", "Timeout at NCCL work", "remote process has exited")
-#: the beginning of a document of nccl-tests, and a text in its only line; a document is not a log
-_DOCUMENT, _IN_DOCUMENT = '{"version":', '"nccl_version":'
+from ..._model.job.nccl import NcclLog
+from .nccl_log_reader import LogReader
+from .nccl_memory import OF_WHOLE_RANK
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
@@ -57,17 +35,9 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
     :raises ParseError: the log names more threads, processes, ranks, transports and devices than a log of its length
         can name
     """
-    reader = _Reader()
+    reader = LogReader()
     reader.read_lines(lines)
     return reader.build_log()
-
-
-def is_document(line: str) -> bool:
-    """Return whether a file with this first line is a JSON document of nccl-tests. Otherwise it is a log.
-
-    :param line: the first line that is not empty
-    """
-    return line.startswith(_DOCUMENT) and _IN_DOCUMENT in line
 
 
 def parse_files(
@@ -85,7 +55,7 @@ def parse_files(
         can name
     """
     # a file whose lines raise SourceRefused is left out
-    reader = _Reader(sources=sources)
+    reader = LogReader(sources=sources)
     for name, lines in files:
         reader.begin_file(name)
         try:
@@ -110,7 +80,7 @@ class PodLogs:
     """
 
     def __init__(self) -> None:
-        self._reader = _Reader()
+        self._reader = LogReader()
 
     def add(self, name: str, host: str, lines: typing.Iterable[str], ranks: int) -> bool:
         """Read the log of a pod, and add its contents. The log is rejected, and the contents so far stay unchanged, if
@@ -123,7 +93,7 @@ class PodLogs:
         :returns: False if the log was rejected
         :raises ParseError: all logs together name more than logs of their length can
         """
-        part = _Reader(ranks * OF_WHOLE_RANK)
+        part = LogReader(ranks * OF_WHOLE_RANK)
         part.begin_file(name, host)
         try:
             part.read_lines(lines)
@@ -137,347 +107,3 @@ class PodLogs:
     def build_log(self) -> NcclLog:
         """Return the contents of all logs that were added, in the form of the fact."""
         return self._reader.build_log()
-
-
-#: kinds of endpoints of UCX that are kept
-_MOST_ENDPOINTS = 1000
-
-
-class _OtherHost(Exception):
-    """Raised for a line of a host whose lines do not count in the current file."""
-
-
-class _Reader:
-    """A parser that collects the processes, ranks, problems and UCX endpoints of a job from the lines of its log, which
-    may consist of several files.
-
-    :ivar host: the only host whose lines count in the current file; None for the lines of all hosts
-    """
-
-    def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
-        """:param least: bytes of memory that a log of any length may use; None for the default
-        :param sources: source that is left out if it names more processes and ranks than one pod can have: ``files``,
-            ``hosts``, or empty for no such limit
-        """
-        self._sources = sources
-        self.host: typing.Optional[str] = None
-        self._budget = MemoryBudget(least)
-        self._left_out: dict[str, NcclLeftOut] = {}
-        self._processes: dict[tuple[str, int], LogProcess] = {}
-        self._threads: dict[str, LogThread] = {}
-        self._messages = MessageReader(self._charge_memory_budget)
-        self._problems = ProblemList()
-        self._endpoints: dict[transports.EndpointLine, int] = {}
-        self._more_endpoints = 0
-        self._lines = self._nccl_lines = self._torn = 0
-        self._cut = False
-        self._file: typing.Optional[LogFile] = None
-        self._logs = 0
-
-    def begin_file(self, name: str, host: typing.Optional[str] = None) -> None:
-        """End the current file, and begin the next one.
-
-        :param name: name of the new file
-        :param host: the only host whose lines count in it; None for the lines of all hosts
-        """
-        self._end_file()
-        self._file, self.host = LogFile(name), host
-        # a thread writes into one file
-        self._threads.clear()
-
-    def _end_file(self) -> None:
-        self._logs += self._file is not None and (bool(self._file.hosts) or not self._file.document)
-
-    def read_lines(self, lines: typing.Iterable[str]) -> None:
-        """Read the lines of the current file, or of the only file.
-
-        :param lines: the lines with their ends. A last line without an end was cut off and is not parsed
-        :raises ParseError: the log names more threads, processes and ranks than a log of its length can name
-        """
-        file = self._file
-        for line in lines:
-            if file is not None and file.document is None and not line.isspace():
-                file.document = is_document(line)
-            self._lines += 1
-            self._budget.characters += len(line)
-            if line[-1:] != "\n":
-                # the end of the line is missing, so its form cannot be recognized
-                self._cut = True
-                self._more_endpoints += transports.names_endpoint(line)
-                continue
-            before, info, message = line.partition(_INFO)
-            if info:
-                self._nccl_lines += 1
-                if " NCCL " in message and any(level in message for level in _LEVELS):
-                    self._torn += 1
-                    continue
-                write, parts = self._read_info, (before, message.rstrip())
-            elif _WARN in line or _ATTN in line:
-                self._nccl_lines += 1
-                before, _warn, message = line.rstrip().partition(_WARN if _WARN in line else _ATTN)
-                write, parts = self._read_warning, (before, message)
-            elif "CCL version " in line:
-                self._messages.read_bare_version(line.rstrip())
-                continue
-            elif any(word in line for word in _AROUND) or (
-                "libibverbs: " in line and libibverbs.parse(line).kind is not None
-            ):
-                self._problems.add_text(line.strip(), self._lines)
-                continue
-            else:
-                found = transports.parse(line)
-                if found is not None:
-                    self._problems.add(found.kind, line.strip(), self._lines)
-                else:
-                    self._keep_endpoint(line)
-                continue
-            try:
-                write(*parts)
-            except _OtherHost:
-                # a file counts for its own host only
-                self._nccl_lines -= 1
-            except SourceTooLarge as error:
-                self._leave_out(str(error))
-                if self._sources == "files":
-                    return
-
-    def refuse_file(self, why: str) -> None:
-        """Record that the current file is left out, because its lines could not be read to the end.
-
-        :param why: reason why the file could not be read
-        """
-        name = "" if self._file is None else self._file.name
-        if self._sources == "files":
-            self._leave_out(name)
-        hosts = self._left_out[name].hosts if name in self._left_out else ()
-        self._left_out[name] = NcclLeftOut(name, hosts, f"{NOT_READ}{why}")
-
-    def absorb(self, part: _Reader) -> None:
-        """Add the contents that another reader has collected from the log of another host. Processes that this reader
-        knows already are not replaced.
-
-        :param part: the other reader, which must not be used afterwards
-        :raises ParseError: both together name more than logs of their length can
-        """
-        part._end_file()
-        part._file = None
-        for key, process in part._processes.items():
-            self._processes.setdefault(key, process)
-        for version in part._messages.versions:
-            self._messages.add_version(version)
-        self._problems.absorb(part._problems, self._lines)
-        for line, count in part._endpoints.items():
-            if line in self._endpoints or len(self._endpoints) < _MOST_ENDPOINTS:
-                self._endpoints[line] = self._endpoints.get(line, 0) + count
-            else:
-                self._more_endpoints += count
-        self._more_endpoints += part._more_endpoints
-        self._lines += part._lines
-        self._nccl_lines += part._nccl_lines
-        self._torn += part._torn
-        self._cut = self._cut or part._cut
-        self._logs += part._logs
-        self._budget.characters += part._budget.characters
-        self._charge_memory_budget(part._budget.kept, "")
-
-    def build_log(self) -> NcclLog:
-        """Return the processes, ranks and problems from all lines so far, as the fact about the log."""
-        self._end_file()
-        version = next(iter(self._messages.versions)) if len(self._messages.versions) == 1 else ""
-        processes = [
-            process
-            for process in self._processes.values()
-            if process.ranks or process.strays or process.devices or process.network
-        ]
-        communicators = self._name_communicators(processes)
-        for ranks in communicators.values():
-            _mark_unanswered(ranks)
-        named = [
-            NcclCommunicator(
-                name, next(iter(ranks.values())).size, tuple(ranks[rank].build_rank() for rank in sorted(ranks))
-            )
-            for name, ranks in communicators.items()
-        ]
-        strays = tuple(rank.build_rank() for process in processes for _rank, rank in sorted(process.strays.items()))
-        return NcclLog(
-            tuple(self._messages.versions),
-            tuple(process.build_process(version, self._logs > 1) for process in processes),
-            (*named, *([NcclCommunicator("not known", None, strays)] if strays else [])),
-            self._problems.list_problems(),
-            self._lines,
-            self._nccl_lines,
-            self._torn,
-            self._cut,
-            self._problems.untold,
-            tuple(self._left_out.values()),
-            tuple(UcxEndpoint(*line, count) for line, count in self._endpoints.items()),
-            self._more_endpoints,
-        )
-
-    def _keep_endpoint(self, text: str) -> None:
-        """Count a line about an endpoint of UCX. Any other line is ignored, and so is a line of a host whose lines do
-        not count in the current file.
-
-        :param text: the line
-        """
-        line = transports.parse_endpoint(text)
-        if line is None:
-            self._more_endpoints += transports.names_endpoint(text)
-        elif self.host not in (None, line.host):
-            return
-        elif line in self._endpoints or len(self._endpoints) < _MOST_ENDPOINTS:
-            self._endpoints[line] = self._endpoints.get(line, 0) + 1
-        else:
-            self._more_endpoints += 1
-
-    @staticmethod
-    def _name_communicators(processes: typing.Iterable[LogProcess]) -> dict[str, dict[int, LogRank]]:
-        """Return the ranks of each communicator, by name of the communicator and rank number. If two processes have the
-        same rank of a communicator, the job was restarted, and the second rank is added to a communicator with
-        ``again`` in its name.
-        """
-        communicators: dict[str, dict[int, LogRank]] = {}
-        times: dict[tuple[str, int], int] = {}
-        for process in processes:
-            for rank in process.ranks:
-                started = times[rank.name, rank.rank] = times.get((rank.name, rank.rank), 0) + 1
-                name = (
-                    rank.name
-                    if started == 1
-                    else f"{rank.name} again"
-                    if started == 2
-                    else f"{rank.name} again ({started - 1})"
-                )
-                communicators.setdefault(name, {})[rank.rank] = rank
-        return communicators
-
-    def count_ranks(self) -> int:
-        """Return the number of processes or the number of ranks so far, whichever is greater."""
-        return max(len(self._processes), self._count_all_ranks())
-
-    def _count_all_ranks(self) -> int:
-        return sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
-
-    def _leave_out(self, source: str) -> None:
-        """Remove all processes of a file or host that names more than a pod can, including the lines that other files
-        or hosts have about them, and record that it was left out.
-
-        :param source: name of the file or host
-        """
-
-        def is_of(process: LogProcess) -> bool:
-            if self._sources == "hosts":
-                return process.host == source
-            return any(file.name == source for file in process.files or ())
-
-        gone = [key for key, process in self._processes.items() if is_of(process)]
-        named = () if self._sources == "hosts" else dict.fromkeys(host for host, _process in gone)
-        hosts = tuple(itertools.islice(named, MOST_FILES))
-        for key in gone:
-            del self._processes[key]
-        self._threads = {token: item for token, item in self._threads.items() if not is_of(item.process)}
-        self._left_out[source] = NcclLeftOut(source, hosts, self._budget.release(source))
-
-    def _charge_memory_budget(self, cost: int, host: str) -> None:
-        """Count the memory of an item that is added to the result.
-
-        :param cost: bytes of memory
-        :param host: host of the process that the item belongs to
-        :raises SourceTooLarge: the file or host that names the item names more than a pod can
-        :raises ParseError: the log names more than a log of its length, or any job, can name
-        """
-        source = None
-        if self._sources:
-            source = self._file.name if self._sources == "files" and self._file is not None else host
-        try:
-            self._budget.keep(cost, source)
-        except LogTooLarge:
-            ranks = self._count_all_ranks()
-            named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {ranks} ranks"
-            expected = (
-                "at most what NCCL logs for this many processes. A program of the job forges lines of NCCL. Provide"
-                " the log of one job as NCCL wrote it"
-            )
-            seen = f"{self._budget.characters} characters up to line {self._lines} with {named}"
-            raise ParseError("NCCL's log", seen, expected) from None
-
-    def _read_info(self, before: str, message: str) -> None:
-        thread = self._find_thread(before)
-        if thread is None:
-            self._torn += 1
-        else:
-            self._messages.read_message(thread, message)
-
-    def _find_thread(self, before: str) -> typing.Optional[LogThread]:
-        """Return the thread that wrote a line. Return None if the text before the message is not a valid line head of
-        NCCL.
-
-        :param before: text of the line before the message
-        :raises _OtherHost: the line is from another host than the only one whose lines count in the file
-        """
-        token = before.rpartition(" [")[0].rpartition(" ")[2]
-        thread = self._threads.get(token)
-        if thread is None:
-            head = self._parse_head(before)
-            if head is None:
-                return None
-            key = head[1], int(head[2])
-            if self._sources == "hosts" and head[1] in self._left_out:
-                return None
-            process = self._processes.get(key)
-            if process is None:
-                self._charge_memory_budget(OF_PROCESS, key[0])
-                process = self._processes[key] = LogProcess(*key)
-            self._charge_memory_budget(OF_THREAD, key[0])
-            thread = self._threads[token] = LogThread(process)
-            if self._file is not None:
-                self._add_file(process, self._file)
-        return thread
-
-    def _parse_head(self, before: str) -> typing.Optional[re.Match[str]]:
-        """Match the head of a line. Return None if the text is not a valid line head of NCCL.
-
-        :param before: text of the line before the message
-        :raises _OtherHost: the line is from another host than the only one whose lines count in the file
-        """
-        head = _HEAD.fullmatch(before)
-        if head is not None and self.host is not None and head[1] != self.host:
-            raise _OtherHost
-        return head
-
-    def _add_file(self, process: LogProcess, file: LogFile) -> None:
-        """Record that a file has lines of a process."""
-        places = process.files = process.files or []
-        if not places or places[-1] is not file:
-            places.append(file)
-            file.hosts[process.host] = None
-            self._charge_memory_budget(OF_PLACE, process.host)
-
-    def _read_warning(self, before: str, message: str) -> None:
-        head = self._parse_head(before)
-        if head is None or any(level in message for level in _LEVELS):
-            self._torn += 1
-            return
-        if message.startswith(_ADVICE):
-            return
-        process = self._processes.get((head[1], int(head[2])))
-        if self._file is not None and head[1] not in self._file.hosts:
-            # the host is counted like that of a line of level INFO, since any program can write this line
-            self._file.hosts[head[1]] = None
-            self._charge_memory_budget(OF_PLACE, head[1])
-        own = (process.oob[1], process.bootstrap[1]) if process else ()
-        self._problems.add_text(message, self._lines, head[1], head[4] or "", own)
-
-
-def _mark_unanswered(ranks: typing.Mapping[int, LogRank]) -> None:
-    """Record in the ranks of a communicator each channel for which only the rank at the other end wrote a line. Both
-    ends of a connection over the network normally write one.
-
-    :param ranks: ranks of the communicator, by rank number
-    """
-    for number, rank in ranks.items():
-        for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
-            for link in mine:
-                other = ranks.get(link & 0xFFFFFFFF)
-                if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
-                    other.unanswered.add(link >> 32)
