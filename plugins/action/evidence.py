@@ -12,7 +12,8 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import pages, sign, start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.unpacking import unpack
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 

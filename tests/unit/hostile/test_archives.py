@@ -18,9 +18,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.action.evidence import ActionModule
-from ansible_collections.linerate.rdma.plugins.module_utils._store import evidence
-from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store import unpacking
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.unpacking import unpack
 
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
 MIB = 1 << 20
@@ -54,7 +55,7 @@ def names_left(tmp_path: pathlib.Path) -> list[str]:
 def test_an_archive_that_grows_beyond_measure_is_refused_and_takes_no_memory(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "_FREE_BYTES", MIB)
+    monkeypatch.setattr(unpacking, "_FREE_BYTES", MIB)
     size = 24 * MIB
     archive = archive_of(tmp_path / "a.tar.gz", [header("run-1/facts/hcas/a.json", size), *[bytes(MIB)] * 24])
     assert os.path.getsize(archive) < MIB / 20
@@ -88,7 +89,7 @@ def test_a_file_is_unpacked_piece_by_piece(tmp_path: pathlib.Path) -> None:
 
 
 def test_too_many_files_for_its_size_are_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "_FREE_FILES", 10)
+    monkeypatch.setattr(unpacking, "_FREE_FILES", 10)
     archive = archive_of(
         tmp_path / "a.tar.gz", (header(f"run-1/facts/hcas/{number:05}.json", 0) for number in range(600))
     )
@@ -150,9 +151,9 @@ def test_an_archive_of_ours_is_far_from_the_limits(tmp_path: pathlib.Path) -> No
     pack(str(SCENARIO), str(tmp_path / "a.tar.gz"), "run-1")
     size = os.path.getsize(tmp_path / "a.tar.gz")
     content = gzip.decompress((tmp_path / "a.tar.gz").read_bytes())
-    assert len(content) < evidence.MOST_RATIO * size / 4
+    assert len(content) < unpacking.MOST_RATIO * size / 4
     sums = unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")).sums
-    assert len(sums) < size / evidence.LEAST_BYTES_OF_A_FILE / 4
+    assert len(sums) < size / unpacking.LEAST_BYTES_OF_A_FILE / 4
 
 
 @pytest.mark.parametrize("line", [b"\n", b"x" * MIB, b"0" * 64 + b"  facts/hcas/a.json\n"])

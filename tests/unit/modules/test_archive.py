@@ -24,9 +24,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
-from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import unpack
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.unpacking import unpack
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive, _archive_request
 from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, look, send
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates

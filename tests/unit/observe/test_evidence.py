@@ -17,9 +17,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._store import evidence
-from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store import unpacking
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.unpacking import unpack
 
 FILES = {
     "run.json": '{"run": "run-1"}\n',
@@ -193,13 +194,13 @@ def test_absurd_sizes_are_refused(tmp_path: pathlib.Path, monkeypatch: pytest.Mo
     archive = forged(
         tmp_path / "a.tar.gz", (info("run-1/run.json", 2), b"{}"), (info("run-1/report.json", 9), b"123456789")
     )
-    monkeypatch.setattr(evidence, "MOST_BYTES_OF_A_FILE", 8)
+    monkeypatch.setattr(unpacking, "MOST_BYTES_OF_A_FILE", 8)
     with pytest.raises(FileError, match=r"'run-1/report\.json' has 9 bytes; the limit is 8"):
         unpack(archive, str(tmp_path / "back"))
-    monkeypatch.setattr(evidence, "MOST_BYTES_OF_A_FILE", 1000)
-    for limit, value in (("MOST_BYTES", 10), ("MOST_FILES", 1), ("_MOST_AT_ONCE", 100)):
+    monkeypatch.setattr(unpacking, "MOST_BYTES_OF_A_FILE", 1000)
+    for limit, value in (("MOST_BYTES", 10), ("MOST_FILES", 1), ("MOST_AT_ONCE", 100)):
         with monkeypatch.context() as patch:
-            patch.setattr(evidence, limit, value)
+            patch.setattr(unpacking, limit, value)
             with pytest.raises(FileError, match=r"too (many|large)|the limit is|more than 10 bytes"):
                 unpack(archive, str(tmp_path / "back"))
     assert len(unpack(archive, str(tmp_path / "back")).sums) == 2
@@ -254,14 +255,14 @@ def test_an_archive_is_opened_once(
     written(folder, {"run.json": '{"run": "forged"}\n'})
     pack(str(folder), str(forgery), "run-1")
     true, false = archive.read_bytes(), forgery.read_bytes()
-    really = evidence._unpack_archive
+    really = unpacking._unpack_archive
 
     def unpack_while(change: typing.Callable[[], object]) -> None:
         def changed(*arguments: typing.Any) -> typing.Any:
             change()
             return really(*arguments)
 
-        monkeypatch.setattr(evidence, "_unpack_archive", changed)
+        monkeypatch.setattr(unpacking, "_unpack_archive", changed)
 
     unpack_while(lambda: os.replace(forgery, archive))
     assert unpack(str(archive), str(tmp_path / "back"), signed=signed).sha256 == signed

@@ -20,8 +20,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.sign
     figures,
     render_signature,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.unpacking import unpack
 
 from . import test_history
 from .report_world import World, fabrics, records
