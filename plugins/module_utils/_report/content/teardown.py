@@ -9,7 +9,8 @@ import typing
 from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, Gate
 from ..._model.run.records import count_findings
 from ..markup.text import one_line
-from .verdict import CHECK_MODE, find_first_cause
+from .first_cause import find_first_cause
+from .verdict import CHECK_MODE
 
 COMPLETE = "COMPLETE"
 NOT_COMPLETE = "NOT COMPLETE"

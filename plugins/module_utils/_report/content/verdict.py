@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 import typing
 
 from ..._model.run.check_ids import PAGES
 from ..._model.run.facts import Resume
-from ..._model.run.findings import SKIPPED, STAGES, Finding, Judged, Waiver, matches
+from ..._model.run.findings import STAGES, Finding, Judged, Waiver, matches
 from ..._model.run.link_errors import EarlierErrors
 from ..._model.run.records import CLOSED, OPEN, PENDING, Record, compute_duration, count_findings
-from ..markup.text import one_line, short
+from ..markup.text import one_line
+from .first_cause import count_statuses, find_first_cause, is_behind, name_cause
 from .inputs import FactSource, ReportFacts, no_facts
 
 GREEN = "GREEN"
@@ -241,19 +241,6 @@ def make_stats(report: Report, path: str, plan: str = "") -> dict[str, typing.An
     }
 
 
-def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
-    """Return check, subject, status, reason and remedy of the first finding; None if there are no findings.
-
-    :param findings: findings that close a gate
-    """
-    finding = next(iter(findings), None)
-    return (
-        {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
-        if finding
-        else None
-    )
-
-
 def list_times(report: Report) -> list[str]:
     """Return a line with the duration of each stage that was not skipped, and a line with the total duration, in
     seconds.
@@ -382,49 +369,16 @@ def _first_obstacle(report: Report) -> str:
             findings = closing(stage)
             if not findings:
                 return f"stage {stage.name}: nothing was checked"
-            names = [f"{status_count} {status}" for status, status_count in _count_statuses(findings).items()]
-            first = next(filter(_is_behind, findings), findings[0])
+            names = [f"{status_count} {status}" for status, status_count in count_statuses(findings).items()]
+            first = next(filter(is_behind, findings), findings[0])
             comma = ";" if first.check.startswith("validate.") else ""
             more = f"{comma} and {len(findings) - 1} more" if len(findings) > 1 else ""
-            return f"stage {stage.name}: {', '.join(names)} ({_name_cause(first)}{more})"
+            return f"stage {stage.name}: {', '.join(names)} ({name_cause(first)}{more})"
     for stage in report.stages:
         if stage.state not in ("open", PENDING):
             without = [item.name for item in report.stages if item.state == stage.state]
             return f"{'stages' if len(without) > 1 else 'stage'} {', '.join(without)}: {_ABSENT[stage.state]}"
     return "no stage was run"
-
-
-def _is_behind(finding: Finding) -> bool:
-    """Return whether a finding is the cause of other findings: it reports a suspect, an API server that does not
-    answer, or a missing library without which the API server cannot be queried.
-    """
-    before_all = finding.check in ("validate.api_server", "validate.library") and finding.status != SKIPPED
-    return finding.check.endswith(".suspect") or before_all
-
-
-#: characters of what a failed task said, or of a remedy, that are in the verdict
-_MOST_OF_A_TASK = 400
-#: characters of a measured value there
-_MOST_OF_A_VALUE = 100
-_HINT = re.compile(r" \(did you mean '[^']{1,100}'\?\)")
-
-
-def _name_cause(finding: Finding) -> str:
-    """Return a finding as the verdict shows it: its check and its subject.
-
-    For a failed task, an API server that does not answer and an inventory without nodes, the cause is shown instead of
-    the subject. Findings of stage validate also show the remedy, because a new user has no report yet.
-    """
-    if finding.check.endswith(".error"):
-        return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
-    if not finding.check.startswith("validate."):
-        return f"{finding.check} on {finding.subject}"
-    remedy = short(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
-    if finding.check in ("validate.api_server", "validate.nodes"):
-        return f"{finding.check}: {short(finding.why.rstrip('.'), _MOST_OF_A_TASK)}. {remedy}"
-    hint = _HINT.search(finding.expected)
-    seen = f"{short(finding.measured, _MOST_OF_A_VALUE)}{hint[0] if hint else ''}" if finding.measured else ""
-    return ": ".join(filter(None, (f"{finding.check} on {finding.subject}", ". ".join(filter(None, (seen, remedy))))))
 
 
 _ABSENT = {
@@ -433,10 +387,3 @@ _ABSENT = {
     UNREADABLE: "the record could not be read",
     "skipped": "not run",
 }
-
-
-def _count_statuses(findings: typing.Iterable[Finding]) -> dict[str, int]:
-    result: dict[str, int] = {}
-    for finding in findings:
-        result[finding.status] = result.get(finding.status, 0) + 1
-    return result

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Name the first cause of a closed gate, as the verdict and the results of a run show it."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.run.findings import SKIPPED, Finding
+from ..markup.text import short
+
+
+def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
+    """Return check, subject, status, reason and remedy of the first finding; None if there are no findings.
+
+    :param findings: findings that close a gate
+    """
+    finding = next(iter(findings), None)
+    return (
+        {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
+        if finding
+        else None
+    )
+
+
+def is_behind(finding: Finding) -> bool:
+    """Return whether a finding is the cause of other findings: it reports a suspect, an API server that does not
+    answer, or a missing library without which the API server cannot be queried.
+    """
+    before_all = finding.check in ("validate.api_server", "validate.library") and finding.status != SKIPPED
+    return finding.check.endswith(".suspect") or before_all
+
+
+#: characters of what a failed task said, or of a remedy, that are in the verdict
+_MOST_OF_A_TASK = 400
+#: characters of a measured value there
+_MOST_OF_A_VALUE = 100
+_HINT = re.compile(r" \(did you mean '[^']{1,100}'\?\)")
+
+
+def name_cause(finding: Finding) -> str:
+    """Return a finding as the verdict shows it: its check and its subject.
+
+    For a failed task, an API server that does not answer and an inventory without nodes, the cause is shown instead of
+    the subject. Findings of stage validate also show the remedy, because a new user has no report yet.
+    """
+    if finding.check.endswith(".error"):
+        return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
+    if not finding.check.startswith("validate."):
+        return f"{finding.check} on {finding.subject}"
+    remedy = short(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
+    if finding.check in ("validate.api_server", "validate.nodes"):
+        return f"{finding.check}: {short(finding.why.rstrip('.'), _MOST_OF_A_TASK)}. {remedy}"
+    hint = _HINT.search(finding.expected)
+    seen = f"{short(finding.measured, _MOST_OF_A_VALUE)}{hint[0] if hint else ''}" if finding.measured else ""
+    return ": ".join(filter(None, (f"{finding.check} on {finding.subject}", ". ".join(filter(None, (seen, remedy))))))
+
+
+def count_statuses(findings: typing.Iterable[Finding]) -> dict[str, int]:
+    """Return the number of findings of each status, in the order in which the statuses occur."""
+    result: dict[str, int] = {}
+    for finding in findings:
+        result[finding.status] = result.get(finding.status, 0) + 1
+    return result
