@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import UNKNOWN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.trends import list_steps
-from ansible_collections.linerate.rdma.plugins.module_utils._report.formats import page
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats import stage_section
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC, Mpirun, NcclApi
 from ansible_collections.linerate.rdma.tests.unit.run.test_collectives import measured, run
 
@@ -120,7 +120,7 @@ def test_a_figure_that_nobody_foresaw_is_a_line_of_the_page(monkeypatch: pytest.
     def fails(*_arguments: object) -> typing.NoReturn:
         raise ZeroDivisionError("float division by zero")
 
-    monkeypatch.setattr(page, "list_matrices", fails)
+    monkeypatch.setattr(stage_section, "list_matrices", fails)
     stage: typing.Any = type("Stage", (), {"name": "bandwidth", "record": type("Record", (), {"judged": ()})()})()
-    (said,) = page._render_figures(stage, typing.cast(typing.Any, None), typing.cast(typing.Any, None), {})
+    (said,) = stage_section._render_figures(stage, typing.cast(typing.Any, None), typing.cast(typing.Any, None), {})
     assert "A figure of this stage could not be drawn: the figures of stage bandwidth: " in str(said)

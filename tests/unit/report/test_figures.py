@@ -19,12 +19,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
     PoolPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content import exhibits
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content import pair_matrices
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import (
     Undrawable,
     collect_charts,
     collect_versions,
-    list_matrices,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.inputs import ReportFacts, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.matrix import (
@@ -34,6 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.matr
     group_by_number,
     list_rows_of_nodes,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.pair_matrices import list_matrices
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
@@ -156,13 +156,13 @@ def test_waived_and_unmeasured_pairs_are_no_passes() -> None:
 def test_a_pair_that_is_there_many_times_has_each_finding_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger's folder of 4 MB took 2.3 GiB: as many findings as the square of the pairs."""
     counts: list[tuple[int, int]] = []
-    draw = exhibits._make_bandwidth_cell
+    draw = pair_matrices._make_bandwidth_cell
 
     def count(measured: typing.Sequence[typing.Any], judged: typing.Sequence[typing.Any]) -> Cell:
         counts.append((len(measured), len(judged)))
         return draw(measured, judged)
 
-    monkeypatch.setattr(exhibits, "_make_bandwidth_cell", count)
+    monkeypatch.setattr(pair_matrices, "_make_bandwidth_cell", count)
     made = records(SMALL)
     facts = made.facts["bandwidth"]
     pairs = facts["bandwidth"]["pairs"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The parts of a report other than its findings: matrices of measured pairs, figures, and software versions. They are
-computed from the facts of the run.
+"""The parts of a report other than its findings: charts of fabrics, comparisons, trends, and software versions. They
+are computed from the facts of the run. The matrices of measured pairs are in pair_matrices.py.
 
 Facts may come from a stage that failed before its end, or from an older version of the collection. Facts that do not
 load are not shown, and the page shows the reason.
@@ -17,7 +17,6 @@ from ..._analysis.fleet.hca_locations import collect_places, find_topology, numb
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ..._check.bandwidth import results
 from ..._check.bandwidth.facts import NOTHING, Facts
-from ..._check.bandwidth.pairs import subject_of
 from ..._check.collectives import check as collectives
 from ..._check.collectives.latency import summarize_latencies
 from ..._check.collectives.trend import summarize_group_figures
@@ -33,18 +32,11 @@ from ..._model.infiniband.fabric import Place, Topology
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
 from ..._model.kubernetes.disruption import DisruptionPlan
-from ..._model.measurement.bandwidth import PairResult
-from ..._model.measurement.reachability import ObservedPings, Ping, PingPlan
-from ..._model.run.findings import Judged
 from ..._model.run.link_errors import EarlierErrors
 from ..._model.run.records import Record
 from .inputs import ReportFacts
 from .link_errors import ErrorHistory, collect_history
-from .matrix import Cell, Matrix, group_by_number
 from .trends import Trend, list_latencies, list_steps, list_trends
-from .verdict import label
-
-Judgements = typing.Mapping[str, typing.Sequence[Judged]]
 
 
 class Undrawable(ValueError):
@@ -80,13 +72,13 @@ def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Chart
     :param record: record of stage fabric; None if there is none
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
+    loaded = load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
     if loaded is None:
         return {}
     intent, seen = loaded
     result = {}
     for wanted in intent.fabrics:
-        membership = _find_membership(wanted, seen)
+        membership = find_membership(wanted, seen)
         topology = find_topology(membership, seen.topologies)[0] if is_infiniband(wanted) else None
         if topology is not None:
             result[wanted.name] = FabricChart(
@@ -103,10 +95,10 @@ def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known:
     :param known: charts of the fabrics, from which known members are taken
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
+    loaded = load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
     return (
         tuple(
-            known[wanted.name].membership if wanted.name in known else _find_membership(wanted, loaded[1])
+            known[wanted.name].membership if wanted.name in known else find_membership(wanted, loaded[1])
             for wanted in loaded[0].fabrics
         )
         if loaded
@@ -114,21 +106,7 @@ def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known:
     )
 
 
-def list_matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Matrix, ...]:
-    """Return the matrices of measured pairs of a stage. Return an empty tuple for a stage that measures no pairs, or
-    that left no facts.
-
-    :param known: charts of the InfiniBand fabrics, by name
-    :raises Undrawable: the facts do not load
-    """
-    if record.stage not in _MATRICES:
-        return ()
-    draw, parts = _MATRICES[record.stage]
-    loaded = _load_intent_and_facts(record, facts, parts)
-    return tuple(draw(*loaded, _group_by_subject(record.judged), known)) if loaded is not None else ()
-
-
-def _load_intent_and_facts(
+def load_intent_and_facts(
     record: typing.Optional[Record], facts: ReportFacts, parts: typing.Sequence[str]
 ) -> typing.Optional[tuple[Intent, typing.Any]]:
     """Return the intent and the typed facts of a record. Return None if there are none: the stage did not run, or its
@@ -150,7 +128,7 @@ def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
 
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("plan",))
+    loaded = load_intent_and_facts(record, facts, ("plan",))
     return loaded[1].plan if loaded is not None else None
 
 
@@ -159,7 +137,7 @@ def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]
 
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("bandwidth", "collectives", "latencies"))
+    loaded = load_intent_and_facts(record, facts, ("bandwidth", "collectives", "latencies"))
     return compare.compared(*loaded) if loaded is not None else ()
 
 
@@ -169,7 +147,7 @@ def judge_collectives(record: typing.Optional[Record], facts: ReportFacts) -> co
     :raises Undrawable: the facts do not load
     """
     parts = ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies", "neighbours")
-    loaded = _load_intent_and_facts(record, facts, parts)
+    loaded = load_intent_and_facts(record, facts, parts)
     return collectives.judge_facts(*loaded) if loaded is not None else collectives.JudgedRuns()
 
 
@@ -182,7 +160,7 @@ def list_steps_over_runs(
     :param proven: figures and latencies that are proven in this run
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("earlier",))
+    loaded = load_intent_and_facts(record, facts, ("earlier",))
     if loaded is None or not loaded[1].earlier.runs:
         return (), (), 0
     intent, kept = loaded[0], loaded[1].earlier
@@ -197,7 +175,7 @@ def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Opt
 
     :raises Undrawable: the facts do not load
     """
-    return _load_intent_and_facts(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
+    return load_intent_and_facts(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
 def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], int]:
@@ -205,7 +183,7 @@ def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], in
 
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("bandwidth", "earlier"))
+    loaded = load_intent_and_facts(record, facts, ("bandwidth", "earlier"))
     if loaded is None or loaded[1].bandwidth is None or not loaded[1].earlier.runs:
         return (), 0
     intent, kept = loaded[0], loaded[1].earlier
@@ -223,7 +201,7 @@ def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierError
     :param record: record of stage fabric
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("topologies",)) if earlier.readings else None
+    loaded = load_intent_and_facts(record, facts, ("topologies",)) if earlier.readings else None
     if loaded is None:
         return None
     return collect_history(
@@ -254,197 +232,13 @@ def collect_versions(records: typing.Mapping[str, Record], facts: ReportFacts) -
     return result
 
 
-def _find_membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
+def find_membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
+    """Return the HCAs of a fabric by node, with their rails, from the facts that were read without an error."""
     nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
     subnets = {
         name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None
     }
     return number_by_leaf(resolve(wanted, nodes, subnets), facts.topologies)
-
-
-def _group_by_subject(judged: typing.Iterable[Judged]) -> Judgements:
-    result: dict[str, list[Judged]] = {}
-    for item in judged:
-        result.setdefault(item.finding.subject, []).append(item)
-    return result
-
-
-def _compute_level(judged: typing.Sequence[Judged], otherwise: str) -> str:
-    """Return the worst level of all findings on a pair: ``fail``, ``unknown``, ``waived`` or ``pass``.
-
-    :param judged: findings on the pair
-    :param otherwise: result if there is no finding on the pair
-    """
-    labels = {label(item) for item in judged}
-    if "fail" in labels:
-        return "fail"
-    if labels & {"unknown", "skipped"}:
-        return "unknown"
-    if "waived" in labels:
-        return "waived"
-    return "pass" if labels else otherwise
-
-
-def _make_cell(level: str, value: typing.Optional[float], *words: str) -> Cell:
-    return Cell(level, value, "\n".join(word for word in words if word), 1, int(level in ("fail", "unknown")))
-
-
-def _list_bandwidth_matrices(
-    intent: Intent, facts: Facts, judged: Judgements, known: Charts
-) -> typing.Iterator[Matrix]:
-    if facts.bandwidth is None:
-        return
-    for wanted in intent.fabrics:
-        # None: between rails
-        rails: dict[typing.Optional[int], dict[tuple[str, str], list[PairResult]]] = collections.defaultdict(dict)
-        for pair in facts.bandwidth.pairs:
-            if pair.fabric == wanted.name:
-                rails[None if pair.between_rails else pair.rail].setdefault((pair.client, pair.server), []).append(pair)
-        for rail, pairs in sorted(rails.items(), key=lambda item: (item[0] is None, item[0] or 0)):
-            cells = {}
-            for (client, server), measured in pairs.items():
-                # a pair that is measured again has the same subject, and the findings of both
-                subjects = dict.fromkeys(subject_of(wanted, pair) for pair in measured)
-                found = [item for subject in subjects for item in judged.get(subject, ())]
-                cells[client, server] = _make_bandwidth_cell(measured, found)
-                if wanted.bandwidth.directions == "at_once":
-                    cells[server, client] = cells[client, server]
-            leaves = known[wanted.name].leaves(rail) if wanted.name in known and rail is not None else {}
-            yield Matrix(
-                _format_title(wanted, rail), "average", "Gb/s", True, _list_names(cells, facts.nodes), cells, leaves
-            )
-
-
-def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
-    """Return the matrix cell of a pair. A pair that is suspected to be slow is measured more than once. Its cell shows
-    the lowest bandwidth and the worst level of all findings.
-
-    :param measured: results of the pair
-    :param judged: findings on the pair
-    """
-    words = [f"{measured[0].client} \u2192 {measured[0].server}"]
-    for pair in measured:
-        rails = f"rail {pair.rail} \u2192 {pair.server_end[0]}: " if pair.between_rails else ""
-        if pair.average_gbps is None:
-            words.append(
-                f"{rails}not measured: {pair.evidence or pair.failure or pair.ping_evidence or pair.ping_failure}"
-            )
-        else:
-            peak = f", peak {pair.peak_gbps:g}" if pair.peak_gbps is not None else ""
-            words.append(
-                f"{rails}average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}"
-            )
-        if pair.wider is not None:
-            figure = (
-                f"average {pair.wider.average_gbps:g} Gb/s"
-                if pair.wider.average_gbps is not None
-                else f"not measured: {pair.wider.why}"
-            )
-            words.append(
-                f"{rails}with {pair.wider.queue_pairs} queue pairs of {pair.wider.message_bytes} bytes: {figure}"
-            )
-    # where the floor comes from: link, PCIe and share are in the finding's own words
-    words += dict.fromkeys(
-        f"{item.finding.check}: {item.finding.expected}"
-        for item in judged
-        if item.finding.check in ("bandwidth.floor", "bandwidth.fleet")
-    )
-    return _make_cell(
-        _compute_level(judged, "seen"),
-        min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None),
-        *words,
-    )
-
-
-def _format_title(wanted: Fabric, rail: typing.Optional[int]) -> str:
-    if rail is None:
-        return f"{wanted.name}, between rails"
-    return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
-
-
-def _list_reachability_matrices(
-    intent: Intent, facts: reachability.Facts, judged: Judgements, known: Charts
-) -> typing.Iterator[Matrix]:
-    for wanted in intent.fabrics:
-        if not is_infiniband(wanted):
-            continue
-        membership = _find_membership(wanted, facts)
-        where = collect_places(membership, {})
-        rails: dict[int, dict[tuple[str, str], Cell]] = collections.defaultdict(dict)
-        for client, server, ping in _list_pings(membership, facts, where):
-            ends = f"{client.node} {client.hca} -> {server.node} {server.hca}"
-            found = judged.get(f"{wanted.name} rail {client.rail} {ends}", ())
-            rails[client.rail][client.node, server.node] = _make_reachability_cell(ends, ping, found)
-        for rail, cells in sorted(rails.items()):
-            leaves = known[wanted.name].leaves(rail) if wanted.name in known else {}
-            yield Matrix(
-                _format_title(wanted, rail), "loss", "%", False, _list_names(cells, tuple(facts.nodes)), cells, leaves
-            )
-
-
-def _list_pings(
-    membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
-) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
-    """Yield the planned pings between the ports of a fabric as position of the client, position of the server, and
-    result. The result is None if the node reported none.
-
-    :param where: positions in the topology, by node and HCA
-    """
-    servers = {
-        (member.rail, member.port.lid): where[name, member.hca.name]
-        for name, members in membership.members.items()
-        for member in members
-        if member.port is not None and member.port.lid is not None
-    }
-    for name, members in membership.members.items():
-        answers = {
-            (ping.rdma_device, ping.port, ping.destination_lid): ping
-            for ping in facts.pings.get(name, ObservedPings()).value or ()
-        }
-        for member in members:
-            for task in facts.plan.get(name, PingPlan()).clients:
-                if member.port is None or (task.device, task.port) != (member.hca.rdma_device, member.port.number):
-                    continue
-                for lid in task.lids:
-                    if (member.rail, lid) in servers:
-                        yield (
-                            where[name, member.hca.name],
-                            servers[member.rail, lid],
-                            answers.get((task.device, task.port, lid)),
-                        )
-
-
-def _make_reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
-    if ping is None or ping.error is not None or not ping.sent:
-        return _make_cell(
-            _compute_level(judged, "unknown"),
-            None,
-            ends,
-            f"not measured: {ping.error if ping and ping.error else 'no result'}",
-        )
-    loss = 100.0 * ping.lost / ping.sent
-    return _make_cell(
-        _compute_level(judged, "fail" if loss else "pass"),
-        loss,
-        ends,
-        f"{ping.sent - ping.lost} of {ping.sent} messages answered, {loss:.3g} % loss",
-    )
-
-
-def _list_names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return the names of all nodes of a matrix in natural order, including nodes that did not answer.
-
-    :param cells: pairs of client and server
-    :param nodes: nodes that take part
-    """
-    return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=group_by_number))
-
-
-#: stage: (what draws its matrices, the parts of its facts that this takes)
-_MATRICES: dict[str, tuple[typing.Callable[..., typing.Iterator[Matrix]], tuple[str, ...]]] = {
-    "reachability": (_list_reachability_matrices, ("nodes", "subnets", "plan", "pings")),
-    "bandwidth": (_list_bandwidth_matrices, ("nodes", "bandwidth")),
-}
 
 
 def _list_firmwares(facts: discover.Facts) -> typing.Iterator[str]:

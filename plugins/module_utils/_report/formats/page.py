@@ -8,59 +8,30 @@ from __future__ import annotations
 
 import typing
 
-from ..._check.sources import SOURCES, OfCluster
-from ..._model.base.errors import wrap_unforeseen
-from ..._model.run.records import CLOSED, NOT_RUN, OUTCOMES, PENDING, UNASKED, Record
-from ..content import collective_figures as collectives
-from ..content import comparisons, drawing, grid, link_errors, nodes, operators, plans
-from ..content import trends as over_time
+from ..content import nodes
 from ..content.exhibits import (
     Charts,
     Undrawable,
     collect_charts,
     collect_versions,
-    compared,
-    judge_collectives,
-    list_matrices,
-    list_steps_over_runs,
-    over_runs,
-    plan,
-    read_error_history,
 )
 from ..content.inputs import ReportFacts
 from ..content.listing import (
     LABELS,
     MOST_GROUPS,
     collect_closing_groups,
-    make_groups,
-    render_listing,
     render_next_steps,
-    render_passes,
 )
-from ..content.topology import make_drawing as drawing_of
-from ..content.verdict import Report, StageReport, UsedWaiver
+from ..content.verdict import Report, UsedWaiver
 from ..markup.markup import Html, document, element, join
 from ..markup.style import STYLE
 from . import node_page
-from .data import record_path
+from .stage_section import describe_outcome, render_stage
 
-_OF_CLUSTER = {
-    source.kind for fields in SOURCES.values() for source in fields.values() if isinstance(source, OfCluster)
-}
 # lines of what changed since the run before: the first screen is for them too
 _MOST_SINCE = 8
 # lines of changes of a stage
 _MOST_CHANGES = 100
-
-_STATE_WORDS = {
-    **OUTCOMES,
-    # a chip is narrow
-    PENDING: "waits",
-    "skipped": NOT_RUN,
-    "missing": NOT_RUN,
-    "stale": "not run in this run",
-    "unreadable": "record unreadable",
-}
 
 
 def render_html(report: Report) -> str:
@@ -125,17 +96,13 @@ def _render_stage_strip(report: Report, with_nodes: bool) -> Html:
     """Render a navigation bar with all stages and the nodes. Each entry links to its section."""
     chips = []
     for stage in report.stages:
-        words = (element("span", stage.name.replace("_", " ")), element("small", _describe_outcome(stage)))
+        words = (element("span", stage.name.replace("_", " ")), element("small", describe_outcome(stage)))
         chips.append(element("li", element("a", *words, href=f"#{stage.name}"), class_=stage.state))
     if with_nodes:
         chips.append(
             element("li", element("a", element("span", "nodes"), element("small", "sheets and groups"), href="#nodes"))
         )
     return element("nav", element("ol", *chips), aria_label="Stages")
-
-
-def _describe_outcome(stage: StageReport) -> str:
-    return UNASKED if stage.record is not None and stage.record.is_unasked else _STATE_WORDS[stage.state]
 
 
 def _collect_fabric_charts(report: Report, seen: ReportFacts) -> Charts:
@@ -154,7 +121,7 @@ def _render_main(report: Report, seen: ReportFacts, known: Charts, sheets: typin
         _render_not_proven(report),
         _render_changes(report),
         _render_status_filter(report),
-        *[_render_stage(stage, report, seen, known) for stage in report.stages],
+        *[render_stage(stage, report, seen, known) for stage in report.stages],
         sheets,
         id="findings",
     )
@@ -322,103 +289,6 @@ def _render_changes(report: Report) -> typing.Optional[Html]:
                 element("ul", *[element("li", text) for text in (*changes[:_MOST_CHANGES], *more)]),
             ]
     return element("section", element("h2", title), *parts, class_="card")
-
-
-def _render_stage(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> Html:
-    record = stage.record
-    seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
-    title = element(
-        "h2", stage.name.replace("_", " "), " ", element("span", f"{_describe_outcome(stage)}{seconds}", class_="state")
-    )
-    if record is None:
-        return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
-    # pictures first where all is well; else the words that say what is not
-    parts = (
-        element("div", *_render_figures(stage, report, seen, known), class_="figures"),
-        join(*render_listing(make_groups(record.judged), report.pages)),
-    )
-    return element(
-        "section",
-        title,
-        *(reversed(parts) if stage.state == CLOSED else parts),
-        render_passes(record.judged, record_path(record.stage)),
-        _render_record(record),
-        _render_facts(record),
-        id=stage.name,
-        class_=f"card stage {stage.state}",
-    )
-
-
-def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> typing.Iterator[Html]:
-    if stage.record is None:
-        return
-    if stage.name == "operators":
-        needed = [item.finding for item in stage.record.judged if item.finding.check == "operators.needed"]
-        yield from [operators.render_figure(needed)] if needed else []
-    if stage.name == "fabric":
-        judged = [item for other in report.stages if other.record for item in other.record.judged]
-        yield from (drawing.render_figure(drawing_of(chart, judged)) for chart in known.values())
-    try:
-        counted = read_error_history(stage.record, seen, report.errors) if stage.name == "fabric" else None
-        yield from [link_errors.render_figure(counted)] if counted is not None and counted.runs else []
-        planned = plan(stage.record, seen) if stage.name == "network" else None
-        if planned is not None:
-            yield plans.render_figure(planned)
-        # what is wrong before what is well
-        yield from map(grid.render_figure, sorted(list_matrices(stage.record, seen, known), key=grid.is_well))
-        if stage.name == "bandwidth":
-            found, runs = over_runs(stage.record, seen)
-            yield from [over_time.render_figure(found, runs)] if found else []
-        if stage.name == "collectives":
-            yield from _render_collectives(stage.record, seen)
-        yield from map(comparisons.render_figure, compared(stage.record, seen) if stage.name == "compare" else ())
-    except Undrawable as error:
-        yield element("p", str(error), class_="more")
-    except Exception as error:
-        # one figure, which may be made of what one node printed, does not cost the report
-        why = wrap_unforeseen(error, f"the figures of stage {stage.name}")
-        yield element("p", f"A figure of this stage could not be drawn: {why}.", class_="more")
-
-
-def _render_collectives(record: Record, seen: ReportFacts) -> typing.Iterator[Html]:
-    """Yield a chart of the proven results of collectives, a chart of the latencies of pairs, and for both the changes
-    over the runs.
-
-    :param record: record of stage collectives
-    :param seen: facts of the run
-    :raises Undrawable: the facts do not load
-    """
-    proven = judge_collectives(record, seen)
-    if proven.figures:
-        yield collectives.render_figure(proven.figures)
-    if proven.latencies:
-        yield collectives.render_latencies(proven.latencies)
-    if proven.figures or proven.latencies:
-        steps, latencies, runs = list_steps_over_runs(record, seen, proven)
-        yield from [over_time.render_figure(steps, runs, "Collectives")] if steps else []
-        yield from [over_time.render_figure(latencies, runs, "Latency of small messages")] if latencies else []
-
-
-def _render_record(record: Record) -> Html:
-    """Render a link to the record of a stage, which contains all of its findings, including passes."""
-    path = record_path(record.stage)
-    return element("p", "All findings, including passes: ", element("a", path, href=path), class_="more")
-
-
-def _render_facts(record: Record) -> typing.Optional[Html]:
-    """Render the number of facts by which the stage was judged, with links to their folders. Return None if the record
-    has no facts.
-    """
-    if not record.facts:
-        return None
-    items = []
-    for item in record.facts:
-        missing = f", {item.missing} missing" if item.missing else ""
-        href = f"facts/{item.kind}/{'cluster.json' if item.kind in _OF_CLUSTER else ''}"
-        # where nothing was seen there may be no such folder
-        name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
-        items.append(element("li", name, f": {item.seen} seen{missing}"))
-    return element("details", element("summary", "Facts of this stage"), element("ul", *items), class_="facts")
 
 
 def _render_footer(report: Report, seen: ReportFacts) -> Html:
