@@ -14,12 +14,8 @@ import types
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import (
-    MOST_ANSWER,
-    Channels,
-    Refused,
-    Way,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import MOST_ANSWER, Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec_connection import Refused, Way
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_redirected_exec import Configuration, Server
 
 FRAME = b"\x82\x03\x01hi"
@@ -120,7 +116,7 @@ def test_a_refusal_takes_no_memory_for_what_its_head_promises() -> None:
             asked.append(size)
             return b"x"
 
-    assert channels._Answering(Whole(), 5.0).recv(10**12) == b"x"
+    assert channels.Answering(Whole(), 5.0).recv(10**12) == b"x"
     assert asked == [MOST_ANSWER]
 
 

@@ -13,7 +13,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels as channels_module
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels, _Socket
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels, Socket
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 
 NUMBER = 20_000
@@ -24,7 +24,7 @@ TEXT = b"\x82\x03\x01hi"
 def pair() -> typing.Iterator[tuple[Channels, socket.socket, socket.socket]]:
     """Channels, their end of the connection, and that of the server."""
     mine, server = socket.socketpair()
-    opened = _Socket(skip_utf8_validation=True)
+    opened = Socket(skip_utf8_validation=True)
     opened.sock, opened.connected = mine, True
     with mine, server:
         yield Channels(opened), mine, server

@@ -10,9 +10,10 @@ import typing
 
 from ..._model.kubernetes.objects import Container
 from .answers import list_warnings, read_object
-from .channels import Channels, Refused, Way
+from .channels import Channels
 from .cluster_reader import TIMEOUT, ClusterReader
 from .errors import ApiError, again, api_error
+from .exec_connection import Refused, Way
 from .kinds import Kind, Resource, kind_of, path_of
 from .shell import Clock, Shell
 
