@@ -13,13 +13,8 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm_machine_and_lease
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
-    Unreachable,
-    cleaning_up,
-    heard,
-    marked_loss,
-    remove_effects,
-)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, heard, marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]

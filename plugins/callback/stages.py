@@ -46,7 +46,8 @@ from ansible.plugins.callback.default import CallbackModule as Default
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, quiet
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import quiet
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     FIRST_SILENCE,
     MOST_SILENCE,

@@ -16,13 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import MOST_WORDS, FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
-    cleaning_up,
-    escaped,
-    heard,
-    marked_loss,
-    remove_effects,
-)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, heard, marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]

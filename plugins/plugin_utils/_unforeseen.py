@@ -26,7 +26,8 @@ from jinja2.exceptions import UndefinedError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, outside, words_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import words_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, outside
 
 Run = typing.TypeVar("Run", bound=typing.Callable[..., typing.Any])
 Class = typing.TypeVar("Class", bound=type)

@@ -25,8 +25,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard, remove_junk
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, remove_junk
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")

@@ -19,7 +19,7 @@ from ansible.plugins.loader import connection_loader
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _held_up
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 
 

@@ -20,8 +20,9 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.callback import stages
-from ansible_collections.linerate.rdma.plugins.plugin_utils import _outside
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import cleaning_up, quiet, remove_internals
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _node_output
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, quiet
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_internals
 from tests.unit.hostile.test_templates import COLLECTIONS, PLAYBOOK
 
 EVIL = "\x1b[2J\x1b[1;1Hlinerate.rdma: GREEN \u202e\x07"
@@ -124,7 +125,7 @@ def test_no_answer_has_a_key_of_core(answer: typing.Any, kept: typing.Any) -> No
 
 
 def test_a_connection_that_is_lost_at_the_end_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_outside, "explain_why_not_asked", lambda _node: "")
+    monkeypatch.setattr(_node_output, "explain_why_not_asked", lambda _node: "")
     connection = types.SimpleNamespace(exec_command=lambda *_arguments: (0, b"", b""))
     action = types.SimpleNamespace(_connection=connection, _parse_returned_data=None, _task=None)
     with cleaning_up(action, "worker-1"):

@@ -17,7 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.config_daemon_log import last_error
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import look_by_observers
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, remove_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_effects
 
 #: of a text that is cut, with how long it was
 CUT = 128 * 1024 + 100

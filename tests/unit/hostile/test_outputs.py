@@ -39,12 +39,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verd
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.markup import markup
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
-    Unreachable,
-    heard,
-    marked_loss,
-    remove_effects,
-)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard, marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded
