@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet import Sheet
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet_parts import Sheet
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats import node_page
 
 

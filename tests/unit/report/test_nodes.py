@@ -32,14 +32,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Judged, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import Undrawable
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.nodes import Nodes, nodes
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet import (
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet import make_sheet
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet_parts import (
     MOST_GPUS,
     Block,
     Sheet,
     SheetInputs,
     SheetItem,
     Statement,
-    make_sheet,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.tree import render_picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build

@@ -23,8 +23,9 @@ from ..._model.run.records import Record
 from .alike import ComparedGroup, alike
 from .exhibits import Charts, Undrawable, list_memberships
 from .inputs import ReportFacts
-from .sheet import Sheet, make_sheet
-from .sheet import SheetInputs as Shown
+from .sheet import make_sheet
+from .sheet_parts import Sheet
+from .sheet_parts import SheetInputs as Shown
 
 _WORDS = re.compile(r"[\s,]+")
 Records = typing.Mapping[str, Record]

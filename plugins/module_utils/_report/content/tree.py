@@ -10,7 +10,7 @@ import typing
 
 from ..markup.markup import Html, element, join
 from ..markup.text import one_line
-from .sheet import Block, Sheet, SheetItem, Statement, Tone, find_worst
+from .sheet_parts import Block, Sheet, SheetItem, Statement, Tone, find_worst
 
 _WIDTH, _GAP = 1100, 12
 _COLUMN = (_WIDTH - _GAP) // 2

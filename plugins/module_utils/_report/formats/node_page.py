@@ -12,7 +12,7 @@ import typing
 from ..._model.base.text import folded
 from ..content.alike import ComparedGroup
 from ..content.nodes import Nodes
-from ..content.sheet import Device, Sheet, Statement
+from ..content.sheet_parts import Device, Sheet, Statement
 from ..content.tree import SIGNS, render_picture
 from ..markup.markup import Html, element, join
 from ..markup.tables import render_row, render_table
