@@ -21,8 +21,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     PREPARED,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Right
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed, of_observers
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import attributes
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import (
+    list_needed_rights,
+    of_observers,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import build_attributes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects as admission
 
@@ -154,7 +157,7 @@ def variables() -> Object:
 
 def rights() -> tuple[Right, ...]:
     """All rights of all files."""
-    return (*needed(everything(), OPERATOR, olm=True), *of_observers(OBSERVERS))
+    return (*list_needed_rights(everything(), OPERATOR, olm=True), *of_observers(OBSERVERS))
 
 
 def files() -> dict[str, str]:
@@ -230,7 +233,7 @@ def rules(mine: typing.Sequence[Right]) -> list[Object]:
     """Rules of rights in one namespace: what has the same names and verbs stands in one."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
     for right in mine:
-        spec = attributes(right)
+        spec = build_attributes(right)
         resource = "/".join(filter(None, (spec["resource"], spec["subresource"])))
         found = verbs.setdefault((spec["group"], resource, spec["name"]), [])
         found += [spec["verb"]] if spec["verb"] not in found else []

@@ -221,12 +221,15 @@ def _findings(begun: float) -> typing.Iterator[str]:
     if not (folder / "report.json").exists() or (folder / "report.json").stat().st_mtime < begun:
         return
     sys.path.insert(0, str(COLLECTIONS))
-    from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build, closing
+    from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import (
+        build_report,
+        list_closing,
+    )
     from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records
 
-    report = build(*read_records(str(folder / "stages")), run="", created="")
+    report = build_report(*read_records(str(folder / "stages")), run="", created="")
     yield f"{folder.relative_to(ROOT)}: {report.summary}"
-    for finding in [finding for stage in report.stages if stage.state == "closed" for finding in closing(stage)][
+    for finding in [finding for stage in report.stages if stage.state == "closed" for finding in list_closing(stage)][
         :_CAUSES
     ]:
         yield f"{finding.check} on {finding.subject}: {finding.status}, {finding.measured}. {finding.why}"[

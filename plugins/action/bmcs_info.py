@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.re
     read,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, looked
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, read_identities
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -43,7 +43,7 @@ class ActionModule(ControllerAction):
             read(
                 bmcs,
                 read_trust(options),
-                BiosQuery(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))),
+                BiosQuery(seconds=options["seconds"], claims=Claims(looked=read_identities(folder, nodes))),
                 options["parallel"],
             )
             if bmcs

@@ -11,7 +11,7 @@ import typing
 
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._app.again import pages, sign, start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import sign_sheet, start_of, write_pages
 from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._store.unpacking import unpack
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
@@ -43,7 +43,7 @@ class ActionModule(ControllerAction):
     def _unpack_archive(options: Result) -> Result:
         archive = os.path.abspath(options["archive"])
         folder = os.path.abspath(options["report_dir"] or f"{_strip_archive_suffix(archive)}.run")
-        found = unpack(archive, folder, lambda fresh: pages(fresh, ansible_version), options["sha256"] or "")
+        found = unpack(archive, folder, lambda fresh: write_pages(fresh, ansible_version), options["sha256"] or "")
         return {
             "archive": archive,
             "report_dir": folder,
@@ -60,7 +60,7 @@ class ActionModule(ControllerAction):
         name = f"rdma-evidence-{run}"
         archive = os.path.abspath(options["archive"] or os.path.join(os.path.dirname(folder), f"{name}.tar.gz"))
         found, sheet = pack(folder, archive, name, replaces=False), f"{_strip_archive_suffix(archive)}.signature.html"
-        sign(folder, sheet, os.path.basename(archive), found.sha256, options["signature"] or {})
+        sign_sheet(folder, sheet, os.path.basename(archive), found.sha256, options["signature"] or {})
         told = {"files": len(found.sums), "left_out": found.left_out, "sha256": found.sha256}
         return {"archive": archive, "report_dir": folder, "run": run, **told, "signature": sheet}
 

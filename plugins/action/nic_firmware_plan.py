@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import closed
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import unread_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError, RdmaError
@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.n
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import mark
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import parse_mark
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator, by_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import (
     Before,
@@ -130,10 +130,10 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     :param nodes: nodes of the inventory
     :raises RdmaError: the state of the cluster does not permit the reboots
     """
-    every = tuple(map(core.node, cluster.list("Node").items))
+    every = tuple(map(core.parse_node, cluster.list("Node").items))
     stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None))
     turn = PoolPlan("", going, 1, None, "maxParallelOperations of the maintenance operator")
-    why = closed([turn], (), stand, (), known.fleet.intent.cluster, nodes)
+    why = list_roll_blockers([turn], (), stand, (), known.fleet.intent.cluster, nodes)
     if why:
         raise RdmaError(
             f"NVIDIA's operator would reboot nodes that must not be rebooted now: {' '.join(why[:5]).rstrip('.')}",
@@ -168,7 +168,7 @@ def _read_earlier_resets(
 
 def _reset_for(node: Resource) -> Before:
     try:
-        noted = mark(node)
+        noted = parse_mark(node)
     except ParseError as error:
         return Before(error=f"whether it was reset for them before is unknown: {error.seen}")
     return Before(noted.differences if noted is not None and noted.reset else ())

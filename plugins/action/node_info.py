@@ -13,12 +13,12 @@ from ansible.utils.display import Display
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import find_missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import folded
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import join_first
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.date import COMMAND
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.closer_time import ask_closer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
+from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, choose_subsets
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result, Variables
 
 #: of what a node lacks, in one text
@@ -63,7 +63,7 @@ class ActionModule(ObserverAction):
         """
         self._since, self._wait = given.pop("since", None), float(given.pop("wait_seconds", None) or 0)
         moment, words = given.pop("moment", None), given.get("gather_subset") or ["all"]
-        subsets = chosen(words.split(",") if isinstance(words, str) else words)
+        subsets = choose_subsets(words.split(",") if isinstance(words, str) else words)
         return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
@@ -73,7 +73,7 @@ class ActionModule(ObserverAction):
         """
         lost = find_missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
         # a node may claim thousands; how many there are is said once
-        return {} if lost is None else {"missing": [folded(lost, _NAMED)] if lost else []}
+        return {} if lost is None else {"missing": [join_first(lost, _NAMED)] if lost else []}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """Run the module until the node has all HCAs and links of the moment ``since`` again, and return the last
@@ -90,7 +90,7 @@ class ActionModule(ObserverAction):
                 return ()
 
         def say(line: str) -> None:
-            Display().display(f"  {escape.line(self._node)}: {escape.line(line)}")
+            Display().display(f"  {escape.escape_line(self._node)}: {escape.escape_line(line)}")
 
         look = functools.partial(self._ask_once, arguments, task_vars)
         return poll(

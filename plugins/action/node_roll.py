@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted_by
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import read_trust
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ap
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
     NodeDifferences,
     NodeRoll,
-    proven,
+    prove_outcomes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FIRMWARE_PLAN,
@@ -44,7 +44,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware, look_at_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
@@ -56,7 +56,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.re
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
-from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, looked
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, read_identities
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     FOLDER_SPEC,
     Caller,
@@ -102,7 +102,7 @@ class ActionModule(ControllerAction):
             done = self._roll_nodes(
                 options, variables, folder, tuple(one.node for one in before.outcomes if one.state == "unproven")
             )
-            folder.write(FACT, value=to_data(proven(before, done)))
+            folder.write(FACT, value=to_data(prove_outcomes(before, done)))
         else:
             if not self._task.check_mode:
                 refuse_limit(self._loader, variables["groups"], folder.start().nodes, "platform")
@@ -123,7 +123,7 @@ class ActionModule(ControllerAction):
         counts = {state: states.count(state) for state in dict.fromkeys(states)}
         return {
             "changed": bool(done.changes),
-            "plan": list(lines(done.plan)),
+            "plan": list(describe_plan(done.plan)),
             "changes": list(done.changes),
             "reset": reset,
             "counts": counts,
@@ -136,7 +136,7 @@ class ActionModule(ControllerAction):
         are only listed.
         """
         caller = Caller("node_roll", options, bool(self._task.check_mode))
-        with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held:
+        with hold_lease(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held:
             checks = HealthChecks(held.cluster, lambda line: Display().display(f"  {line}"))
             done = checks.ours() if caller.check_mode else checks.release_all(True)
         return {
@@ -193,18 +193,18 @@ class ActionModule(ControllerAction):
         told = {node: str(error) for node, error in errors.items()}
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with (
-            working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
+            hold_lease(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
             _handle_stop_signals() as stop,
         ):
             limits = RollLimits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
             def say(line: str) -> None:
-                show(f"  {escape.line(line)}")
+                show(f"  {escape.escape_line(line)}")
 
             # in check mode as well: a plan writes nothing
             cluster = held.cluster.guarded(held.guard.check)
             reported = {name_of(node): core.system_uuid(node) for node in cluster.list("Node").items}
-            claims = Claims(reported, looked(folder, nodes), {bmc.node: bmc.place for bmc in bmcs})
+            claims = Claims(reported, read_identities(folder, nodes), {bmc.node: bmc.place for bmc in bmcs})
             bioses = BiosSource(
                 bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"]
             )
@@ -226,7 +226,7 @@ class ActionModule(ControllerAction):
                 render_host_configs(intent.host),
             )
             planned = roller.plan(nodes, intent)
-            for line in lines(planned):
+            for line in describe_plan(planned):
                 say(line)
             return roller.prove(planned) if options["prove"] else roller.roll(planned, caller.check_mode)
 

@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm_machine_and_lease
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, heard, marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, limit_answers, marked_loss
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
@@ -67,11 +67,11 @@ class ActionModule(ActionBase):
         self._asked = node
         if given["module"] in _OF_CONTROLLER:
             try:
-                with marked_loss(), heard(action, given["module"], MOST_ANSWER):
+                with marked_loss(), limit_answers(action, given["module"], MOST_ANSWER):
                     return remove_effects(action.run(task_vars=task_vars))
             except Unreachable as error:
                 return {**result, "failed": True, "msg": str(error)}
-        with marked_loss(), heard(action, node, MOST_BYTES):
+        with marked_loss(), limit_answers(action, node, MOST_BYTES):
             if given["writes"]:
                 try:
                     confirm_machine_and_lease(

@@ -8,11 +8,11 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import start_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_plain
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
-from ansible_collections.linerate.rdma.plugins.plugin_utils._query import ask, compiled, show
+from ansible_collections.linerate.rdma.plugins.plugin_utils._query import ask, compile_query, show
 
 
 class ActionModule(ControllerAction):
@@ -25,7 +25,7 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        question = compiled(options["query"])
+        question = compile_query(options["query"])
         start = start_of(options["report_dir"])
         folder = FactFolder(options["report_dir"], start.run)
         known = (*start.nodes, CLUSTER)
@@ -42,5 +42,5 @@ class ActionModule(ControllerAction):
             "answers": answers,
             "unread": unread,
             "count": len(answers),
-            "lines": [plain(line) for line in show(answers, unread)],
+            "lines": [cut_plain(line) for line in show(answers, unread)],
         }

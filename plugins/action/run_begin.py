@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     ControllerAction,
     Result,
     by_pods,
-    holder,
+    get_holder,
     refuse_folder_in_use,
 )
 
@@ -38,12 +38,12 @@ class ActionModule(ControllerAction):
         show(access)
         check_mode = bool(self._task.check_mode)
         start = RunStart(
-            "", "", check_mode, tuple(map(str, nodes)), by_pods=tuple(pods), access=access, process=holder()
+            "", "", check_mode, tuple(map(str, nodes)), by_pods=tuple(pods), access=access, process=get_holder()
         )
         folder = start_run(options, start, ansible_version)
         return {
             "run": folder.run,
             "report_dir": os.path.abspath(folder.report_dir),
-            "holder": holder(),
+            "holder": get_holder(),
             "by_pods": bool(pods),
         }

@@ -14,7 +14,7 @@ from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import (
     FRAME_SPEC,
-    begin,
+    begin_stage,
     pass_over,
     resume_run,
     start_run,
@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     ControllerAction,
     Result,
     by_pods,
-    holder,
+    get_holder,
     refuse_folder_in_use,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, find_cause
@@ -94,7 +94,11 @@ class ActionModule(ControllerAction):
                 *(variables.get(name) or () for name in ("ansible_run_tags", "ansible_skip_tags")),
             )
         folder = self._open_run_folder(options, variables, check_mode)
-        return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
+        return {
+            **begin_stage(options, folder, check_mode),
+            "holder": get_holder(),
+            "by_pods": bool(folder.start().by_pods),
+        }
 
     def _open_run_folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
         """Return the folder of the run: that of the option ``run``, that of an older run to resume, or that of a new
@@ -116,7 +120,7 @@ class ActionModule(ControllerAction):
         )
         images = {name: str(self._template_variable(variables, name, "")) for name in IMAGES if name in variables}
         if options["resume_from"]:
-            return resume_run(options, nodes, check_mode, strict, images, holder(), access)
+            return resume_run(options, nodes, check_mode, strict, images, get_holder(), access)
         names = (*list_names(variables), *of_nodes)
         start = RunStart(
             "",
@@ -129,7 +133,7 @@ class ActionModule(ControllerAction):
             images=images,
             strict_images=strict,
             access=access,
-            process=holder(),
+            process=get_holder(),
         )
         places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
         cause = Cause() if nodes else find_cause(variables.get("ansible_inventory_sources"))

@@ -8,7 +8,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import FRAME_SPEC, judge_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, holder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, get_holder
 
 
 class ActionModule(ControllerAction):
@@ -27,6 +27,6 @@ class ActionModule(ControllerAction):
         folder = FactFolder(options["report_dir"], options["run"])
         return {
             **judge_facts(options, folder, bool(self._task.check_mode)),
-            "holder": holder(),
+            "holder": get_holder(),
             "by_pods": bool(folder.start().by_pods),
         }

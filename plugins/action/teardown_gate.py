@@ -39,7 +39,7 @@ class ActionModule(ControllerAction):
         if gate.open:
             return answer
         lines = [
-            escape.line(f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}")
+            escape.escape_line(f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}")
             for item in gate.closing()
         ]
         return {**answer, "failed": True, "msg": "The teardown is not complete.\n" + "\n".join(lines)}

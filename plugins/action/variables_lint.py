@@ -12,7 +12,10 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import describe_mistakes, unread
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import (
+    describe_mistakes,
+    list_unread_names,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, Spec
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
@@ -45,11 +48,11 @@ class ActionModule(ControllerAction):
         )
         if found:
             raise RdmaError(f"{'; '.join(found)}. Nothing was started", "Correct these variables, then rerun")
-        places = find_origins(variables, unread(names))
-        for name in unread(names):
+        places = find_origins(variables, list_unread_names(names))
+        for name in list_unread_names(names):
             place = f" ({places[name]})" if places.get(name) else ""
             Display().warning(
-                escape.line(
+                escape.escape_line(
                     f"{name}{place} has no effect: it is not a variable of this collection. docs/intent.md lists them"
                 )
             )

@@ -46,22 +46,22 @@ from ansible.plugins.callback.default import CallbackModule as Default
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import quiet
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import quiet_ansible
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escape_nonprinting
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     FIRST_SILENCE,
     MOST_SILENCE,
     Stage,
-    changed,
+    choose_tone,
+    describe_changed,
+    describe_stop,
+    describe_unreachable,
+    describe_waiting,
+    find_usual,
+    format_span,
     goes_on,
     in_short,
     lines_of,
-    span,
-    stopped,
-    tone,
-    unreachable,
-    usual,
-    waiting,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_callback
 
@@ -247,7 +247,7 @@ class CallbackModule(Default):
         said_by_it = lines_of(result._result)
         ends = self._ours and not (self._cause or ignore_errors or goes_on(result._task))
         if ends:
-            self._cause = stopped(self._where, said_by_it)
+            self._cause = describe_stop(self._where, said_by_it)
         if self._quiet and _says_all(result):
             self._cause_is_due = self._cause_is_due or ends
             self._failed_in_short(result, "" if ends else (said_by_it or [""])[0], ignore_errors)
@@ -271,7 +271,7 @@ class CallbackModule(Default):
             super().v2_runner_on_unreachable(result)
             return
         self._handle_warnings(result._result)
-        host, lines = result._host.get_name(), unreachable(result._result)
+        host, lines = result._host.get_name(), describe_unreachable(result._result)
         # a node that does not answer fails each task that asks it
         if self._unreachable.get(host) != lines:
             self._unreachable[host] = lines
@@ -285,11 +285,15 @@ class CallbackModule(Default):
         if len(self._stages) > 1:
             self._show_escaped_text("== stages", gap=True)
             for stage in self._stages:
-                self._show_escaped_text(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
+                self._show_escaped_text(
+                    stage.row(), color=_COLORS[choose_tone(stage.end, "bad")] if stage.end else None
+                )
             total = sum(stage.seconds or 0.0 for stage in self._stages)
-            self._show_escaped_text(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
+            self._show_escaped_text(f"  {'total':<20}{total:9.1f} s{f'  {format_span(total)}' if total >= 120 else ''}")
             counts = {host: stats.summarize(host)["changed"] for host in stats.processed}
-            self._show_escaped_text(changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None)
+            self._show_escaped_text(
+                describe_changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None
+            )
         if not self._all_quiet:
             super().v2_playbook_on_stats(stats)
         else:
@@ -343,7 +347,7 @@ class CallbackModule(Default):
 
         :param gap: whether an empty line precedes the text
         """
-        self._display.display(("\n" if gap else "") + escape.lines(text), color=color)
+        self._display.display(("\n" if gap else "") + escape.escape_lines(text), color=color)
 
     def _show_line(self, line: str, color: typing.Optional[str] = None) -> None:
         self._show_heading()
@@ -364,7 +368,7 @@ class CallbackModule(Default):
                 self._heading = ""
             self._show_stage_result(found)
             return
-        self._stage.usual = usual(found)
+        self._stage.usual = find_usual(found)
         if self._heading:
             self._heading = self._stage.heading()
             self._show_heading()
@@ -400,14 +404,14 @@ class CallbackModule(Default):
         :param found: result of the loop item
         """
         lines = lines_of(found) or []
-        if label in STAGES and (len(lines) > 1 or tone("".join(lines), "good") == "good"):
+        if label in STAGES and (len(lines) > 1 or choose_tone("".join(lines), "good") == "good"):
             self._heading = f"== {label}"
 
     def _show_lines(self, lines: list[str]) -> None:
         self._shown = lines
         how = "good"
         for line in in_short(lines, self._go):
-            how = tone(line, how)
+            how = choose_tone(line, how)
             self._show_line(line, _COLORS[how])
 
     def _keep_verdict(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
@@ -441,16 +445,16 @@ class CallbackModule(Default):
         """
         for name in ("warnings", "deprecations"):
             if res.get(name):
-                res[name] = escaped(res[name])
+                res[name] = escape_nonprinting(res[name])
         # since 2.19 ansible-core shows its own copy of them
-        with quiet("  " if self._ours else ""):
+        with quiet_ansible("  " if self._ours else ""):
             super()._handle_warnings(res)
 
     def _handle_exception(self, *arguments: typing.Any, **options: typing.Any) -> None:
         """Show the error of a task with all non-printing characters escaped, since a program on the controller may
         quote any text in it.
         """
-        with quiet("  " if self._ours else ""):
+        with quiet_ansible("  " if self._ours else ""):
             super()._handle_exception(*arguments, **options)
 
     def _dump_results(self, *found: typing.Any, **how: typing.Any) -> typing.Any:
@@ -462,10 +466,10 @@ class CallbackModule(Default):
 
     def _get_diff(self, difflist: typing.Any) -> typing.Any:
         # before it has the colours, which do not print either
-        return super()._get_diff(escaped(difflist))
+        return super()._get_diff(escape_nonprinting(difflist))
 
     def _get_item_label(self, result: typing.Any) -> typing.Any:
-        return escaped(super()._get_item_label(result))
+        return escape_nonprinting(super()._get_item_label(result))
 
     def _forget_answered_host(self, result: typing.Any) -> None:
         with self._lock:
@@ -490,4 +494,4 @@ class CallbackModule(Default):
             seconds = now - self._since
             if self._quiet and self._task and self._hosts and seconds >= self._silence:
                 self._silence = min(self._silence * 2, self._silence + MOST_SILENCE)
-                self._show_line(waiting(self._task, list(self._hosts), seconds, self._stage, now))
+                self._show_line(describe_waiting(self._task, list(self._hosts), seconds, self._stage, now))

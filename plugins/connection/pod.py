@@ -220,14 +220,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import Credentials, find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import Limits, run
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import container_on
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import describe_error
 
 display = Display()
 
@@ -272,7 +272,7 @@ class Connection(ConnectionBase):
             # not from the error: what it came from may hold the token
             raise Unreachable(str(error)) from None
         except Exception as error:
-            raise Unreachable(sentence(error, self.transport)) from None
+            raise Unreachable(describe_error(error, self.transport)) from None
         self._connected = True
         return self
 
@@ -301,7 +301,7 @@ class Connection(ConnectionBase):
         except RdmaError as error:
             raise Unreachable(self._credentials.redact_credentials(str(error))) from None
         except Exception as error:
-            raise Unreachable(sentence(error, self.transport)) from None
+            raise Unreachable(describe_error(error, self.transport)) from None
 
     def exec_command(
         self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True
@@ -317,7 +317,7 @@ class Connection(ConnectionBase):
                 "become requires a password, which cannot be entered in a container. Run as root there, or configure"
                 " sudo without a password (NOPASSWD)"
             )
-        display.vvv(f"EXEC {escape.line(cmd)}", host=str(self._container))
+        display.vvv(f"EXEC {escape.escape_line(cmd)}", host=str(self._container))
         answer = self._run(("/bin/sh", "-c", cmd), in_data or b"", self.most_output)
         return answer.rc, answer.stdout, answer.stderr
 
@@ -329,7 +329,7 @@ class Connection(ConnectionBase):
         """
         super().put_file(in_path, out_path)
         # the container names the folder for the file
-        display.vvv(escape.line(f"PUT {in_path} TO {out_path}"), host=str(self._container))
+        display.vvv(escape.escape_line(f"PUT {in_path} TO {out_path}"), host=str(self._container))
         try:
             with open(in_path, "rb") as file:
                 data = file.read()
@@ -352,7 +352,7 @@ class Connection(ConnectionBase):
         :raises Unreachable: the container cannot be reached, or the file is too large
         """
         super().fetch_file(in_path, out_path)
-        display.vvv(escape.line(f"FETCH {in_path} TO {out_path}"), host=str(self._container))
+        display.vvv(escape.escape_line(f"FETCH {in_path} TO {out_path}"), host=str(self._container))
         answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path), most=MOST_FILE)
         if answer.rc:
             raise AnsibleError(
@@ -379,4 +379,4 @@ def _describe_failure(answer: Answer) -> str:
 
 def _format_container_text(text: str) -> str:
     """Return a text from the container as one line for a terminal, shortened to 2000 characters."""
-    return escape.line(cut(text, 2000))
+    return escape.escape_line(cut_text(text, 2000))

@@ -69,7 +69,7 @@ def render_nic_map(
     unread = [f"{node}: {item.error}" for node, item in nodes.items() if item.value is None]
     if why or unread:
         raise RdmaError(f"a NIC map of {fabric} would be incomplete: {why or '; '.join(unread)}")
-    made = nic_map.lines(wanted, members, parse_nic_map(str(before)).lines)
+    made = nic_map.list_nic_lines(wanted, members, parse_nic_map(str(before)).lines)
     return {"fabric": wanted.name, "object": nic_map.render_config_map(wanted, str(name), made)}
 
 

@@ -12,7 +12,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.node.nic_configuration import templates
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.nic_configuration import render_templates
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 NAMESPACE = "nvidia-network-operator"
@@ -25,7 +25,10 @@ def render_nic_configuration(
     """Render the NicConfigurationTemplates of the fabrics with VFs."""
     intent = parse_intent(fabrics, None, cluster)
     types = load(dict[str, tuple[str, ...]], nic_types or {}, "nic_types")
-    return [{"fabric": "", "object": item} for item in templates(intent.fabrics, intent.cluster, types, str(namespace))]
+    return [
+        {"fabric": "", "object": item}
+        for item in render_templates(intent.fabrics, intent.cluster, types, str(namespace))
+    ]
 
 
 class FilterModule:

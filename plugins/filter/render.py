@@ -18,7 +18,7 @@ def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> 
     """Render the measuring pods of stage bandwidth: one pod for each fabric on each node."""
     intent = parse_intent(fabrics, None, cluster)
     return [
-        {"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))}
+        {"fabric": fabric.name, "object": pods.render_measuring_pod(fabric, intent.cluster, str(node))}
         for fabric in intent.fabrics
         for node in nodes
     ]

@@ -104,7 +104,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import suggest_nearest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import (
     LISTED,
     Inventory,
@@ -114,11 +114,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.in
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import (
+    parse_inventory as inventory_of,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import context_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, note
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, note_cause
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import mark_outside
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import describe_error
 
 GROUP = "rdma_nodes"
 #: settings of Ansible by which a run ends where an inventory can't be read
@@ -144,13 +146,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         try:
             self._parse(path)
         except AnsibleParserError as error:
-            note(Cause(error.message, *self._kind))
+            note_cause(Cause(error.message, *self._kind))
             self._give_no_nodes(error)
         except AnsibleError:
             raise
         except Exception as error:
-            said = f"{path}: {sentence(error, self.NAME)}"
-            note(Cause(said))
+            said = f"{path}: {describe_error(error, self.NAME)}"
+            note_cause(Cause(said))
             self._give_no_nodes(AnsibleParserError(said))
 
     def _give_no_nodes(self, error: AnsibleParserError) -> None:
@@ -177,7 +179,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         if unknown:
             raise AnsibleParserError(
                 f"{path}: '{unknown[0]}' is not an option of"
-                f" linerate.rdma.nodes{nearest(unknown[0], self.get_options())}"
+                f" linerate.rdma.nodes{suggest_nearest(unknown[0], self.get_options())}"
             )
         try:
             found, by_ssh = self._read()
@@ -262,10 +264,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
 
         :param by_ssh: whether the node is reached by ssh; otherwise by its observer pod
         """
-        known: dict[str, typing.Any] = outside({"node": node.name, "address": node.address, "labels": node.labels})
+        known: dict[str, typing.Any] = mark_outside({"node": node.name, "address": node.address, "labels": node.labels})
         name = self.inventory.add_host(known["node"], group=GROUP)
         self.inventory.set_variable(name, LISTED, True)
-        for variable, value in self._way(name, known["address"], outside(node.error), by_ssh).items():
+        for variable, value in self._way(name, known["address"], mark_outside(node.error), by_ssh).items():
             self.inventory.set_variable(name, variable, value)
         for kind, value in node.groups.items():
             self.inventory.add_host(

@@ -53,9 +53,9 @@ from collections.abc import Mapping
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import MOST_WORDS
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside, said
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import format_said, mark_outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 #: characters of the name of a task
@@ -74,9 +74,9 @@ class LookupModule(LookupBase):
         self.set_options(direct=kwargs)
         message = message_of(_read_variable_mapping(variables, "ansible_failed_result")) or self.get_option("unsaid")
         if not terms:
-            return [outside(_format_visible_text(message, MOST_WORDS))]
+            return [mark_outside(_format_visible_text(message, MOST_WORDS))]
         name = _read_variable_mapping(variables, "ansible_failed_task").get("name") or terms[0]
-        return [outside(_format_visible_text(f"{cut(str(name), _MOST_NAME)}: {message}", MOST_WORDS))]
+        return [mark_outside(_format_visible_text(f"{cut_text(str(name), _MOST_NAME)}: {message}", MOST_WORDS))]
 
 
 def message_of(result: typing.Mapping[str, typing.Any]) -> str:
@@ -87,7 +87,7 @@ def message_of(result: typing.Mapping[str, typing.Any]) -> str:
     stderr = result.get("stderr")
     if isinstance(stderr, str) and stderr.strip() and message in ("", _CODE_ONLY):
         return stderr.strip()
-    return said(message)
+    return format_said(message)
 
 
 def _read_variable_mapping(variables: typing.Any, name: str) -> typing.Mapping[str, typing.Any]:
@@ -96,4 +96,4 @@ def _read_variable_mapping(variables: typing.Any, name: str) -> typing.Mapping[s
 
 
 def _format_visible_text(text: str, most: int) -> str:
-    return escape.escape_nonprinting(cut(text, most), "\n\t")
+    return escape.escape_nonprinting(cut_text(text, most), "\n\t")

@@ -71,7 +71,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import list_needed_rights
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
@@ -86,7 +86,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     namespace = namespace_of_operator(cluster, intent.cluster.operator_namespace)
     install = module.params["install"]
     olm = install == "olm" or (install == "auto" and by_olm(cluster))
-    return {"rights": to_data(observe(cluster, needed(intent, namespace, olm)))}
+    return {"rights": to_data(observe(cluster, list_needed_rights(intent, namespace, olm)))}
 
 
 def main() -> None:

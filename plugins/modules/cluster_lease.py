@@ -98,10 +98,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import (
     LEASE_SPEC,
-    assure,
     has_taken,
-    release,
-    working,
+    hold_lease,
+    release_lease,
+    verify_lease,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import BETWEEN
@@ -115,14 +115,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if module.params["state"] == "released":
         taken = has_taken(module)
         try:
-            release(module, connect)
+            release_lease(module, connect)
         except ApiError as error:
             module.warn(f"The Lease was not released, and expires {BETWEEN} s after its last renewal: {error}")
         return {"held": False, "taken": taken}
     if module.params["state"] == "confirmed":
-        assure(module, connect(module), module.params["seconds"])
+        verify_lease(module, connect(module), module.params["seconds"])
         return {"held": True}
-    with working(module, connect(module)):
+    with hold_lease(module, connect(module)):
         return {"held": True}
 
 

@@ -71,7 +71,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ClusterPolicies
@@ -84,7 +84,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if intent.host.gpudirect != "peermem":
         return {"changed": False, "policies": to_data(ClusterPolicies()), "changes": []}
     held = intent.disruption == "none"
-    with working(module, connect(module)) as lease:
+    with hold_lease(module, connect(module)) as lease:
         seen = enable_rdma(lease.cluster, render_cluster_policy, module.check_mode or held)
     if seen.changed and held:
         seen = ClusterPolicies(

@@ -228,13 +228,17 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, difference, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    format_difference,
+    make_facts_spec,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     OBJECT_SPEC,
     get_objects,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
@@ -304,7 +308,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     kinds = [str(definition.get("kind")) for _fabric, definition in wanted] if present else options["kinds"]
     if not is_of_runs(module, kinds):
         return change(module, cluster, wanted)
-    with working(module, cluster) as held:
+    with hold_lease(module, cluster) as held:
         return change(module, held.cluster, wanted)
 
 
@@ -334,7 +338,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
         "applied": to_data([outcome.applied for outcome in outcomes]),
         "changes": [describe(outcome) for outcome in changed],
         # a tenant may have made any number of large objects with the label
-        **({"diff": difference(outcomes)} if module._diff else {}),
+        **({"diff": format_difference(outcomes)} if module._diff else {}),
         **beside,
     }
     refused = [

@@ -176,14 +176,18 @@ def work(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     if params["mode"] == "serve":
         return {
             "servers": to_data(
-                ibping.start([PortName(item["device"], item["port"]) for item in params["servers"]], params["lifetime"])
+                ibping.start_servers(
+                    [PortName(item["device"], item["port"]) for item in params["servers"]], params["lifetime"]
+                )
             )
         }
     if params["mode"] == "stop":
-        return {"servers": to_data(ibping.stop())}
+        return {"servers": to_data(ibping.stop_servers())}
     tasks = [PingTask(item["device"], item["port"], tuple(item["lids"])) for item in params["clients"]]
     return {
-        "pings": to_data(ibping.ping(tasks, params["count"], params["timeout_ms"], params["parallel"], params["limit"]))
+        "pings": to_data(
+            ibping.ping_lids(tasks, params["count"], params["timeout_ms"], params["parallel"], params["limit"])
+        )
     }
 
 

@@ -217,7 +217,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan import pulls a
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import pulls as render
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.check_mirror import (
     ask_mirror,
-    elsewhere,
+    list_foreign_images,
     on_the_mirror,
 )
 
@@ -282,21 +282,21 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     named = {**images, **({"rdma_job.image": job.image} if job else {})}
     pulls = listed.collect_pulls(intent, needs, olm, wishes, seen, named, options["openshift_version"])
     copied = render.to_copy(pulls, mirror)
-    contents = {render.OC_MIRROR: render.render_image_set(copied), render.SKOPEO: render.sync(copied)}
-    heads = render.heads(copied, mirror)
+    contents = {render.OC_MIRROR: render.render_image_set(copied), render.SKOPEO: render.render_sync(copied)}
+    heads = render.render_heads(copied, mirror)
     files = {
         name: "".join(f"# {line}\n" for line in heads[name]) + f"---\n{yaml_dump(content, sort_keys=False)}"
         for name, content in contents.items()
     }
     answer = {
         **to_data(pulls),
-        "commands": list(render.commands(copied, mirror)),
+        "commands": list(render.render_commands(copied, mirror)),
         "files": files,
-        "lines": list(render.lines(pulls)),
+        "lines": list(render.format_list(pulls)),
     }
     if not asks:
         return answer
-    unchanged = elsewhere(helm, charts, seen, mirror, kubernetes)
+    unchanged = list_foreign_images(helm, charts, seen, mirror, kubernetes)
     facts = ask_mirror(
         pulls, mirror, read_logins(module), options["registry_ca"] or "", options["registry_seconds"], unchanged
     )

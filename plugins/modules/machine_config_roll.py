@@ -154,14 +154,18 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    make_facts_spec,
+    open_progress,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     OBJECT_SPEC,
     find_folder,
     get_objects,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS, KubeletStatus
@@ -190,7 +194,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     }
     if options["state"] != "released" and not configs and not options["labelled"]:
         return answer
-    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
+    with hold_lease(module, connect(module)) as held, open_progress(options["progress_file"]) as say:
         nodes = folder.start().nodes if (folder := find_folder(module)) else ()
         # the roll reboots nodes that the API server may run on, and that may be its only one
         away = options["wait_seconds"] if options["state"] == "released" else AWAY

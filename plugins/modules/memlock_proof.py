@@ -104,13 +104,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
     make_pods_spec,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import list_nodes, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import proven
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
+from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import select_provable_fabrics
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     MeasuringNamespace,
-    measuring,
+    prepare_measurement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
@@ -122,10 +122,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     memlock = intent.cluster.host.memlock
     if memlock is None or module.check_mode:
         return {"proofs": []}
-    with working(module, connect(module)) as held:
+    with hold_lease(module, connect(module)) as held:
         remove_pods(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
         place = MeasuringNamespace(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
-        with measuring(place, held.cluster, proven(intent), intent.cluster, held.run) as seats:
+        with prepare_measurement(
+            place, held.cluster, select_provable_fabrics(intent), intent.cluster, held.run
+        ) as seats:
             task = MemlockTask(
                 seats.fabrics,
                 intent.cluster,

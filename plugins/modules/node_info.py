@@ -486,7 +486,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look i
 SUBSETS = list_kinds_at(NODE, SWITCHES)
 
 
-def chosen(words: typing.Sequence[str]) -> list[str]:
+def choose_subsets(words: typing.Sequence[str]) -> list[str]:
     """Return the requested subsets. The option is interpreted like gather_subset of ansible.builtin.setup. ``all`` does
     not include the subsets about switches.
 
@@ -505,7 +505,7 @@ def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
         kernel_arguments=params["kernel_arguments"],
         beside_infiniband=params["beside_infiniband"],
     )
-    return {kind: look.at(kind) for kind in chosen(params["gather_subset"])}
+    return {kind: look.at(kind) for kind in choose_subsets(params["gather_subset"])}
 
 
 def main() -> None:

@@ -99,16 +99,16 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     connect,
-    difference,
+    format_difference,
     make_facts_spec,
-    progress,
+    open_progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     find_folder,
     list_nodes,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import TuningSet
@@ -134,7 +134,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if wanted.rows:
         nodes, cluster = list_nodes(module), connect(module)
         try:
-            with working(module, cluster) as held, progress(options["progress_file"]) as say:
+            with hold_lease(module, cluster) as held, open_progress(options["progress_file"]) as say:
                 setter = TuningSetter(held.cluster, intent, nodes, time.monotonic, time.sleep, say)
                 found, outcomes, look = setter.run(wanted, module.check_mode, options["wait_seconds"])
         except RdmaError as error:
@@ -146,7 +146,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         folder.write("kernel_settings_nodes", value=plain)
     changes = [f"{item.applied.action} {item.applied.kind} {item.applied.name}" for item in outcomes if item.changed]
     answer = {"changed": bool(changes), "set": to_data(found), "changes": changes, "plain": plain, "look": list(look)}
-    return {**answer, "diff": difference(outcomes)} if module._diff else answer
+    return {**answer, "diff": format_difference(outcomes)} if module._diff else answer
 
 
 def main() -> None:

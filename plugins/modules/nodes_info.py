@@ -135,7 +135,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    make_cluster_spec,
+    open_progress,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import find_missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
@@ -202,7 +206,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     def words(nodes: tuple[str, ...]) -> tuple[str, ...]:
         return (f"nodes that report less than before: {len(nodes)} ({', '.join(nodes[:5])})",) if nodes else ()
 
-    with progress(options["progress_file"]) as say:
+    with open_progress(options["progress_file"]) as say:
         missing = poll(
             look_again,
             words,

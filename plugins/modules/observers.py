@@ -183,12 +183,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     connect,
-    difference,
+    format_difference,
     make_facts_spec,
-    progress,
+    open_progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.admission import OPENSHIFT_GROUP
@@ -250,31 +250,31 @@ def _nodes_of_run(start: RunStart) -> tuple[str, ...]:
     return start.by_pods or start.nodes
 
 
-def described(outcomes: typing.Iterable[Outcome]) -> dict[str, typing.Any]:
+def describe_outcomes(outcomes: typing.Iterable[Outcome]) -> dict[str, typing.Any]:
     changed = [outcome for outcome in outcomes if outcome.changed]
     names = {"unjudged": "created"}
     lines = [
         f"{names.get(item.applied.action, item.applied.action)} {item.applied.kind} {item.applied.name}"
         for item in changed
     ]
-    return {"changed": bool(changed), "changes": lines, "diff": difference(changed)}
+    return {"changed": bool(changed), "changes": lines, "diff": format_difference(changed)}
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, cluster = module.params, connect(module)
     present = options["state"] == "present"
     wanted = wanted_of(module, cluster) if present else None
-    with working(module, cluster) as held, progress(options["progress_file"]) as say:
+    with hold_lease(module, cluster) as held, open_progress(options["progress_file"]) as say:
         observers = Observers(
             held.cluster, options["namespace"], options["wait_seconds"], time.monotonic, time.sleep, say
         )
         if wanted is None:
-            return described(observers.absent(module.check_mode))
+            return describe_outcomes(observers.absent(module.check_mode))
         outcomes, facts = observers.present(
             wanted, options["run"] or "", nodes_to_observe(held.cluster, wanted), module.check_mode
         )
     ready = sum(node.phase == "ready" for node in facts.nodes)
-    return {**described(outcomes), **to_data(facts), "ready": ready, "missing": len(facts.nodes) - ready}
+    return {**describe_outcomes(outcomes), **to_data(facts), "ready": ready, "missing": len(facts.nodes) - ready}
 
 
 def main() -> None:

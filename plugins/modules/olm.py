@@ -208,12 +208,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     connect,
-    difference,
+    format_difference,
     make_facts_spec,
-    progress,
+    open_progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
@@ -235,7 +235,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     outcomes: tuple[Outcome, ...] = ()
     if options["state"] == "present":
         wishes = load(tuple[DesiredOperator, ...], options["operators"], "operators")
-        with working(module, cluster) as held, progress(options["progress_file"]) as say:
+        with hold_lease(module, cluster) as held, open_progress(options["progress_file"]) as say:
             installer = Installer(
                 held.cluster,
                 time.monotonic,
@@ -247,7 +247,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             found, outcomes = installer.run(wishes, module.check_mode, limit)
         answer["olm"] = to_data(found)
     elif options["state"] == "absent":
-        with working(module, cluster) as held:
+        with hold_lease(module, cluster) as held:
             removed = Remover(held.cluster, module.check_mode, limit, time.monotonic, time.sleep).run()
         outcomes = removed.outcomes
     else:
@@ -256,7 +256,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         applied = to_data([outcome.applied for outcome in outcomes])
         answer.update(applied=applied, stays=to_data(removed.stays), namespaces=list(removed.namespaces))
     changes = [describe(outcome) for outcome in outcomes if outcome.changed]
-    return {"changed": bool(changes), "changes": changes, "diff": difference(outcomes), **answer}
+    return {"changed": bool(changes), "changes": changes, "diff": format_difference(outcomes), **answer}
 
 
 def describe(outcome: Outcome) -> str:

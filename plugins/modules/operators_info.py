@@ -232,9 +232,13 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    make_facts_spec,
+    open_progress,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, renew_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import Mirror
@@ -318,7 +322,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         untrusted = examine(cluster, places, options["trusted_namespaces"], options["namespaces_made"])
         seen = dataclasses.replace(seen, untrusted=untrusted)
     if options["wait_seconds"] and not module.check_mode:
-        with waiting(module, cluster), progress(options["progress_file"]) as say:
+        with renew_lease(module, cluster), open_progress(options["progress_file"]) as say:
             seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     releases = plan.list_releases(intent, seen, wishes)
     if intent.cluster.mirror:

@@ -172,7 +172,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
     connect,
     end_by_interrupt,
     make_pods_spec,
-    progress,
+    open_progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     find_folder,
@@ -181,7 +181,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     read_observers,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import NOTHING, Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import keep_valid_results
@@ -195,7 +195,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     MeasuringNamespace,
-    measuring,
+    prepare_measurement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     NOT_CHECKED,
@@ -203,7 +203,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     list_all_unstarted,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import earlier
+from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import read_earlier_figures
 
 
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:
@@ -252,12 +252,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     seen, folder = _read_link_facts(module), find_folder(module)
     # before it measures: what can't be read then costs no measurement
-    before = {} if folder is None else {"earlier": to_data(earlier(folder))}
+    before = {} if folder is None else {"earlier": to_data(read_earlier_figures(folder))}
     observers = read_observers(folder)
-    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
+    with hold_lease(module, connect(module)) as held, open_progress(options["progress_file"]) as say:
         swept = remove_pods(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
         place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
-        with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
+        with prepare_measurement(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = BandwidthRun(held.cluster, there, time.monotonic, time.sleep, say, seen, observers).run()
     facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))

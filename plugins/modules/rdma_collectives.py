@@ -188,7 +188,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
     connect,
     end_by_interrupt,
     make_pods_spec,
-    progress,
+    open_progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     find_folder,
@@ -197,7 +197,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     read_observers,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, judge_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.latency import summarize_latencies
@@ -219,7 +219,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.col
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     MeasuringNamespace,
-    measuring,
+    prepare_measurement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import NOT_CHECKED, Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
@@ -295,10 +295,10 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     observers = read_observers(folder)
     # before it runs: what can't be read then costs no test
     before = {} if folder is None else {"earlier": to_data(read_earlier_collectives(folder))}
-    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
+    with hold_lease(module, connect(module)) as held, open_progress(options["progress_file"]) as say:
         swept = remove_pods(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
         place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
-        with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
+        with prepare_measurement(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = CollectivesRun(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen, observers).run()
     facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))

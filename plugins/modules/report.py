@@ -162,18 +162,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.again import co
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._app.publish import publish
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import PAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import newest
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import find_newest_run
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_errors import read_earlier_errors
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._store.history import before, keep
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_before, keep_run
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records
 
 
 def write_report(params: dict[str, typing.Any], ansible_version: str) -> dict[str, typing.Any]:
     folder = params["report_dir"]
     records, unreadable = read_records(records_dir(folder))
-    facts = FactFolder(folder, params["run"] or newest(records))
-    earlier = before(folder, facts.run) if params["keep"] else None
+    facts = FactFolder(folder, params["run"] or find_newest_run(records))
+    earlier = find_before(folder, facts.run) if params["keep"] else None
     compared = compare_with_kept(earlier, folder) if earlier else None
     errors = read_earlier_errors(folder, facts.run) if params["keep"] else None
     answer = publish(
@@ -186,7 +186,7 @@ def write_report(params: dict[str, typing.Any], ansible_version: str) -> dict[st
         params.get("pages") or PAGES,
         errors,
     )
-    return {**answer, "removed": keep(folder, facts.run, params["keep"])}
+    return {**answer, "removed": keep_run(folder, facts.run, params["keep"])}
 
 
 def main() -> None:

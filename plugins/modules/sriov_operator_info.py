@@ -202,9 +202,13 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    make_facts_spec,
+    open_progress,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, renew_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe as observe_images
@@ -229,7 +233,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         facts = observe(cluster, options["namespace"])
     else:
         intent = ClusterIntent(node_selector=selector, operator_namespace=options["namespace"])
-        with waiting(module, cluster), progress(options["progress_file"]) as say:
+        with renew_lease(module, cluster), open_progress(options["progress_file"]) as say:
             facts = wait_until_serving(cluster, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     namespaces = sorted({item.deployment.namespace for item in facts.installations})
     seen = add_discovery(cluster, facts, selector, nodes)

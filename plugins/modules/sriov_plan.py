@@ -129,7 +129,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     namespace_of_operator,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import node_pool, policy
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import (
+    node_pool,
+    parse_policy,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
     RenderedObjects,
     read_plan,
@@ -141,7 +144,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
     objects = [item["object"] for item in get_objects(module, "hosts", "objects")]
     rendered = RenderedObjects(
-        tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
+        tuple(parse_policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
         tuple(item for item in objects if item.get("kind") in HOST_KINDS),
     )

@@ -167,9 +167,13 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    make_facts_spec,
+    open_progress,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, renew_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_value
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
@@ -215,7 +219,7 @@ def find_targets(module: AnsibleModule) -> tuple[Target, ...]:
     return list_targets(intent, folder.start().nodes, applied, every=options["state"] == "absent")
 
 
-def rolled(module: AnsibleModule) -> bool:
+def has_rolled(module: AnsibleModule) -> bool:
     """Return whether this run has already reset or rebooted nodes in a roll."""
     folder = find_folder(module)
     if folder is None or not folder.has("rolls"):
@@ -240,12 +244,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         needed=() if release else REQUIRED,
         only=only_of(targets),
     )
-    with waiting(module, cluster), progress(options["progress_file"]) as say:
+    with renew_lease(module, cluster), open_progress(options["progress_file"]) as say:
         feed.start()
         try:
             return {
                 "sync": to_data(
-                    wait(feed, targets, options["wait_seconds"], time.monotonic, say, release, rolled=rolled(module))
+                    wait(
+                        feed, targets, options["wait_seconds"], time.monotonic, say, release, rolled=has_rolled(module)
+                    )
                 )
             }
         finally:

@@ -112,13 +112,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     list_nodes,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.hold_vfs import hold
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     MeasuringNamespace,
-    measuring,
+    prepare_measurement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     NOT_CHECKED,
@@ -143,7 +143,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             "removed": [],
             "changes": [],
         }
-    with working(module, connect(module)) as held:
+    with hold_lease(module, connect(module)) as held:
         plan = dataclasses.replace(plan, run=held.run)
         pods = MeasuringPods(held.cluster, plan, time.monotonic, time.sleep, lambda line: None)
         removed = pods.remove()
@@ -151,7 +151,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         if not present:
             place.leave()
             return {"changed": bool(removed), "pods": [], "removed": removed, "changes": []}
-        with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run, stays=True) as seats:
+        with prepare_measurement(place, held.cluster, plan.fabrics, plan.cluster, held.run, stays=True) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused)
             held_pods = hold(MeasuringPods(held.cluster, there, time.monotonic, time.sleep, lambda line: None), there)
         return {

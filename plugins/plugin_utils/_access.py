@@ -12,8 +12,8 @@ from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import mark_outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import find_origins
 
 if typing.TYPE_CHECKING:
@@ -49,7 +49,7 @@ def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Calla
     :param template: function that evaluates a templated value
     """
     try:
-        return outside(cut(escape.line(_describe_cluster_access(variables, template)), _MOST))
+        return mark_outside(cut_text(escape.escape_line(_describe_cluster_access(variables, template)), _MOST))
     except Exception:
         # a hostile or broken kubeconfig must not end a run before its stage can say so
         return "a kubeconfig that could not be displayed"
@@ -95,7 +95,7 @@ def _describe_cluster_access(
         server = server or own
     parts = [
         _describe_access_source(found, variables, bool(options)),
-        f"context {found.redact_credentials(cut(context, _MOST_OF_A_NAME))}{by['context']}" if context else "",
+        f"context {found.redact_credentials(cut_text(context, _MOST_OF_A_NAME))}{by['context']}" if context else "",
         f"API server {_format_server_address(found, server)}{by['host']}" if server else "",
     ]
     return ", ".join(filter(None, parts))
@@ -141,7 +141,7 @@ def _format_server_address(found: Credentials, server: typing.Any) -> str:
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import shown_url
 
     # what follows '?' or '#' can't be part of an API server's address, and may be a token
-    return cut(found.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0]), _MOST_OF_A_NAME)
+    return cut_text(found.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0]), _MOST_OF_A_NAME)
 
 
 def _in_kubeconfig(found: Credentials) -> tuple[str, str]:

@@ -30,7 +30,7 @@ import urllib.parse
 
 from ansible.module_utils.urls import open_url
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_plain
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import (
     VARIABLE,
     Address,
@@ -306,14 +306,16 @@ def _find_redirection(location: typing.Optional[str]) -> str:
         found = place_of(location)
     except ArchiveError:
         return ""
-    return plain("/".join(found.base.split("/")[:3]), 300) if isinstance(found, Address) else ""
+    return cut_plain("/".join(found.base.split("/")[:3]), 300) if isinstance(found, Address) else ""
 
 
 def _describe_failure(shown: str, error: Exception, patience: float, seconds: float) -> ArchiveError:
     reason: typing.Any = getattr(error, "reason", None)
     cause = reason if isinstance(reason, Exception) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        seen = f"{shown}: its certificate is not trusted: {plain(cause.verify_message or 'no reason is given', 200)}"
+        seen = (
+            f"{shown}: its certificate is not trusted: {cut_plain(cause.verify_message or 'no reason is given', 200)}"
+        )
         return ArchiveError(
             seen,
             (
@@ -323,7 +325,7 @@ def _describe_failure(shown: str, error: Exception, patience: float, seconds: fl
         )
     if isinstance(cause, ssl.SSLError):
         return ArchiveError(
-            f"{shown}: TLS failed: {plain(str(cause.reason or 'no reason is given'), 100)}",
+            f"{shown}: TLS failed: {cut_plain(str(cause.reason or 'no reason is given'), 100)}",
             "Check whether the port supports TLS, or requires http:// instead",
         )
     if isinstance(cause, _Late):
@@ -355,7 +357,7 @@ def _describe_failure(shown: str, error: Exception, patience: float, seconds: fl
         return ArchiveError(seen, "Check the log of the server; a size limit is the most likely cause", True)
     if isinstance(cause, OSError) and cause.strerror:
         return ArchiveError(
-            f"{shown} could not be reached: {plain(str(cause.strerror), 200)}",
+            f"{shown} could not be reached: {cut_plain(str(cause.strerror), 200)}",
             "Check that the server is running, and that this machine can reach the server",
             True,
         )

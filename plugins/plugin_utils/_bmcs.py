@@ -42,7 +42,7 @@ def list_bmcs_of_nodes(
     return bmcs, errors
 
 
-def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identity]:
+def read_identities(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identity]:
     """Return the identity (UUID and serial numbers) of each node according to its DMI tables, as this run has read them
     on the node. Nodes without such a fact are left out.
     """

@@ -23,7 +23,7 @@ import typing
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, assure
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, verify_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.kubernetes import SUBDOMAIN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import LISTED
@@ -88,7 +88,7 @@ def confirm_machine_and_lease(
         str(checked.validated_parameters.get("run") or ""),
         say,
     )
-    assure(caller, cluster, LONGEST + START)
+    verify_lease(caller, cluster, LONGEST + START)
 
 
 def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> None:

@@ -16,8 +16,8 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import process
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
@@ -41,9 +41,9 @@ def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
     return [name for name in nodes if hosts.get(name, {}).get("ansible_connection") == POD_CONNECTION]
 
 
-def holder() -> str:
+def get_holder() -> str:
     """Return the identity of the ansible-playbook process, which is the parent of the process of each task."""
-    return process.identity(os.getppid())
+    return process.read_identity(os.getppid())
 
 
 class FolderInUse(RdmaError):
@@ -61,7 +61,7 @@ def refuse_folder_in_use(report_dir: str) -> None:
     except FileError:
         # a damaged file is replaced by this run
         return
-    if start is not None and start.process not in ("", holder()) and process.alive(start.process):
+    if start is not None and start.process not in ("", get_holder()) and process.is_alive(start.process):
         number = start.process.split("/")[2]
         raise FolderInUse(
             f"run {start.run} (process {number}) still runs and writes to {report_dir}",

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
+    Membership,
+    resolve_members,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_answers
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware_fleet import Fleet, collect_fleet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
@@ -48,7 +51,9 @@ def read_firmware_facts(
     named = tuple(nodes)
     intent, answers = parse_intent(fabrics, None, cluster), read_answers(folder)
     memberships = tuple(
-        resolve(fabric, answers.hcas, answers.subnets) for fabric in intent.fabrics if find_traits(fabric).functions
+        resolve_members(fabric, answers.hcas, answers.subnets)
+        for fabric in intent.fabrics
+        if find_traits(fabric).functions
     )
     firmware = load(dict[str, ObservedFirmware], folder.of_nodes("firmware", named), "firmware")
     platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", named), "platform")

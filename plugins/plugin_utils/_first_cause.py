@@ -31,12 +31,12 @@ class Cause(typing.NamedTuple):
 _causes: list[Cause] = []
 
 
-def note(cause: Cause) -> None:
+def note_cause(cause: Cause) -> None:
     """Store a reason why an inventory has no nodes."""
     _causes.append(cause)
 
 
-def first() -> Cause:
+def get_first() -> Cause:
     """Return the first stored reason why an inventory has no nodes; empty if there is none."""
     return _causes[0] if _causes else Cause()
 
@@ -48,7 +48,7 @@ def find_cause(sources: typing.Any) -> Cause:
 
     :param sources: value of ``ansible_inventory_sources``: files, folders, and lists of hosts, which contain a comma
     """
-    stored = first()
+    stored = get_first()
     if stored.text or not isinstance(sources, (list, tuple)):
         return stored
     given = [str(source) for source in sources if source != _UNASKED and "," not in str(source)]

@@ -18,7 +18,7 @@ import time
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_json, write_text
 from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
 
@@ -41,7 +41,7 @@ def explain_why_not_asked(node: str) -> str:
 
 
 @contextlib.contextmanager
-def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
+def watch_node(node: str, task: typing.Any) -> typing.Iterator[None]:
     """Provide a context for a task on a node. If the task exceeds its timeout, store the node, so that it is not
     queried any more, and raise the error of the timeout again. Timeouts below LEAST_SECONDS are ignored.
 
@@ -53,7 +53,9 @@ def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
         yield
     except BaseException as error:
         if type(error).__name__ == _TIMED_OUT and isinstance(seconds, int) and seconds >= LEAST_SECONDS:
-            name = escape.line(cut(str(getattr(task, "name", "") or getattr(task, "action", "")), _MOST_NAME))
+            name = escape.escape_line(
+                cut_text(str(getattr(task, "name", "") or getattr(task, "action", "")), _MOST_NAME)
+            )
             _give_up(node, f"it did not complete the task '{name}' within {seconds} s")
         raise
     finally:

@@ -8,8 +8,8 @@ import os
 import re
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import nearest
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.tags import runs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import suggest_nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.tags import is_selected
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 
 #: playbook of all stages
@@ -94,8 +94,10 @@ def explain_refusal(
         )
     unknown = [tag for tag in tags if tag not in (*names, *_COVERING)]
     if unknown:
-        return f"--tags contains {', '.join(unknown)}, which is not a {what}{nearest(unknown[0], names)}; {known}"
-    left = [name for name in names if runs(name, tags, skip_tags)]
+        return (
+            f"--tags contains {', '.join(unknown)}, which is not a {what}{suggest_nearest(unknown[0], names)}; {known}"
+        )
+    left = [name for name in names if is_selected(name, tags, skip_tags)]
     return (
         ""
         if left

@@ -12,7 +12,7 @@ from ansible import context
 from ansible.inventory.manager import InventoryManager
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import folded
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import join_first
 
 #: nodes that are named
 _NAMED = 5
@@ -43,7 +43,7 @@ def refuse_limit(
     chosen = {str(host.name) for host in manager.get_hosts("all")}
     excluded = [node for node in nodes if node not in chosen]
     if excluded:
-        names = folded(excluded, _NAMED)
+        names = join_first(excluded, _NAMED)
         raise RdmaError(
             f"--limit excludes {len(excluded)} of the nodes that stage {stage} would change: {names}. Nothing was"
             " changed",

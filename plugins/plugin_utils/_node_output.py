@@ -18,14 +18,14 @@ from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import (
     BYTES_A_VALUE,
     MOST_ANSWER,
     count_values,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bounded_ssh import bounded_ssh
-from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import explain_why_not_asked, watched
+from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import explain_why_not_asked, watch_node
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     TEXTS,
     Unreachable,
@@ -80,11 +80,11 @@ def marked_loss() -> typing.Iterator[None]:
 
 def words_of(error: Exception) -> str:
     """Return the message of an error on one line, shortened to _MOST_LOSS characters and escaped."""
-    return escape.line(cut(str(error), _MOST_LOSS))
+    return escape.escape_line(cut_text(str(error), _MOST_LOSS))
 
 
 @contextlib.contextmanager
-def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
+def limit_answers(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
     """Limit the size of the answers that a node sends to an action, and escape the text outside of a module's JSON.
     This is a context.
 
@@ -136,8 +136,8 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
         return found
 
     with (
-        quiet(),
-        watched(node, getattr(action, "_task", None)),
+        quiet_ansible(),
+        watch_node(node, getattr(action, "_task", None)),
         bounded_ssh(connection, node, most),
         contextlib.ExitStack() as after,
     ):
@@ -171,7 +171,7 @@ def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
 
 
 @contextlib.contextmanager
-def quiet(indent: str = "") -> typing.Iterator[None]:
+def quiet_ansible(indent: str = "") -> typing.Iterator[None]:
     """Shorten and escape, as a context, the text that ansible-core itself shows. It quotes a node before any plugin has
     seen the answer, such as the message of an ``rm`` that failed, or a key that it drops.
 
@@ -208,7 +208,7 @@ def quiet(indent: str = "") -> typing.Iterator[None]:
 
 
 def _escape_message(text: str, most: int) -> str:
-    return escape.escape_nonprinting(cut(text, most), "\n\t")
+    return escape.escape_nonprinting(cut_text(text, most), "\n\t")
 
 
 @contextlib.contextmanager
@@ -216,7 +216,7 @@ def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typin
     """Provide the context for removing the temporary folder of a task from a node. A lost connection is ignored in it.
     The result of the task is therefore kept even if the connection is lost, or the node is not queried any more.
     """
-    with contextlib.suppress(AnsibleConnectionFailure), marked_loss(), heard(action, node, most):
+    with contextlib.suppress(AnsibleConnectionFailure), marked_loss(), limit_answers(action, node, most):
         yield
 
 
@@ -231,5 +231,5 @@ def remove_junk(output: str) -> str:
     begin = _JSON_BEGIN.search(output)
     end = _JSON_END.match(output) if begin else None
     start, stop = begin.start("json") if begin else 0, end.end() if end else 0
-    behind = escape.escape_nonprinting(cut(output[max(start, stop) :], _MOST_JUNK), "\n\t")
+    behind = escape.escape_nonprinting(cut_text(output[max(start, stop) :], _MOST_JUNK), "\n\t")
     return output[start:stop] + behind

@@ -13,11 +13,11 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError, wrap_unforeseen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import MOST_WORDS, FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, heard, marked_loss
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, remove_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, limit_answers, marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escape_nonprinting, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
@@ -88,7 +88,7 @@ class ObserverAction(ActionBase):
             kinds = self.kinds(arguments)
             self._asked = node
             # ssh shows what the node says before the login
-            with marked_loss(), heard(self, node, self.MOST_BYTES):
+            with marked_loss(), limit_answers(self, node, self.MOST_BYTES):
                 return {
                     **result,
                     **(
@@ -140,7 +140,7 @@ class ObserverAction(ActionBase):
                 return {
                     state: True,
                     "changed": bool(answer.get("changed")),
-                    "msg": escaped(cut(_describe_failure(answer), MOST_WORDS)),
+                    "msg": escape_nonprinting(cut_text(_describe_failure(answer), MOST_WORDS)),
                 }
         for key, kind in kinds.items():
             if answer.get(key) is None:

@@ -46,7 +46,7 @@ import typing
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut, kind_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text, kind_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import (
     count_values,
 )
@@ -110,7 +110,7 @@ _DIFF_TEXTS, _DIFF_SIZES = (
 )
 
 
-def outside(value: Value) -> Value:
+def mark_outside(value: Value) -> Value:
     """Return a value with all of its texts marked as unsafe, so that Ansible does not evaluate them as templates. The
     value may contain lists and dictionaries, whose keys are marked too. The result equals the value.
     """
@@ -123,7 +123,7 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
     """
 
     def __str__(self) -> str:
-        return outside(str(super().__str__()))
+        return mark_outside(str(super().__str__()))
 
 
 def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
@@ -152,7 +152,7 @@ def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.
     if kept.get("failed") or kept.get("unreachable"):
         # the texts that are shown of any answer are cut and escaped by now
         return {
-            escaped(cut(key, _MOST_SHOWN)): value
+            escape_nonprinting(cut_text(key, _MOST_SHOWN)): value
             if key in _SHORT and isinstance(value, str)
             else _shorten_failed_value(value)
             for key, value in kept.items()
@@ -167,7 +167,7 @@ def _coerce_result_value(key: str, value: typing.Any) -> typing.Any:
     if key in _FLAGS:
         return bool(value)
     if key in _SHOWN:
-        return None if value is None else escaped(cut(said(value), _MOST_SHOWN))
+        return None if value is None else escape_nonprinting(cut_text(format_said(value), _MOST_SHOWN))
     if key in TEXTS:
         return value if isinstance(value, str) else None
     if key in _LINES:
@@ -177,11 +177,14 @@ def _coerce_result_value(key: str, value: typing.Any) -> typing.Any:
     if key == "invocation":
         return value if isinstance(value, dict) else None
     if key == "exception":
-        text = cut(value, _MOST_SHOWN) if isinstance(value, str) else value
-        return escaped(text) if isinstance(value, str) or _is_summary(value) else None
+        text = cut_text(value, _MOST_SHOWN) if isinstance(value, str) else value
+        return escape_nonprinting(text) if isinstance(value, str) or _is_summary(value) else None
     if key == "warnings":
         return (
-            [escaped(item if _is_summary(item) else cut(said(item), _MOST_WARNING)) for item in _limit_warnings(value)]
+            [
+                escape_nonprinting(item if _is_summary(item) else cut_text(format_said(item), _MOST_WARNING))
+                for item in _limit_warnings(value)
+            ]
             if isinstance(value, (list, tuple))
             else None
         )
@@ -206,7 +209,7 @@ def _limit_warnings(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
     return [*warnings[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
 
 
-def said(value: typing.Any) -> str:
+def format_said(value: typing.Any) -> str:
     """Return a text unchanged, and any other value as JSON. A value that is too large to be shown is replaced by the
     name of its type.
     """
@@ -220,8 +223,8 @@ def _shorten_failed_value(value: typing.Any) -> typing.Any:
     characters.
     """
     if isinstance(value, str):
-        return escaped(cut(value, _MOST_SHOWN))
-    return _left_out(value) if _is_large(value) else escaped(value)
+        return escape_nonprinting(cut_text(value, _MOST_SHOWN))
+    return _left_out(value) if _is_large(value) else escape_nonprinting(value)
 
 
 def _left_out(value: typing.Any) -> str:
@@ -250,11 +253,11 @@ def _is_summary(value: typing.Any) -> bool:
 
 def _clean_deprecation(item: typing.Any) -> typing.Any:
     if _is_summary(item):
-        return escaped(item)
+        return escape_nonprinting(item)
     if not isinstance(item, dict) or "msg" not in item:
         return None
     return {
-        key: escaped(cut(said(item[key]), _MOST_WARNING)) if item[key] is not None else None
+        key: escape_nonprinting(cut_text(format_said(item[key]), _MOST_WARNING)) if item[key] is not None else None
         for key in _DEPRECATION
         if key in item
     }
@@ -274,35 +277,39 @@ def _side(value: typing.Any) -> typing.Any:
     """Return one side of a diff, ``before`` or ``after``, shortened to the part that is shown, with escapes for
     non-printing characters. A short mapping remains a mapping.
     """
-    text = said(value)
+    text = format_said(value)
     is_short = len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES
     if isinstance(value, dict) and is_short and not _is_large(value):
-        return escaped(value)
+        return escape_nonprinting(value)
     shown = "".join(text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES])
-    return escaped(
+    return escape_nonprinting(
         shown if len(shown) == len(text) else shown.rstrip("\n") + f"\n... truncated: it has {len(text)} characters\n"
     )
 
 
-def escaped(value: typing.Any) -> typing.Any:
+def escape_nonprinting(value: typing.Any) -> typing.Any:
     """Return a value with an escape for each non-printing character in its texts, including the keys of mappings. A
     text without such characters is returned as the same object.
     """
     kind = type(value)
     if isinstance(value, str):
         seen = escape.escape_nonprinting(value, "\n\t")
-        return value if seen == value else seen if kind is str else outside(seen)
+        return value if seen == value else seen if kind is str else mark_outside(seen)
     if isinstance(value, list):
-        return [escaped(item) for item in value]
+        return [escape_nonprinting(item) for item in value]
     if isinstance(value, tuple):
-        return tuple(escaped(item) for item in value)
+        return tuple(escape_nonprinting(item) for item in value)
     if isinstance(value, dict):
-        return {escaped(key): escaped(item) for key, item in value.items()}
+        return {escape_nonprinting(key): escape_nonprinting(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         # a warning of ansible-core 2.19 and later
         return dataclasses.replace(
             value,
-            **{field.name: escaped(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init},
+            **{
+                field.name: escape_nonprinting(getattr(value, field.name))
+                for field in dataclasses.fields(value)
+                if field.init
+            },
         )
     return value
 

@@ -76,7 +76,7 @@ def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing
             rest += file.read()
             *lines, rest = rest.split("\n")
             for line in lines:
-                show(f"  {escape.line(line)}")
+                show(f"  {escape.escape_line(line)}")
             if last:
                 return
             done.wait(LOOK_SECONDS)

@@ -8,7 +8,7 @@ import json
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 
 try:
     import jmespath
@@ -27,7 +27,7 @@ class QueryError(RdmaError):
     """The error of an invalid query. For a syntax error, the message shows its position."""
 
 
-def compiled(query: str) -> typing.Any:
+def compile_query(query: str) -> typing.Any:
     """Compile a JMESPath query.
 
     :param query: text of the query
@@ -71,7 +71,7 @@ def ask(
             # the facts of a node may have any form, and the others are asked all the same; what the library compares
             # and counts, it does as Python does
             refused.append(
-                {"node": node, "kind": "the answer", "error": cut(" ".join(str(error).split()), _MOST_OF_AN_ERROR)}
+                {"node": node, "kind": "the answer", "error": cut_text(" ".join(str(error).split()), _MOST_OF_AN_ERROR)}
             )
             continue
         # the cluster, and nodes that were not seen, prove nothing of the question

@@ -45,7 +45,7 @@ class Stage:
 
     def heading(self) -> str:
         """Return the first line of the stage, with its usual duration if that is known."""
-        return f"== {self.name}{f' ({usually(self.usual)})' if self.usual else ''}"
+        return f"== {self.name}{f' ({describe_usual(self.usual)})' if self.usual else ''}"
 
     def row(self) -> str:
         """Return the line of the stage in the summary at the end of the run."""
@@ -53,7 +53,7 @@ class Stage:
         return f"  {self.name:<20}{seconds}  {self.end or 'not judged'}"
 
 
-def usual(result: Result) -> typing.Optional[tuple[float, int]]:
+def find_usual(result: Result) -> typing.Optional[tuple[float, int]]:
     """Return the usual duration of a stage in seconds and the number of runs from which it is known, from the result of
     the task ``stage_begin``. Return None if the result does not contain them.
     """
@@ -61,12 +61,12 @@ def usual(result: Result) -> typing.Optional[tuple[float, int]]:
     return (float(seconds), int(runs)) if isinstance(seconds, (int, float)) and isinstance(runs, int) and runs else None
 
 
-def usually(known: tuple[float, int]) -> str:
+def describe_usual(known: tuple[float, int]) -> str:
     seconds, runs = known
-    return f"usually {span(seconds)}, based on {runs} previous run{'' if runs == 1 else 's'}"
+    return f"usually {format_span(seconds)}, based on {runs} previous run{'' if runs == 1 else 's'}"
 
 
-def span(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """Return a duration in a readable form. Example::
 
         >>> span(42.4), span(130)
@@ -78,7 +78,7 @@ def span(seconds: float) -> str:
     return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
 
 
-def changed(by_host: typing.Mapping[str, int]) -> str:
+def describe_changed(by_host: typing.Mapping[str, int]) -> str:
     """Return a line with the number of tasks that changed something, counted as in Ansible's own recap. For a second
     run it shows whether it changed nothing. Example::
 
@@ -92,7 +92,9 @@ def changed(by_host: typing.Mapping[str, int]) -> str:
     return f"  {'changed':<20}{total} task{'' if total == 1 else 's'}{f': {names}{more}' if some else ''}"
 
 
-def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float) -> str:
+def describe_waiting(
+    task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float
+) -> str:
     """Return the line for a task that still runs: its duration, its hosts, and how long its stage usually takes.
 
     :param seconds: seconds since the task began
@@ -101,7 +103,9 @@ def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typin
     more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
     names = f", waiting for {', '.join(hosts[:_MOST_HOSTS])}{more}" if hosts else ""
     known = (
-        (f"; {stage.name} has taken {span(now - stage.began)}, {usually(stage.usual)}") if stage and stage.usual else ""
+        (f"; {stage.name} has taken {format_span(now - stage.began)}, {describe_usual(stage.usual)}")
+        if stage and stage.usual
+        else ""
     )
     return f"{seconds:7.0f} s  {task}{names}{known}"
 
@@ -118,13 +122,13 @@ def lines_of(result: Result) -> typing.Optional[list[str]]:
     return None
 
 
-def unreachable(result: Result) -> list[str]:
+def describe_unreachable(result: Result) -> list[str]:
     """Return why a host is unreachable, as lines. Since ansible-core 2.19 the reason follows a prefix of Ansible."""
     said = "\n".join(lines_of(result) or ()).removeprefix("Task failed: ").strip()
     return said.split("\n") if said else ["Ansible gives no reason"]
 
 
-def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
+def describe_stop(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
     """Return the last line of a run that ended without a verdict. Example::
 
         >>> stopped("stage fabric", ["no kubeconfig. Name one"])
@@ -172,7 +176,7 @@ def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
     return lines[:1] if not go and only_skipped else lines
 
 
-def tone(line: str, before: str) -> str:
+def choose_tone(line: str, before: str) -> str:
     """Return the tone of a line in the result of a stage: ``bad``, ``warn`` or ``good``. A continuation line, which
     begins with a space, has the tone of the previous line.
 

@@ -25,9 +25,9 @@ from jinja2.exceptions import UndefinedError
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import words_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, outside
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, mark_outside
 
 Run = typing.TypeVar("Run", bound=typing.Callable[..., typing.Any])
 Class = typing.TypeVar("Class", bound=type)
@@ -36,7 +36,7 @@ Class = typing.TypeVar("Class", bound=type)
 _MOST_NAME = 200
 
 
-def sentence(error: Exception, where: str) -> str:
+def describe_error(error: Exception, where: str) -> str:
     """Return a message for an unexpected exception: its class, the file and line that raised it, and a remedy. The text
     of the exception is left out, except for an error of the operating system, whose meaning and file are included.
 
@@ -55,9 +55,9 @@ def sentence(error: Exception, where: str) -> str:
     )
     seen = ""
     if isinstance(error, OSError) and isinstance(error.errno, int):
-        of_file = f": {cut(str(error.filename), _MOST_NAME)!r}" if error.filename is not None else ""
+        of_file = f": {cut_text(str(error.filename), _MOST_NAME)!r}" if error.filename is not None else ""
         seen = f" ({os.strerror(error.errno)}{of_file})"
-    return escape.line(
+    return escape.escape_line(
         f"{where}: {type(error).__name__}{seen}{place}, an unexpected error. Report this as a defect of"
         " linerate.rdma, with the output of -vvv"
     )
@@ -84,12 +84,12 @@ def guard_action(run: Run) -> Run:
             # before 2.19 neither its message nor the result of an AnsibleAction is marked
             raise Unreachable(words_of(error)) from None
         except AnsibleAction as error:
-            error.result.update({key: outside(value) for key, value in error.result.items()})
+            error.result.update({key: mark_outside(value) for key, value in error.result.items()})
             raise
         except AnsibleError:
             raise
         except Exception as error:
-            return {"changed": False, "failed": True, "msg": sentence(error, plugin_name(type(self)))}
+            return {"changed": False, "failed": True, "msg": describe_error(error, plugin_name(type(self)))}
 
     return typing.cast(Run, _mark_guarded(guarded))
 
@@ -117,7 +117,7 @@ def _guard_with_error(work: Run, name: typing.Callable[[typing.Any], str], kind:
             # not from the error: a traceback has the text of what it came from
             raise kind(f"{name(next(iter(arguments), None))}: {error}") from None
         except Exception as error:
-            raise kind(sentence(error, name(next(iter(arguments), None)))) from None
+            raise kind(describe_error(error, name(next(iter(arguments), None)))) from None
 
     return typing.cast(Run, _mark_guarded(guarded))
 
@@ -137,7 +137,7 @@ def _guard_with_warning(method: Run, where: str) -> Run:
         try:
             return method(*arguments, **options)
         except Exception as error:
-            Display().warning(sentence(error, where))
+            Display().warning(describe_error(error, where))
             return None
 
     return typing.cast(Run, _mark_guarded(guarded))

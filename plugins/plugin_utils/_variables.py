@@ -13,7 +13,12 @@ import typing
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import is_refused, meant, ours, type_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import (
+    correct_name,
+    is_refused,
+    list_own_names,
+    type_of,
+)
 
 try:
     # ansible-core from 2.19 on knows of each text and mapping where it was read
@@ -48,7 +53,7 @@ def list_names(variables: Variables) -> tuple[str, ...]:
     """Return the sorted names of those variables that have the prefix of the collection, or are a misspelling of one of
     its variables.
     """
-    return ours(map(str, variables))
+    return list_own_names(map(str, variables))
 
 
 def find_misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> dict[str, str]:
@@ -67,7 +72,7 @@ def find_misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) ->
         for name in of_node if isinstance(of_node, typing.Mapping) else ():
             if str(name) not in first:
                 first[str(name)] = (node, name, of_node[name])
-    unknown = (name for name in first if name not in variables and meant(name))
+    unknown = (name for name in first if name not in variables and correct_name(name))
     return {
         name: _describe_origin(first[name][1])
         or _describe_origin(first[name][2])

@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
     Round,
     Test,
     Turn,
-    cover,
+    cover_links,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
@@ -49,7 +49,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
     locate_slow_links,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import iterate_rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
@@ -278,7 +278,7 @@ def _rails(ways: PathTable) -> list[list[int]]:
 
 
 def tournament(ways: PathTable, _chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
-    for together in zip(*(rounds(rail) for rail in _rails(ways))):
+    for together in zip(*(iterate_rounds(rail) for rail in _rails(ways))):
         yield [pair for pairs in together for pair in pairs]
 
 
@@ -400,7 +400,7 @@ class Kept:
 
 def measure(job: Job, ways: PathTable, kept: Kept, numbers: typing.Sequence[int]) -> None:
     """Each way of pairing on the same draws."""
-    first = cover(ways)
+    first = cover_links(ways)
     for kind, number in itertools.product(KINDS, numbers):
         for index in range(job.draws):
             for way in (OURS, *(name for name, few in job.peers.items() if index < few)):

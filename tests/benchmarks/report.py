@@ -20,7 +20,7 @@ import typing
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
@@ -47,7 +47,7 @@ def fastest(work: typing.Callable[[], str]) -> tuple[float, float]:
 
 def report_of(nodes: int) -> Report:
     made = run(World(nodes=nodes, rails=RAILS, on_leaf=min(ON_LEAF, nodes // 4), slow=3, cut=(0, 1)))
-    return build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)
+    return build_report(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)
 
 
 def figures(nodes: int) -> typing.Iterator[Result]:

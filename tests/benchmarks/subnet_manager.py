@@ -26,7 +26,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.c
     Coverage,
     compute_coverage,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import Cover, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import (
+    Cover,
+    cover_links,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import subnet
@@ -83,7 +86,7 @@ def worked_out(name: str, engine: str, topology: str, tables: str, seconds: dict
     seen, forwarding = ibnetdiscover.parse(topology), dump_fts.parse(tables)
     parsed = time.monotonic()
     ways = PathTable(seen, forwarding, simulated_fabric.ends_of(seen), across=True)
-    first = cover(ways)
+    first = cover_links(ways)
     scheduled = time.monotonic()
     used = compute_coverage(ways, [test for item in first.rounds for test in item.tests])
     more = {PARSE: parsed - start, SCHEDULE: scheduled - parsed, COVERAGE: time.monotonic() - scheduled}

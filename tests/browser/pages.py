@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.link_erro
     EarlierErrors,
     collect_readings,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, Since, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, Since, build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.signature import (
     MOST_FABRICS,
@@ -66,7 +66,7 @@ def report(
     errors: typing.Optional[EarlierErrors] = None,
 ) -> Report:
     return dataclasses.replace(
-        build(made.records, {}, "", CREATED, versions or VERSIONS, made.source),
+        build_report(made.records, {}, "", CREATED, versions or VERSIONS, made.source),
         since=since,
         errors=errors or EarlierErrors(),
     )

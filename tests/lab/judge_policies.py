@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import policy
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import parse_policy
 
 NAMESPACE, NAME = "sriov-network-operator", "lint-test"
 
@@ -51,7 +51,7 @@ def main(kubeconfig: str, path: str) -> None:
             "metadata": metadata,
             "spec": spec,
         }
-        found = [item.measured for item in find_objections(policy(definition), world) if item.where == "webhook"]
+        found = [item.measured for item in find_objections(parse_policy(definition), world) if item.where == "webhook"]
         verdicts.append({"spec": spec, "refusal": refusal(cluster, definition), "objections": found})
     print(json.dumps(verdicts))
 

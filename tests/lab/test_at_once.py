@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME, NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import render_measuring_pod
 from lab.processes import wait_until
 
 from .conftest import MANAGED, Lab
@@ -80,7 +80,7 @@ def test_a_cluster_that_another_run_holds_is_left_alone(lab: Lab) -> None:
 def test_a_run_while_pods_have_virtual_functions(lab: Lab) -> None:
     found = parse_intent(VARIABLES["rdma_fabrics"], None, {})
     (storage,) = [fabric for fabric in found.fabrics if fabric.name == "storage"]
-    job = pod(storage, found.cluster, "worker-1")
+    job = render_measuring_pod(storage, found.cluster, "worker-1")
     job["metadata"].update(name="somebody-s-job", labels={"app": "job"})
     with lab.present(job):
         running = ("v1/Pod", "app=job")

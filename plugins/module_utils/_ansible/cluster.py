@@ -23,7 +23,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
 from .._model.base import escape
-from .._model.base.text import cut
+from .._model.base.text import cut_text
 from .._observe.kubernetes.client import Cluster
 from .._observe.kubernetes.errors import CONFIGURATION, ApiError, api_error
 from .._observe.kubernetes.outcome import Outcome
@@ -111,7 +111,7 @@ def select_options(module: AnsibleModule) -> dict[str, typing.Any]:
     return {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
 
 
-def library() -> str:
+def get_library_version() -> str:
     """Return the version of the installed Python library kubernetes; empty if it is not installed."""
     return str(kubernetes.__version__) if HAS_KUBERNETES else ""
 
@@ -190,7 +190,7 @@ def end_by_interrupt() -> None:
 
 
 @contextlib.contextmanager
-def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
+def open_progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
     """Open the file at ``path`` and yield a function that appends a line to it. The action plugin displays these lines
     while the module runs.
 
@@ -204,12 +204,12 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
         def say(line: str) -> None:
             # a line end in it would be a line of another's; a node may write texts into an object and change them again
             # and again, and each line stays in the log
-            file.write(f"{escape.line(cut(line, MOST_LINE))}\n")
+            file.write(f"{escape.escape_line(cut_text(line, MOST_LINE))}\n")
 
         yield say
 
 
-def difference(outcomes: typing.Iterable[Outcome]) -> list[dict[str, str]]:
+def format_difference(outcomes: typing.Iterable[Outcome]) -> list[dict[str, str]]:
     """Return each changed object before and after the change, in the format that Ansible displays with --diff. In check
     mode these are the objects that would change.
 

@@ -17,13 +17,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._model.intent.intent import Intent
 from .._model.kubernetes.controller import ControllerFacts, HelmFacts
-from .._model.kubernetes.rights_needed import needed
+from .._model.kubernetes.rights_needed import list_needed_rights
 from .._observe.kubernetes.client import Cluster
 from .._observe.kubernetes.errors import ApiError
 from .._observe.kubernetes.rights import observe
 from .._observe.operators.sriov_operator import namespace_of_operator
 from .._observe.process.command import run
-from .cluster import FIRST_ANSWER, connect, library, select_options, wait_for_answer
+from .cluster import FIRST_ANSWER, connect, get_library_version, select_options, wait_for_answer
 from .credentials import find_credentials
 
 
@@ -43,7 +43,7 @@ def look(
     :param limit: limit in seconds for the first answer of the API server
     """
     seen = ControllerFacts(sys.executable, tuple(stages), helm=find_helm(helm) if helm is not None else None)
-    version = library()
+    version = get_library_version()
     if not version:
         return seen
     found = find_credentials(select_options(module), os.environ)
@@ -60,7 +60,9 @@ def look(
     try:
         return dataclasses.replace(
             seen,
-            rights=observe(cluster, needed(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))),
+            rights=observe(
+                cluster, list_needed_rights(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))
+            ),
         )
     except ApiError as error:
         return dataclasses.replace(seen, rights_error=error.seen)

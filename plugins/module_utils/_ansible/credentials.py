@@ -93,7 +93,7 @@ class Credentials:
     @property
     def place(self) -> str:
         """Return the kubeconfig by file name and folder, as text for messages. Several paths are listed one by one."""
-        return f"kubeconfig {shown(self.kubeconfig)}"
+        return f"kubeconfig {describe_kubeconfig(self.kubeconfig)}"
 
     @property
     def bare(self) -> bool:
@@ -242,7 +242,7 @@ def _in_pod() -> bool:
     return True
 
 
-def shown(path: typing.Any) -> str:
+def describe_kubeconfig(path: typing.Any) -> str:
     """Return the path of a kubeconfig as file name and folder, or several paths one by one. The paths are rewritten
     because Ansible masks the text of the option itself, which may contain a whole configuration.
     """

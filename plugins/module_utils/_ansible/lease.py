@@ -28,8 +28,8 @@ from .._model.run.lease import WAIT, Holder
 from .._observe.kubernetes.client import Cluster
 from .._observe.process import process
 from .._run.cluster.lease import Keeper
-from .._store.files import read_json, remove, write_text
-from .cluster import end_by_interrupt, progress
+from .._store.files import read_json, remove_file, write_text
+from .cluster import end_by_interrupt, open_progress
 from .fact_modules import find_folder
 
 #: option of a module that needs the Lease; its documentation is the fragment linerate.rdma._options.lease
@@ -51,7 +51,7 @@ class HeldLease:
 
 
 @contextlib.contextmanager
-def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLease]:
+def hold_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLease]:
     """Hold the Lease, as a context, while the module changes the cluster. In check mode the Lease is not taken, and the
     guard refuses every write.
 
@@ -75,7 +75,7 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLeas
             yield HeldLease(cluster.guarded(guard.check), me.run, guard)
     except KeyboardInterrupt:
         if note:
-            remove(note)
+            remove_file(note)
         raise
 
 
@@ -86,12 +86,12 @@ def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
     :param noted: whether this run has recorded that it holds the Lease
     :raises LeaseHeld: another run still holds the Lease after the wait
     """
-    with progress(module.params.get("progress_file")) as say:
+    with open_progress(module.params.get("progress_file")) as say:
         keeper.take(noted, time.sleep, say, WAIT)
 
 
 @contextlib.contextmanager
-def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]:
+def renew_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]:
     """Provide a context in which the Lease is renewed, if the run holds it. This is for a module that changes nothing,
     but that may take longer than the Lease lasts without a renewal.
 
@@ -100,10 +100,10 @@ def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]
     note = _find_note_path(module)
     held_by_run = note and not module.check_mode and _is_noted(note, _identify_holder(module))
     with contextlib.ExitStack() as stack:
-        yield stack.enter_context(working(module, cluster)).cluster if held_by_run else cluster
+        yield stack.enter_context(hold_lease(module, cluster)).cluster if held_by_run else cluster
 
 
-def assure(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
+def verify_lease(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
     """Verify that this run holds the Lease, immediately before a write on a node, which the API server cannot guard.
 
     :param seconds: longest duration of the write in seconds
@@ -120,7 +120,7 @@ def has_taken(module: AnsibleModule) -> bool:
     return _is_noted(_find_note_path(module), _identify_holder(module))
 
 
-def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
+def release_lease(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
     """Release the Lease. A run that never held the Lease does not contact the API server.
 
     :param connect: returns a client of the API server
@@ -130,7 +130,7 @@ def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Clu
     me, note = _identify_holder(module), _find_note_path(module)
     if not note or module.check_mode or not _is_noted(note, me):
         return False
-    remove(note)
+    remove_file(note)
     return Keeper(connect(module), me, _name_module(module)).release()
 
 
@@ -148,7 +148,7 @@ def _identify_holder(module: AnsibleModule) -> Holder:
     run, host = module.params.get("run"), socket.gethostname()
     if run:
         return Holder(run, host, module.params.get("holder") or "")
-    return Holder(f"{_name_module(module)}-{secrets.token_hex(3)}", host, process.identity(os.getpid()))
+    return Holder(f"{_name_module(module)}-{secrets.token_hex(3)}", host, process.read_identity(os.getpid()))
 
 
 def _find_note_path(module: AnsibleModule) -> str:

@@ -10,8 +10,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._model.base import escape
 from .._model.run.findings import Finding, Waiver, judge
-from .._model.run.records import CLOSED, OPEN, Record, describe, make_record_data
-from .._store.fact_file import now
+from .._model.run.records import CLOSED, OPEN, Record, describe_record, make_record_data
+from .._store.fact_file import format_now
 
 
 def conclude_module_findings(
@@ -23,13 +23,13 @@ def conclude_module_findings(
     :param subject: subject of the findings, for the first line of the message
     """
     gate = judge(findings, waivers)
-    moment = now()
+    moment = format_now()
     record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
     # a result that failed is shown as it is: a job and a cluster have chosen some of these words
     result = {
         "gate": record.gate,
-        "lines": describe(record),
-        "findings": escape.data(make_record_data(record)["judged"]),
+        "lines": describe_record(record),
+        "findings": escape.escape_data(make_record_data(record)["judged"]),
     }
     if not gate.open:
         module.fail_json(msg="\n".join(result["lines"]), **result)

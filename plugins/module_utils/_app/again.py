@@ -15,26 +15,26 @@ from .._model.base.load import load
 from .._model.measurement.collectives import LatencyFigures, StepFigures
 from .._model.run.facts import RunStart, intent_checksum
 from .._model.run.findings import STAGES
-from .._model.run.records import Record, describe
+from .._model.run.records import Record, describe_record
 from .._report.content.difference import (
     COLLECTIVES,
     COMPARED,
     RunDifference,
     Snapshot,
+    describe_differences,
     find_differences,
     find_record_differences,
-    show,
 )
 from .._report.content.verdict import Since
 from .._report.formats.difference_page import difference_html, difference_json
 from .._report.formats.signature import SignedEvidence, render_signature
 from .._store.evidence import JUDGED
 from .._store.facts import FactFolder
-from .._store.files import FileError, base_of, remove, write_text
+from .._store.files import FileError, base_of, remove_file, write_text
 from .._store.records import read_records, remove_record, write_record
 from .._store.run_start import read_start
 from .folder import read_facts
-from .frame import cut, records_dir
+from .frame import cut_lines, records_dir
 from .publish import FORMATS, publish, report_of
 
 Data = dict[str, typing.Any]
@@ -114,17 +114,24 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     told = [
         {"stage": stage, "gate": record.gate, "lines": _describe_record(record)} for stage, record in judged.items()
     ]
-    return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found), "stages": told}
+    return {
+        **answer,
+        "run": start.run,
+        "report_dir": target,
+        "same": not found,
+        "lines": describe_differences(found),
+        "stages": told,
+    }
 
 
 def _describe_record(record: Record) -> typing.Sequence[str]:
     """Return the lines that describe the record of a stage. A stage that did not run because an earlier gate was closed
     gets only one line.
     """
-    return cut(describe(record)[: 1 if record.closed_by else None])
+    return cut_lines(describe_record(record)[: 1 if record.closed_by else None])
 
 
-def pages(report_dir: str, ansible_version: str) -> None:
+def write_pages(report_dir: str, ansible_version: str) -> None:
     """Write the report of a run again from its facts and records, which do not change. This is for a folder from an
     unpacked archive, whose report pages cannot be trusted.
 
@@ -142,7 +149,7 @@ def _read_versions(start: RunStart, ansible_version: str) -> dict[str, str]:
     }
 
 
-def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
+def sign_sheet(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
     """Write the acceptance sheet of a run, which two parties sign.
 
     :param sheet: path of the page
@@ -226,7 +233,7 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
         "before": before.start.run,
         "after": after.start.run,
         "count": len(found),
-        "lines": show(found),
+        "lines": describe_differences(found),
         "paths": paths,
     }
 
@@ -243,7 +250,7 @@ def compare_with_kept(before_dir: str, report_dir: str) -> Since:
     except RdmaError as error:
         return Since(run, "", error=str(error))
     found, _paths = _write_differences(before, after, report_dir)
-    return Since(run, before.start.started, len(found), tuple(show(found)))
+    return Since(run, before.start.started, len(found), tuple(describe_differences(found)))
 
 
 def _write_differences(
@@ -275,4 +282,4 @@ def _remove_old_reports(target: str, below: str) -> None:
     # in a folder of the user's own it may belong to another run
     names += [f"difference.{name}" for name in ("html", "json")] if below != target else []
     for name in names:
-        remove(os.path.join(target, name), below)
+        remove_file(os.path.join(target, name), below)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from .._check.platform.returned import missing
+from .._check.platform.returned import list_missing_parts
 from .._check.sources import (
     CHANGES,
     NEIGHBOURS,
@@ -20,8 +20,8 @@ from .._check.sources import (
     OfRun,
     Planned,
     Source,
+    list_shared_sources,
     needs_lldp,
-    shared,
 )
 from .._model.base.load import load
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
@@ -86,7 +86,7 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
+def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
     """Return the kinds of node facts that a stage needs and that this run has not yet read on every node. If the stage
     needs LLDP neighbors, also store as a fact which nodes must listen for them.
 
@@ -94,7 +94,7 @@ def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) 
     :raises FileError: the folder cannot be written
     """
     nodes = folder.start().nodes
-    kinds = [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
+    kinds = [source.kind for source in list_shared_sources(stage) if not _all_seen(folder, source, nodes)]
     if needs_lldp(stage, intent, len(nodes)) and not all(folder.has(NEIGHBOURS.kind, node) for node in nodes):
         folder.write(NEIGHBOURS.chosen, value=list(nodes))
         kinds.append(NEIGHBOURS.kind)
@@ -115,7 +115,7 @@ def find_missing_since(
     before = folder.read(f"hcas_{moment}", node)
     if before is None or before.error is not None or hcas is None:
         return None
-    return missing(load(NodeHcas, before.value, before.kind), load(NodeHcas, hcas, "hcas"))
+    return list_missing_parts(load(NodeHcas, before.value, before.kind), load(NodeHcas, hcas, "hcas"))
 
 
 def read_answers(folder: FactFolder) -> NodeAnswers:

@@ -17,16 +17,16 @@ from .._check.resume import (
     COLLECTION,
     Invocation,
     ResumeError,
-    before,
     check_age,
     check_facts,
     check_run,
     check_stage,
     list_kept_kinds,
     list_seen_kinds,
+    list_stages_before,
 )
 from .._check.sources import observes_again, observes_nodes
-from .._model.base.tags import runs
+from .._model.base.tags import is_selected
 from .._model.base.version import COLLECTION_VERSION
 from .._model.run.fact_kinds import list_kinds_for_observers, list_places
 from .._model.run.facts import CLUSTER, Fact, Resume, RunStart
@@ -36,19 +36,19 @@ from .._model.run.records import (
     OPEN,
     Record,
     compute_duration,
-    describe,
-    outcome,
+    describe_outcome,
+    describe_record,
     passed_over,
 )
-from .._report.content.verdict import build, make_stats
+from .._report.content.verdict import build_report, make_stats
 from .._report.formats.approval import plan_text
-from .._store.fact_file import now
+from .._store.fact_file import format_now
 from .._store.facts import FactFolder
 from .._store.files import FileError
 from .._store.history import find_folder, list_kept
 from .._store.records import read_head, read_heads, read_records, remove_record, write_record
 from .._store.run_start import read_start
-from .folder import list_changes, read_facts, unseen
+from .folder import list_changes, list_unread_kinds, read_facts
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
 FRAME_SPEC: dict[str, typing.Any] = {
@@ -88,7 +88,7 @@ def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolde
     folder = FactFolder(options["report_dir"], new_run())
     versions = {COLLECTION: COLLECTION_VERSION, "ansible-core": ansible_version}
     wishes = {name: options[name] for name in ("fabrics", "waivers", "cluster")}
-    folder.begin(dataclasses.replace(start, run=folder.run, started=now(), versions=versions, **wishes))
+    folder.begin(dataclasses.replace(start, run=folder.run, started=format_now(), versions=versions, **wishes))
     return folder
 
 
@@ -121,15 +121,15 @@ def resume_run(
             "Run all stages first",
         )
     records, unreadable = read_records(records_dir(report_dir))
-    damaged = [unreadable[stage] for stage in before(resume_from) if stage in unreadable]
+    damaged = [unreadable[stage] for stage in list_stages_before(resume_from) if stage in unreadable]
     if damaged:
         raise ResumeError(damaged[0], "Run all stages, without rdma_from")
     invocation = Invocation(COLLECTION_VERSION, strict_images, images or {}, access)
     check_run(start, records, resume_from, options, tuple(map(str, nodes)), invocation)
-    moment = now()
+    moment = format_now()
     check_age(records, resume_from, options["facts_max_age"], moment)
     check_facts(_kept_facts(FactFolder(report_dir, start.run), start, resume_from), options["facts_max_age"], moment)
-    for stage in STAGES[len(before(resume_from)) :]:
+    for stage in STAGES[len(list_stages_before(resume_from)) :]:
         remove_record(records_dir(report_dir), stage)
     folder = FactFolder(report_dir, start.run)
     folder.resume(
@@ -151,7 +151,7 @@ def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing
                     yield fact
 
 
-def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
+def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     """Decide whether a stage may start, and which facts must be read from its nodes first. If the stage must not start,
     write a record with the reason.
 
@@ -160,11 +160,11 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     :returns: the result of the module
     :raises FileError: the folder cannot be read or written
     """
-    if options["resume_from"] and options["stage"] in before(options["resume_from"]):
+    if options["resume_from"] and options["stage"] in list_stages_before(options["resume_from"]):
         return _report_kept_stage(options, folder.run)
     context, start = _make_context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _build_raw_intent(options), collect_validate_facts(start))
-    look = [] if record else unseen(folder, options["stage"], _build_raw_intent(options).intent)
+    look = [] if record else list_unread_kinds(folder, options["stage"], _build_raw_intent(options).intent)
     asks = record is None and (
         bool(look)
         or observes_nodes(options["stage"])
@@ -202,8 +202,8 @@ def pass_over(
     :param skip_tags: tags that the run skips
     :raises FileError: the folder cannot be read or written
     """
-    later = [name for name in STAGES[STAGES.index(options["stage"]) + 1 :] if runs(name, tags, skip_tags)]
-    answers = [begin({**options, "stage": name, "resume_from": ""}, folder, check_mode) for name in later]
+    later = [name for name in STAGES[STAGES.index(options["stage"]) + 1 :] if is_selected(name, tags, skip_tags)]
+    answers = [begin_stage({**options, "stage": name, "resume_from": ""}, folder, check_mode) for name in later]
     passed = [answer["stage"] for answer in answers if not answer["go"]]
     return {"stages": passed, "lines": [passed_over(options["stage"], len(passed))] if passed else []}
 
@@ -225,7 +225,7 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     return _finish_stage_action(context, record, folder)
 
 
-def cut(lines: list[str]) -> list[str]:
+def cut_lines(lines: list[str]) -> list[str]:
     """Return at most ``MOST_LINES`` lines of a judgment for a terminal, followed by the number of omitted lines."""
     if len(lines) <= MOST_LINES:
         return lines
@@ -237,7 +237,7 @@ def _report_kept_stage(options: Data, run: str) -> Data:
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
         f"{record.stage}: kept from {record.finished}, the run resumes at stage {options['resume_from']} -"
-        f" {outcome(record)}"
+        f" {describe_outcome(record)}"
     )
     return {
         "stage": record.stage,
@@ -283,8 +283,8 @@ def _make_context(options: Data, run: str, check_mode: bool) -> StageContext:
     return StageContext(
         stage=options["stage"],
         run=run,
-        started=options.get("started") or now(),
-        finished=now(),
+        started=options.get("started") or format_now(),
+        finished=format_now(),
         check_mode=check_mode,
         records={stage: record for stage, record in heads.items() if record.run == run},
     )
@@ -301,7 +301,7 @@ def _finish_stage_action(context: StageContext, record: typing.Optional[Record],
     :param record: record of the stage; None if the stage starts
     :raises FileError: the record cannot be written
     """
-    lines = cut(describe(record)) if record else []
+    lines = cut_lines(describe_record(record)) if record else []
     result: Data = {
         "stage": context.stage,
         "run": context.run,
@@ -322,7 +322,7 @@ def _build_stage_stats(record: Record, folder: FactFolder, path: str) -> Data:
     :param record: record of the stage
     :param path: path of the record, which replaces the path of the report page
     """
-    of_run = build(
+    of_run = build_report(
         {record.stage: record},
         {},
         record.run,
@@ -336,5 +336,5 @@ def _build_stage_stats(record: Record, folder: FactFolder, path: str) -> Data:
             alone, verdict=f"{STAGE_OPEN}, {alone.waived} WAIVED" if alone.waived else STAGE_OPEN
         )
     if record.gate != CLOSED or record.closed_by:
-        alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {describe(record)[0]}")
+        alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {describe_record(record)[0]}")
     return make_stats(alone, path, plan_text(alone) if record.stage == "network" else "")

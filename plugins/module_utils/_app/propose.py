@@ -9,14 +9,14 @@ import typing
 
 from .._model.base.errors import RdmaError
 from .._model.base.load import load
-from .._model.base.text import cut, folded, plain
+from .._model.base.text import cut_plain, cut_text, join_first
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
-from .._model.intent.proposal import Blank, leaves
+from .._model.intent.proposal import Blank, iterate_leaves
 from .._model.kubernetes.addresses import AddressFacts
 from .._model.node.hca import ObservedHcas
 from .._model.node.neighbours import ObservedNeighbours
 from .._model.operators.sriov_operator import OperatorFacts
-from .._plan.propose.difference import difference
+from .._plan.propose.difference import list_differences
 from .._plan.propose.inputs import ProposalInputs
 from .._plan.propose.propose import propose
 from .._render.cluster.proposal import render
@@ -44,8 +44,8 @@ def _in_short(reasons: typing.Sequence[str]) -> str:
     """Return the first reasons on one line, each of them shortened, because the output of a module on a node may be
     long.
     """
-    lines = [cut(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
-    return folded(lines, _MOST_REASONS, "; ")
+    lines = [cut_text(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
+    return join_first(lines, _MOST_REASONS, "; ")
 
 
 def default_path(inventory_dir: str) -> str:
@@ -141,9 +141,9 @@ def propose_intent(
         # what came first is the cause of the rest, which is in the output above
         why = " ".join(cause.split()).rstrip(". ") or _in_short(left_out)
         remedy = _FROM_CLUSTER if why == _EMPTY else "Correct the listed problems, then run linerate.rdma.propose again"
-        raise ProposalError(plain(f"no intent can be proposed: {why}"), remedy)
+        raise ProposalError(cut_plain(f"no intent can be proposed: {why}"), remedy)
     text = render(proposal)
-    blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
+    blanks = {place: entry for place, entry in iterate_leaves(proposal.variables) if isinstance(entry, Blank)}
     lines = [
         *left_out,
         *(f"note: {note}" for note in proposal.notes),
@@ -151,11 +151,11 @@ def propose_intent(
     ]
     result: Data = {"path": path, "text": text, "blanks": list(blanks), "changed": False, "written": False}
     if fabrics is not None or cluster is not None:
-        found = [f"differs: {line}" for line in difference(proposal, fabrics, cluster)]
+        found = [f"differs: {line}" for line in list_differences(proposal, fabrics, cluster)]
         first = "an intent exists already, so no file was written" + (
             "; the intent matches the proposal" if not found else ""
         )
-        return {**result, "lines": [*map(plain, (first, *found, *left_out))]}
+        return {**result, "lines": [*map(cut_plain, (first, *found, *left_out))]}
     if os.path.lexists(path):
         raise FileError(
             f"{path} exists already, and this collection does not overwrite files",
@@ -164,4 +164,4 @@ def propose_intent(
     result["diff"] = {"before": "", "after": text, "before_header": path, "after_header": path}
     if not check_mode:
         write_new(path, text)
-    return {**result, "changed": True, "written": not check_mode, "lines": [plain(line) for line in lines]}
+    return {**result, "changed": True, "written": not check_mode, "lines": [cut_plain(line) for line in lines]}

@@ -9,20 +9,20 @@ import os
 import platform
 import typing
 
-from .._model.base.text import folded
+from .._model.base.text import join_first
 from .._model.base.version import COLLECTION_VERSION
 from .._model.run.check_ids import PAGES
 from .._model.run.facts import RunStart
 from .._model.run.link_errors import EarlierErrors
 from .._model.run.records import Record
-from .._report.content.verdict import Report, Since, build, list_times, make_stats, verdict_line
+from .._report.content.verdict import Report, Since, build_report, list_times, make_stats, verdict_line
 from .._report.formats.approval import plan_text
 from .._report.formats.brief import render_markdown
 from .._report.formats.data import render_json
 from .._report.formats.junit import render_junit
 from .._report.formats.metrics import render_metrics
 from .._report.formats.page import render_html
-from .._store.fact_file import now
+from .._store.fact_file import format_now
 from .._store.facts import FactFolder
 from .._store.files import FileError, base_of, write_text
 from .._store.run_start import read_start
@@ -48,11 +48,11 @@ def report_of(
     """
     start = read_start(facts.report_dir)
     resumes = start.resumes if start is not None and start.run == facts.run else ()
-    report = build(
+    report = build_report(
         records,
         unreadable,
         facts.run,
-        now(),
+        format_now(),
         versions,
         lambda stage, parts: read_facts(facts, stage, parts)[0],
         resumes,
@@ -70,7 +70,7 @@ def _describe_scope(facts: FactFolder, start: RunStart) -> Data:
     """
     fabrics = start.fabrics if isinstance(start.fabrics, (list, tuple)) else ()
     names = [str(fabric.get("name", "")) for fabric in fabrics if isinstance(fabric, dict)]
-    about = {"Nodes": str(len(start.nodes)), "Fabrics": folded(names) if names else "none"}
+    about = {"Nodes": str(len(start.nodes)), "Fabrics": join_first(names) if names else "none"}
     try:
         seen = (facts.value("controller") or {}).get("controller") or {}
         # the run itself knows context and API server as well

@@ -12,7 +12,7 @@ import typing
 
 from .._model.base.load import load, to_data
 from .._model.base.load_error import LoadError
-from .._model.base.phrases import clause
+from .._model.base.phrases import format_clause
 from .._model.intent.intent import Intent
 from .._model.run.facts import FactCount, RunStart
 from .._model.run.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
@@ -154,7 +154,7 @@ def judge_stage(
         if context.stage == "validate":
             findings = validate.sort_findings(findings, raw.variables(), loaded.origins)
     except LoadError as error:
-        why = f"The check of the stage cannot read the facts that its role collected: {clause(str(error))}."
+        why = f"The check of the stage cannot read the facts that its role collected: {format_clause(str(error))}."
         findings = (
             _report_error(
                 context.stage,

@@ -13,7 +13,7 @@ import typing
 
 from .._model.base.errors import RdmaError
 from .._model.base.load import to_data
-from .._model.base.load_error import nearest
+from .._model.base.load_error import suggest_nearest
 from .._model.base.redact import redact
 from .._model.run.facts import Fact, RunStart
 from .._model.run.findings import STAGES
@@ -40,7 +40,7 @@ def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
         check mode
     """
     if resume_from not in STAGES:
-        hint = nearest(resume_from, STAGES)
+        hint = suggest_nearest(resume_from, STAGES)
         raise ResumeError(
             f"rdma_from is '{resume_from}', which is not a stage; expected one of: {', '.join(STAGES)}{hint}"
         )
@@ -124,7 +124,7 @@ def check_run(
         raise ResumeError(
             f"run {start.run} was in check mode, so its stages made no changes and the run cannot resume", again
         )
-    for stage in before(resume_from):
+    for stage in list_stages_before(resume_from):
         record = records.get(stage)
         if record is None or record.run != start.run:
             there = (
@@ -163,7 +163,7 @@ def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int,
     :param now: current time in UTC, ISO 8601
     :raises ResumeError: a stage is too old, or its time is in the future or invalid
     """
-    for record in (records[stage] for stage in before(resume_from) if stage != "validate"):
+    for record in (records[stage] for stage in list_stages_before(resume_from) if stage != "validate"):
         _check_age(f"the data of stage {record.stage}", record.started, most, now)
 
 
@@ -191,7 +191,7 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
         raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
 
 
-def before(stage: str) -> tuple[str, ...]:
+def list_stages_before(stage: str) -> tuple[str, ...]:
     """Return the stages that come before a stage, in their order."""
     return STAGES[: STAGES.index(stage)]
 
@@ -218,7 +218,7 @@ def list_seen_kinds(resume_from: str) -> set[str]:
 
     :param resume_from: stage at which the run resumes (``rdma_from``)
     """
-    stages = [stage for stage in before(resume_from) if stage != "validate"]
+    stages = [stage for stage in list_stages_before(resume_from) if stage != "validate"]
     return list_kinds(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
 
 

@@ -322,7 +322,7 @@ def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
     return kinds
 
 
-def shared(stage: str) -> tuple[OfNodes, ...]:
+def list_shared_sources(stage: str) -> tuple[OfNodes, ...]:
     """Return the sources of node facts that a stage shares with other stages. The facts must be read before the stage's
     own commands run on the nodes.
 

@@ -13,8 +13,8 @@ from .._analysis.controllers.installation import describe_helm_removal
 from .._analysis.controllers.labelled_objects import fold_alike
 from .._analysis.disruption import machine_config
 from .._model.base.marks import LABEL, MANAGER
-from .._model.base.phrases import clause
-from .._model.base.text import cut
+from .._model.base.phrases import format_clause
+from .._model.base.text import cut_text
 from .._model.boundary.form import Bound
 from .._model.boundary.numbers import MOST_MESSAGES
 from .._model.intent.intent import Intent
@@ -28,7 +28,7 @@ from .._model.node.node_tuning import ObservedSettings
 from .._model.operators.olm import IN_USE, RetainedObject
 from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from .._model.operators.sriov_operator import OperatorFacts
-from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .._parse.kubernetes.refusal import explain
 
 #: characters of a node's arguments in a finding
@@ -112,7 +112,7 @@ def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> 
         remedy = "Run the teardown again."
         return [Finding("teardown.object", "objects", UNKNOWN, "result not read", "no object left", why, remedy)]
     return fold_alike((item, _check_object(item)) for item in removed) or [
-        ok("teardown.object", "objects", "no object existed", "no object left")
+        build_pass("teardown.object", "objects", "no object existed", "no object left")
     ]
 
 
@@ -123,7 +123,7 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
     if facts.hosts_unread:
         why = (
             "It is unknown whether MachineConfigs or KubeletConfigs of this collection still exist:"
-            f" {clause('; '.join(facts.hosts_unread[:3]))}."
+            f" {format_clause('; '.join(facts.hosts_unread[:3]))}."
         )
         remedy = (
             "Look for them as an admin of the cluster: kubectl get machineconfigs,kubeletconfigs -l"
@@ -150,7 +150,7 @@ def _check_object(item: AppliedObject) -> Finding:
     subject = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
     if item.action in ("deleted", "absent", "released"):
         said = "fields of linerate.rdma removed, other fields kept" if item.action == "released" else item.action
-        return ok("teardown.object", subject, said, "gone")
+        return build_pass("teardown.object", subject, said, "gone")
     if item.action == KEPT:
         return _check_copy(subject, item)
     if item.reason in (FOREIGN, UNREAD):
@@ -160,7 +160,7 @@ def _check_object(item: AppliedObject) -> Finding:
         return Finding(
             "teardown.object", subject, FAIL, f"not deleted: {item.refusal}", "gone", cause.why, cause.remedy
         )
-    why = f"The API server did not delete the object: {clause(item.refusal, 'it reported no error')}."
+    why = f"The API server did not delete the object: {format_clause(item.refusal, 'it reported no error')}."
     return Finding(
         "teardown.object",
         subject,
@@ -209,7 +209,7 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
     if item.reason == UNREAD:
         why = (
             "The namespace was not deleted, because it is unknown whether it contains objects of other users:"
-            f" {clause(item.refusal)}."
+            f" {format_clause(item.refusal)}."
         )
         remedy = (
             "Grant the user of the kubeconfig the right to list all resources in this namespace, then run the teardown"
@@ -217,7 +217,8 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
         )
         return Finding("teardown.object", subject, UNKNOWN, "not deleted, content not read", "gone", why, remedy)
     why = (
-        f"The namespace was not deleted, because {clause(item.refusal)}. Deleting the namespace would delete them"
+        f"The namespace was not deleted, because {format_clause(item.refusal)}. Deleting the namespace would delete"
+        f" them"
         " as well."
     )
     remedy = f"Move or delete these objects, then run the teardown again. {keep}"
@@ -240,7 +241,7 @@ def _report_stays(item: RetainedObject) -> Finding:
         WARN,
         "not deleted",
         "gone",
-        f"The teardown leaves the object: {clause(item.why)}.",
+        f"The teardown leaves the object: {format_clause(item.why)}.",
         item.remedy or by_hand,
     )
 
@@ -252,7 +253,7 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
     :param left: operators that the cluster has after the teardown
     """
     if left.errors:
-        why = f"The remaining operators are unknown: {clause('; '.join(left.errors[:3]))}."
+        why = f"The remaining operators are unknown: {format_clause('; '.join(left.errors[:3]))}."
         remedy = (
             "Grant the user of the kubeconfig the rights of docs/rbac that the intent requires, then run the teardown"
             " again."
@@ -290,12 +291,12 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             "Run the teardown again.",
         )
     if seen.phase == "ready":
-        return ok("teardown.virtual_functions", subject, seen.detail, expected)
+        return build_pass("teardown.virtual_functions", subject, seen.detail, expected)
     return Finding(
         "teardown.virtual_functions",
         subject,
         FAIL,
-        f"{clause(seen.detail, 'state not reported')} ({seen.phase})",
+        f"{format_clause(seen.detail, 'state not reported')} ({seen.phase})",
         expected,
         "The config daemon of the SR-IOV operator has not removed the virtual functions: it waits for a drain or a"
         " reboot of the node, or its last change failed.",
@@ -310,7 +311,7 @@ def _drop_in(name: str, facts: Facts) -> Finding:
         "no drop-in of linerate.rdma for the containerd unit",
     )
     if seen.value == "absent" and seen.error is None:
-        return ok("teardown.drop_in", name, "none", expected)
+        return build_pass("teardown.drop_in", name, "none", expected)
     by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     if seen.value is not None and seen.error is None and name in facts.by_pods:
         why = (
@@ -329,14 +330,14 @@ def _drop_in(name: str, facts: Facts) -> Finding:
     if seen.value is not None and seen.error is None:
         why = f"{DROP_IN} still exists: the teardown could not remove it, or another program created it again."
         return Finding("teardown.drop_in", name, FAIL, f"drop-in: {seen.value}", expected, why, f"{by_hand}.")
-    why = f"It is unknown whether {DROP_IN} exists: {clause(seen.error)}."
+    why = f"It is unknown whether {DROP_IN} exists: {format_clause(seen.error)}."
     if name in facts.by_pods:
         remedy = (
             "Correct the error under 'why', so that the pod that inspects the node responds, then run the teardown"
             f" again. Or check on the node: ls {DROP_IN}"
         )
         return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)
-    why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {clause(seen.error)}."
+    why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {format_clause(seen.error)}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     remedy = (
@@ -354,9 +355,10 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
         f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and derivatives)'
     )
     if seen is None or seen.value is None or seen.error is not None:
-        error = "the node was not queried" if seen is None else clause(seen.error, "no data was returned")
+        error = "the node was not queried" if seen is None else format_clause(seen.error, "no data was returned")
         why = (
-            f"It is unknown whether kernel arguments of linerate.rdma are still set for the next boot: {clause(error)}."
+            f"It is unknown whether kernel arguments of linerate.rdma are still set for the next boot:"
+            f" {format_clause(error)}."
         )
         if by_pod:
             remedy = (
@@ -374,7 +376,7 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
             f"Correct the error under 'why' (the node must be reachable), then run the teardown again; or {by_hand}.",
         )
     if seen.value:
-        left = cut(" ".join(seen.value), _MOST_SHOWN)
+        left = cut_text(" ".join(seen.value), _MOST_SHOWN)
         if by_pod:
             how = (
                 "when the run reached the node by ssh. The run now reaches the node by a pod that inspects it, which"
@@ -397,14 +399,14 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
         return Finding(
             check_id, name, FAIL, left, expected, why, f"Run the teardown again; if the arguments remain, {by_hand}."
         )
-    return ok(check_id, name, "none", expected)
+    return build_pass(check_id, name, "none", expected)
 
 
 def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
     expected = "none of the files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
-        return ok("teardown.settings", name, "removed" if seen.value["changes"] else "none", expected)
-    error = "the node was not queried" if seen is None else clause(seen.error, "no data was returned")
+        return build_pass("teardown.settings", name, "removed" if seen.value["changes"] else "none", expected)
+    error = "the node was not queried" if seen is None else format_clause(seen.error, "no data was returned")
     remedy = "Correct the error under 'why' (the node must be reachable), then run the teardown again."
     return Finding(
         "teardown.settings",
@@ -412,7 +414,7 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
         UNKNOWN,
         "files not read",
         expected,
-        f"It is unknown whether the files with the settings of linerate.rdma are gone: {clause(error)}.",
+        f"It is unknown whether the files with the settings of linerate.rdma are gone: {format_clause(error)}.",
         remedy,
     )
 
@@ -422,7 +424,7 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
         why = (
             "The run ended before it queried the API server for the operator."
             if operators is None
-            else f"The API server did not return some objects: {clause('; '.join(operators.errors[:3]))}."
+            else f"The API server did not return some objects: {format_clause('; '.join(operators.errors[:3]))}."
         )
         remedy = (
             "Run the teardown again."
@@ -433,7 +435,7 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
         return Finding("teardown.operator", "SR-IOV network operator", UNKNOWN, "not read", "gone", why, remedy)
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
-        return ok("teardown.operator", "SR-IOV network operator", "gone", "gone")
+        return build_pass("teardown.operator", "SR-IOV network operator", "gone", "gone")
     package = OPERATORS[SRIOV].package
     kept = [
         item
@@ -448,7 +450,7 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
             WARN,
             ", ".join(left),
             "gone, or left intentionally",
-            f"The operator was not removed: {clause(kept[0].why)}.",
+            f"The operator was not removed: {format_clause(kept[0].why)}.",
             kept[0].remedy,
         )
     why = (

@@ -13,7 +13,7 @@ import datetime
 import re
 import typing
 
-from .._model.base.text import kind_of, plain
+from .._model.base.text import cut_plain, kind_of
 from .._model.run.archive import RUN, VARIABLE, Address, ArchiveError, Folder, Place
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):/")
@@ -115,4 +115,4 @@ def refusal_words(text: str) -> str:
     """
     head = text[:_MOST]
     code, message = _CODE.search(head), _MESSAGE.search(head)
-    return plain(": ".join(found[1].strip() for found in (code, message) if found is not None), 400)
+    return cut_plain(": ".join(found[1].strip() for found in (code, message) if found is not None), 400)

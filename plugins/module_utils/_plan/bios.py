@@ -9,9 +9,9 @@ from __future__ import annotations
 import typing
 
 from .._analysis.fleet.bios import Wanted, describe_way_out, in_words, is_right, list_states, select_concerned
-from .._model.base.text import cut, folded
+from .._model.base.text import cut_text, join_first
 from .._model.node.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios, Refused
-from .._parse.redfish.values import matches, spell_like_current
+from .._parse.redfish.values import spell_like_current, value_matches
 
 #: characters of a text of the BMC in a refusal, and number of allowed values that it names. The refusals of all nodes
 #: are in one fact
@@ -21,7 +21,7 @@ ON_RESET = "OnReset"
 Values = tuple[typing.Any, ...]
 
 
-def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
+def plan_bios(bios: NodeBios, wanted: Wanted) -> BiosPlan:
     """Plan the attribute values to write. A correct pending value is not written again. The exception is a BMC that
     applies values by a job but has no such job: the value is written again if the current value is wrong.
 
@@ -61,7 +61,7 @@ def make_body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, t
     )
 
 
-def waits(bios: NodeBios, wanted: Wanted) -> bool:
+def is_value_pending(bios: NodeBios, wanted: Wanted) -> bool:
     """Return whether a value of a desired setting is pending, so that the next reset changes the setting.
 
     :param wanted: desired settings, each with the acceptable values
@@ -91,7 +91,7 @@ def _find_allowed_value(key: Key, attribute: BiosAttribute, wanted: Values) -> t
     """
     for one in wanted:
         if attribute.allowed:
-            found = [value.value for value in attribute.allowed if matches(key, [one], value.value, value.label)]
+            found = [value.value for value in attribute.allowed if value_matches(key, [one], value.value, value.label)]
             if found:
                 return found[0]
         else:
@@ -115,21 +115,24 @@ def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
 def _find_refusal(
     bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values, after: typing.Any
 ) -> typing.Optional[BiosRefusal]:
-    current = cut(str(attribute.current), _MOST_OF_A_VALUE)
-    seen = f"{cut(attribute.name, _MOST_OF_A_VALUE)} is {current}, not {in_words(wanted)}"
+    current = cut_text(str(attribute.current), _MOST_OF_A_VALUE)
+    seen = f"{cut_text(attribute.name, _MOST_OF_A_VALUE)} is {current}, not {in_words(wanted)}"
     if attribute.read_only:
         cause: Refused = "lockdown" if bios.lockdown else "job" if bios.jobs else "read_only"
-        return BiosRefusal(key, cause, f"{seen}; {cut(attribute.read_only, _MOST_OF_A_VALUE)}", describe_way_out(bios))
+        return BiosRefusal(
+            key, cause, f"{seen}; {cut_text(attribute.read_only, _MOST_OF_A_VALUE)}", describe_way_out(bios)
+        )
     if after is None:
         may = (
-            f"the allowed values are {folded([cut(one.value, _MOST_OF_A_VALUE) for one in attribute.allowed], _NAMED)}"
+            f"the allowed values are"
+            f" {join_first([cut_text(one.value, _MOST_OF_A_VALUE) for one in attribute.allowed], _NAMED)}"
             if attribute.allowed
             else "no attribute registry lists its allowed values"
         )
         return BiosRefusal(
             key,
             "value",
-            f"{cut(attribute.name, _MOST_OF_A_VALUE)} cannot be set to {in_words(wanted)}: {may}",
+            f"{cut_text(attribute.name, _MOST_OF_A_VALUE)} cannot be set to {in_words(wanted)}: {may}",
             "Set a value that this BIOS allows",
         )
     return None

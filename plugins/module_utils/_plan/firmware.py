@@ -10,7 +10,7 @@ import re
 import typing
 
 from .._model.base.errors import RdmaError
-from .._model.node.firmware import FirmwareChange, HcaFirmware, NodeFirmware, number, same
+from .._model.node.firmware import FirmwareChange, HcaFirmware, NodeFirmware, is_equal, parse_number
 
 #: a value goes to the tool behind a name: neither an option of it nor two of them
 _VALUE = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.:,]{0,127}\Z", re.ASCII)
@@ -44,7 +44,7 @@ def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChang
     return tuple(_build_firmware_change(hca, wishes_of(hca.address)) for hca in seen.hcas)
 
 
-def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
+def needs_reset(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
     """Return whether a reset is needed before the desired settings take effect. If the firmware does not report its
     current values, a reset is needed after each change.
 
@@ -101,7 +101,7 @@ def _build_firmware_change(hca: HcaFirmware, wishes: Wishes) -> FirmwareChange:
 
 
 def _is_next_value(hca: HcaFirmware, name: str, value: str) -> bool:
-    return same(_get_next_value(hca, name), value)
+    return is_equal(_get_next_value(hca, name), value)
 
 
 def _get_next_value(hca: HcaFirmware, name: str) -> str:
@@ -115,4 +115,4 @@ def _for_tool(value: str) -> str:
     """
     words = {"true": "1", "yes": "1", "false": "0", "no": "0"}
     found = words.get(value.lower(), value)
-    return str(number(found)) if number(found) is not None else found
+    return str(parse_number(found)) if parse_number(found) is not None else found

@@ -24,7 +24,7 @@ from .._model.base.errors import ParseError, RdmaError
 from .._model.intent.intent import ClusterIntent, Fabric
 from .._model.intent.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, find_traits, resource_of
 from .._parse.limits import decode_json
-from .._render.cluster.names import Object, filled, labels, owner
+from .._render.cluster.names import Object, build_labels, build_owner_label, keep_filled
 from .._render.network import network
 
 #: annotation: the device plugin's resource of which multus takes a device [network-attachment-definition-client]
@@ -87,7 +87,7 @@ def copy_of(
     metadata: Object = {
         "name": fabric.network.name,
         "namespace": namespace,
-        "labels": {**labels(fabric.name), **owner(run)},
+        "labels": {**build_labels(fabric.name), **build_owner_label(run)},
     }
     if resource:
         metadata["annotations"] = {RESOURCE: resource}
@@ -159,7 +159,7 @@ def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """
     kind = attachment_kind(fabric)
     if not find_traits(fabric).functions:
-        return filled(**{"type": _TYPES.get(kind), **network.render_plugin(fabric, cluster)})
+        return keep_filled(**{"type": _TYPES.get(kind), **network.render_plugin(fabric, cluster)})
     addresses = network.RENDERERS[fabric.profile](fabric, cluster)["spec"].get("ipam")
     return {"type": _TYPES[kind], "ipam": json.loads(addresses) if addresses else {}}
 

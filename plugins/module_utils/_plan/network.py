@@ -12,16 +12,22 @@ import typing
 from .._analysis.addresses import in_use as ipam
 from .._analysis.readiness.state import Target
 from .._check.network.check import LintFacts
-from .._check.network.lint.check import lint_all, read_held, remaining
+from .._check.network.lint.check import lint_all, read_held, select_remaining
 from .._check.network.lint.policy_context import read_cluster_before
 from .._model.intent.host_intent import HostNeeds
 from .._model.intent.intent import ClusterIntent, Fabric, Intent
-from .._model.intent.profiles import attachment_name, count_pods_on_a_node, find_traits, reporting, resource_of
+from .._model.intent.profiles import (
+    attachment_name,
+    count_pods_on_a_node,
+    find_traits,
+    list_reporting_objects,
+    resource_of,
+)
 from .._model.kubernetes.addresses import AddressFacts
 from .._model.kubernetes.apply import AppliedObject
 from .._model.node.platform import ObservedPlatform
 from .._model.operators.sriov_operator import OperatorFacts
-from .._parse.operators.sriov_operator import policy
+from .._parse.operators.sriov_operator import parse_policy
 from .._render.network import network
 from .._render.node import host
 from .node_answers import NodeAnswers
@@ -65,12 +71,14 @@ def plan(
     :param platforms: observed platform of each node, with the kernel arguments that the node runs with
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
-    refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
+    refused = ipam.list_refused_fabrics(intent, ipam.check(intent, nodes, addresses))
     rendered = network.render(
         [fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _list_functions(intent, answers)
     )
     # the linter reads what will be applied, and not what was meant
-    policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
+    policies = [
+        (name, parse_policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"
+    ]
     findings = lint_all(intent.fabrics, policies, read_cluster_before(operators, answers.hcas, intent.cluster), nodes)
     stopped = read_held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
@@ -81,7 +89,7 @@ def plan(
                 _find_host_needs(intent.cluster.host, nodes, operators, platforms or {})
             )
         ),
-        tuple(network.without(remaining(objects, stopped), intent, stopped)),
+        tuple(network.drop_held(select_remaining(objects, stopped), intent, stopped)),
         {**rendered.unmade, **refused},
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
     )
@@ -151,7 +159,7 @@ def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...
         nodes=nodes,
         hcas_per_node=fabric.select.hcas_per_node,
         predicates=find_traits(fabric).predicates,
-        objects=reporting(fabric),
+        objects=list_reporting_objects(fabric),
         plugin=network.render_plugin(fabric, cluster),
         pool=(
             f"{fabric.pool.kind}.nv-ipam.nvidia.com {fabric.pool.namespace}/{fabric.pool.name}"

@@ -16,13 +16,13 @@ import typing
 from .._analysis.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware_fleet import Fleet
 from .._check.platform.firmware_settings import list_desired_settings
-from .._model.base.text import folded
+from .._model.base.text import join_first
 from .._model.intent.intent import Fabric
 from .._model.kubernetes.node_roll import NodeDifferences
 from .._model.node.firmware import HcaFirmware, NicDevice, NicDevices, NicState, NicTemplate
 from .._model.node.platform import ObservedPlatform, PciEvidence
 from .._render.cluster.names import Object, RenderError
-from .._render.node.nic_configuration import templates
+from .._render.node.nic_configuration import render_templates
 
 OPERATOR = "NVIDIA's NIC configuration operator"
 #: what the operator ends with, and what to do. It tries again by itself, and says so again
@@ -288,7 +288,7 @@ def _build_nic_template(
         fabric, select=dataclasses.replace(fabric.select, pci=tuple(sorted({card.address for card in group})))
     )
     try:
-        (made,) = templates([narrowed], fleet.intent.cluster, {fabric.name: [kind]}, group[0].nic.namespace)
+        (made,) = render_templates([narrowed], fleet.intent.cluster, {fabric.name: [kind]}, group[0].nic.namespace)
     except RenderError as error:
         return str(error)
     if by_serial:
@@ -342,7 +342,7 @@ def _leave_out(
     :param strangers: cards outside of the group that have a PCI address of it. If empty, the reason is that not all
         cards are known
     """
-    names = folded(sorted(nic.name for nic in strangers), 5)
+    names = join_first(sorted(nic.name for nic in strangers), 5)
     why = (
         (
             f"the template would also match ports of {names}, which do not belong to the fabric or to this run. Create"
@@ -364,7 +364,7 @@ def _leave_out(
             found[card.nic.name] = why
         elif card.node in doubted or len(claims[serial]) > _MOST_CLAIMS:
             others = sorted(name for node, name in claims[serial].items() if node != card.node)
-            claimed = f" ({folded(others, 5)} and {card.nic.name})" if others else ""
+            claimed = f" ({join_first(others, 5)} and {card.nic.name})" if others else ""
             found[card.nic.name] = (
                 f"NicDevices of several nodes have the same serial number{claimed}, so at least one of them is false."
                 " Compare the serial numbers with the output of mstflint -d ADDRESS query full on these nodes, and"

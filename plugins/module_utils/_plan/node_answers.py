@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from .._analysis.fleet.hca_locations import group_nodes_by_layout, number_by_leaf
-from .._analysis.fleet.hcas_of_fabric import Membership, resolve
+from .._analysis.fleet.hcas_of_fabric import Membership, resolve_members
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from .._model.intent.intent import Fabric, Intent
 from .._model.node.hca import NodeHcas, ObservedHcas
@@ -40,7 +40,7 @@ class NodeAnswers:
         """Return the members of a fabric: its HCAs on each node, with their rails. If nodes differ in the layout of
         their HCAs, the topology is read, and the rails are numbered by the leaf to which the HCAs are connected.
         """
-        membership = resolve(fabric, self.hcas, self.subnets)
+        membership = resolve_members(fabric, self.hcas, self.subnets)
         return (
             number_by_leaf(membership, self.topologies()) if len(group_nodes_by_layout(membership)) > 1 else membership
         )

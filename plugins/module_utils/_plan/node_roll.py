@@ -11,13 +11,13 @@ import typing
 
 from .._analysis.controllers.budgets import PodsOfCluster, find_held_pods
 from .._analysis.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
-from .._analysis.controllers.drain import stops
-from .._analysis.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, stays
+from .._analysis.controllers.drain import list_drain_blockers
+from .._analysis.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, list_node_blockers
 from .._analysis.controllers.health_checks import list_watching
 from .._analysis.controllers.machine_config_operator import find_rollout_blocker, under_way
-from .._analysis.controllers.sriov_operator import find_machine_pool, leaves
+from .._analysis.controllers.sriov_operator import find_machine_pool, is_evicted
 from .._analysis.disruption.machine_config import Machines
-from .._model.base.text import folded
+from .._model.base.text import join_first
 from .._model.intent.intent import ClusterIntent
 from .._model.kubernetes.control_plane import HealthCheck
 from .._model.kubernetes.disruption import Budget, ClusterPod, MachinePool, PoolPlan
@@ -69,7 +69,7 @@ class RollCluster(GateInputs, PodsOfCluster):
         return f"{why}. {remedy}." if why else ""
 
 
-def plan(
+def plan_roll(
     seen: typing.Mapping[str, NodeDifferences],
     cluster: RollCluster,
     intent: ClusterIntent,
@@ -111,7 +111,7 @@ def plan(
     free = find_room(cluster, intent, names, ours)
     most, limit, left = free.most, free.limit, free.left
     if resets and intent.disruption != "reboot":
-        told = folded([f"{step.node} ({_describe_reset_reasons(step)})" for step in resets], 5)
+        told = join_first([f"{step.node} ({_describe_reset_reasons(step)})" for step in resets], 5)
         refusal = (
             f"rdma_cluster.disruption is {intent.disruption}, but these nodes require a drain and a reset: {told}. "
         )
@@ -138,7 +138,7 @@ def plan(
     return RollPlan(waves, max(1, left), limit, rolls=pools, most=most, shape=shapes, pauses=pauses)
 
 
-def turn(
+def choose_turn(
     wave: typing.Sequence[NodeStep],
     cluster: RollCluster,
     planned: RollPlan,
@@ -205,7 +205,7 @@ def explain_why_not_again(
     away = {node.name for node in cluster.nodes if not node.ready or node.unschedulable}
     others = tuple(one for one in planned.steps if one.goes and one.phase == "wait" and one.node in away - {step.node})
     blockers = _looked_into(anew, node, cluster, intent, inventory, ()).blockers
-    going, why = turn((anew, *others), cluster, planned, intent, inventory)
+    going, why = choose_turn((anew, *others), cluster, planned, intent, inventory)
     return " ".join(blockers) or ("" if anew in going else why)
 
 
@@ -213,7 +213,7 @@ def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster
     return step.node in known and is_control_plane(known[step.node], cluster.nodes)
 
 
-def lines(planned: RollPlan) -> tuple[str, ...]:
+def describe_plan(planned: RollPlan) -> tuple[str, ...]:
     """Return the plan as lines of text for the user: one line for each node that has a step, a blocker or a note, in
     the order of the waves, and lines for the MachineConfigPools that are rolled and the health checks that are paused.
     """
@@ -235,7 +235,7 @@ def lines(planned: RollPlan) -> tuple[str, ...]:
     return (
         *([planned.refusal] if planned.refusal else []),
         *planned.shape,
-        *(line(step) for step in told),
+        *(describe_step(step) for step in told),
         *rolls,
         *pauses,
         *end,
@@ -252,7 +252,7 @@ def _pool_line(pool: PoolPlan) -> str:
     )
 
 
-def line(step: NodeStep) -> str:
+def describe_step(step: NodeStep) -> str:
     """Return one step of the plan, with its notes, as a line of text for the user."""
     return "; ".join((_describe_step(step), *step.notes))
 
@@ -425,7 +425,7 @@ def _looked_into(
     :param inventory: names of the nodes of the inventory
     :param awaited: names of the nodes whose reset an earlier run has begun
     """
-    going = [pod for pod in cluster.list_pods(node.name) if leaves(pod, True, "")]
+    going = [pod for pod in cluster.list_pods(node.name) if is_evicted(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
     if not node.ready:
@@ -437,8 +437,8 @@ def _looked_into(
         blockers.append(
             "the kubelet of the node does not report a boot ID, so a reset could not be verified. Restart the kubelet."
         )
-    blockers += stops(going, intent.drain)
-    blockers += stays(node, cluster, intent.pause_health_checks, awaited)
+    blockers += list_drain_blockers(going, intent.drain)
+    blockers += list_node_blockers(node, cluster, intent.pause_health_checks, awaited)
     blockers += filter(None, (_explain_too_many(step, node, cluster), cluster.in_the_way(node, inventory)))
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack

@@ -12,14 +12,14 @@ import typing
 from .._analysis.fleet.bios import Wanted, in_words, list_states
 from .._analysis.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware_fleet import Fleet
-from .._model.base.text import folded
+from .._model.base.text import join_first
 from .._model.kubernetes.node_roll import Needs, NodeDifference, NodeDifferences
 from .._model.kubernetes.observers import LOOKS_ONLY
 from .._model.node.bios import NodeBios
 from .._model.node.firmware import ObservedFirmware, ObservedFirmwareSet
 from .._model.node.kernel_arguments import ObservedKernelArguments
 from .._model.node.platform import ObservedPlatform
-from .bios import plan as plan_bios
+from .bios import plan_bios as plan_bios
 from .node_firmware import plan_host
 
 KERNEL = "kernel argument"
@@ -49,7 +49,7 @@ def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
 
 def _note_others_pending(bios: NodeBios) -> tuple[str, ...]:
     """Return a note on BIOS attributes that a reset changes although the intent has no value for them."""
-    names = folded(bios.others_pending, _NAMED)
+    names = join_first(bios.others_pending, _NAMED)
     return (f"a reset also applies BIOS settings that others saved at the BMC: {names}",) if names else ()
 
 

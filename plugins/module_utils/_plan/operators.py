@@ -26,7 +26,7 @@ from .._model.operators.operators import (
     Operator,
     OperatorChart,
     OperatorsSeen,
-    needed,
+    list_needed_operators,
 )
 from .._model.run.findings import FAIL
 from .._render.cluster.names import MANAGED_BY, Object
@@ -122,7 +122,7 @@ class Release:
     values: dict[str, typing.Any]
 
 
-def refused(seen: OperatorsSeen) -> tuple[str, ...]:
+def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
     """Return the operators that are installed more than once in the cluster. A run that needs one of them installs no
     operator at all.
     """
@@ -131,8 +131,8 @@ def refused(seen: OperatorsSeen) -> tuple[str, ...]:
 
 
 def _list_needed_operators(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> list[Needed]:
-    rows = needed(intent, seen.job, seen.olm)
-    if any(row.operator.name in refused(seen) for row in rows) or seen.errors:
+    rows = list_needed_operators(intent, seen.job, seen.olm)
+    if any(row.operator.name in list_duplicates(seen) for row in rows) or seen.errors:
         # what was not read may be there
         return []
     return [row for row in rows if row.operator.name not in wishes.leave]
@@ -327,5 +327,5 @@ def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) 
             "seen": by_name[row.operator.name].measured,
             "remedy": by_name[row.operator.name].remedy,
         }
-        for row in needed(intent, seen.job, seen.olm)
+        for row in list_needed_operators(intent, seen.job, seen.olm)
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from .._analysis.fleet.routes import find_paths
-from .._analysis.schedule.link_coverage_rounds import cover
+from .._analysis.schedule.link_coverage_rounds import cover_links
 from .._analysis.schedule.paths import PathTable
 from .._analysis.schedule.pings import Endpoint, Pair, plan, schedule
 from .._model.intent.intent import Intent
@@ -67,6 +67,6 @@ def _group_by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
     """
     result: dict[int, list[Pair]] = {}
     if ways is not None:
-        for source, target in (test for item in cover(ways).rounds for test in item.tests):
+        for source, target in (test for item in cover_links(ways).rounds for test in item.tests):
             result.setdefault(ways.ends[source].rail, []).append((ways.ends[source].node, ways.ends[target].node))
     return result

@@ -10,8 +10,8 @@ import typing
 
 from .._model.intent.intent import Intent
 from .._model.kubernetes.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
-from .._model.operators.operators import JobNeeds, Needed, OperatorChart, needed
-from .._parse.kubernetes.images import reference
+from .._model.operators.operators import JobNeeds, Needed, OperatorChart, list_needed_operators
+from .._parse.kubernetes.images import parse_reference
 from .._parse.kubernetes.pulled_images import pulled_images
 from .._parse.kubernetes.resource import ResourceError
 from .._render.network.nvidia import render_nic_policy
@@ -21,14 +21,16 @@ OCI = "oci://"
 ChartWithValues = tuple[OperatorChart, dict[str, typing.Any]]
 
 
-def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: OperatorRequests) -> tuple[Needed, ...]:
+def list_wanted(
+    intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: OperatorRequests
+) -> tuple[Needed, ...]:
     """Return the operators that a run would install if the cluster had none of them.
 
     :param job: needs of a training job; None if there is no job
     :param olm: whether OLM installs the operators
     :param wishes: the user's changes, including the operators to leave out
     """
-    return tuple(row for row in needed(intent, job, olm) if row.operator.name not in wishes.leave)
+    return tuple(row for row in list_needed_operators(intent, job, olm) if row.operator.name not in wishes.leave)
 
 
 def collect_charts(
@@ -40,7 +42,7 @@ def collect_charts(
     :param wishes: the user's changes to the installation
     """
     found = {}
-    for row in wanted(intent, job, False, wishes):
+    for row in list_wanted(intent, job, False, wishes):
         chart = find_chart(row.operator, wishes)
         if chart is not None:
             found[row.operator.name] = (chart, collect_values(row.operator, intent, wishes))
@@ -76,7 +78,7 @@ def collect_pulls(
     for policy in render_nic_policy(intent.fabrics, intent.cluster):
         for seen_image in pulled_images(policy):
             made.image(seen_image, "NicClusterPolicy")
-    for row in wanted(intent, job, olm, wishes):
+    for row in list_wanted(intent, job, olm, wishes):
         name = row.operator.name
         chart = find_chart(row.operator, wishes)
         if olm:
@@ -148,7 +150,7 @@ class _Made:
 
     def image(self, seen: ImageSeen, who: str) -> None:
         try:
-            name = reference(seen.name)
+            name = parse_reference(seen.name)
         except ResourceError as error:
             self.unlisted.append(f"an image of {who}: {error}. Specify the image as registry/path:tag.")
             return

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing
 
-from .._check.tuning.rows import wanted
+from .._check.tuning.rows import get_expected_value
 from .._model.intent.intent import Intent
 from .._model.node.node_tuning import Settings
-from .._model.node.tuning_rows.row import TuningRow, chosen
+from .._model.node.tuning_rows.row import TuningRow, choose_setting
 from .._model.node.tuning_rows.table import ROWS
 
 #: of all CPUs
@@ -26,7 +26,7 @@ def collect_settings(intent: Intent) -> Settings:
     sections: dict[str, dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
     rows: list[str] = []
     for row in ROWS if intent.cluster.tuning.set else ():
-        value = _find_tuned_value(row, wanted(intent, row).rule)
+        value = _find_tuned_value(row, get_expected_value(intent, row).rule)
         if row.setting is not None and value is not None:
             sections[row.setting.section][row.setting.key] = value
             rows.append(row.name)
@@ -41,7 +41,7 @@ def _find_tuned_value(row: TuningRow, rule: str) -> typing.Optional[str]:
     """
     if row.setting is None or not rule:
         return None
-    bound, value = chosen(rule, row.setting.best)
+    bound, value = choose_setting(rule, row.setting.best)
     if row.setting.word:
         return row.setting.word if value == row.setting.best else None
     return f"{bound}{value}" if row.setting.section == "sysctl" else value

@@ -14,7 +14,7 @@ from .history import read_earlier
 from .run_start import read_start
 
 
-def earlier(folder: FactFolder) -> Earlier:
+def read_earlier_figures(folder: FactFolder) -> Earlier:
     """Return the bandwidth figures of all kept runs before this one that had the same fabrics. Runs with other waivers
     are included, because waivers change no figure.
 

@@ -93,7 +93,7 @@ def pack(report_dir: str, archive: str, top: str, replaces: bool = True) -> Pack
     :param replaces: whether an archive with other content is replaced
     :raises FileError: a file cannot be read or written, or there is an archive that is not replaced
     """
-    names, left_out = listed(report_dir)
+    names, left_out = list_files(report_dir)
     sums: Sums = {}
     start = None
     # whoever unpacks it is told what is wrong with it
@@ -144,7 +144,7 @@ def open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
         yield stream
 
 
-def listed(report_dir: str) -> tuple[list[str], list[str]]:
+def list_files(report_dir: str) -> tuple[list[str], list[str]]:
     """List the files that runs have left in a folder. The folder of kept runs is skipped.
 
     :returns: sorted paths of the files of runs; and sorted paths to leave out, because they are not regular files or

@@ -19,12 +19,12 @@ from .files import FileError
 ANEW = "Remove the file and run the stage again"
 
 
-def now() -> str:
+def format_now() -> str:
     """Return the current time as text: UTC, ISO 8601, with milliseconds."""
-    return clock().isoformat(timespec="milliseconds")
+    return read_clock().isoformat(timespec="milliseconds")
 
 
-def clock() -> datetime.datetime:
+def read_clock() -> datetime.datetime:
     """Return the current time in UTC."""
     return datetime.datetime.now(datetime.timezone.utc)
 
@@ -47,7 +47,7 @@ def load_fact_file(
         found = load(cls, data)
     except LoadError as error:
         raise FileError(f"{path}: {error}", ANEW) from error
-    implausible = next(filter(None, (wrong_time(text, clock()) for text in times(found))), "")
+    implausible = next(filter(None, (wrong_time(text, read_clock()) for text in times(found))), "")
     if implausible:
         raise FileError(f"{path}: {implausible}", f"{ANEW}; set the clock of the machine that ran ansible-playbook")
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.boundary.form import shown
+from .._model.boundary.form import describe_rejected
 from .._model.run.fact_kinds import TOPOLOGY, list_kinds_at
 from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER
 from .files import json_of
@@ -32,7 +32,10 @@ def largest_part(value: typing.Any) -> str:
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
     return (
-        (f". Its largest part is {'entry ' if isinstance(value, list) else ''}{shown(name)} with {size} bytes")
+        (
+            f". Its largest part is {'entry ' if isinstance(value, list) else ''}{describe_rejected(name)} with"
+            f" {size} bytes"
+        )
         if size
         else ""
     )

@@ -18,11 +18,11 @@ from urllib.parse import quote
 from .._model.base.errors import wrap_unforeseen
 from .._model.base.load import to_data
 from .._model.base.redact import MOST_SUSPECT, is_free, is_suspect, redact
-from .._model.base.text import cut, cut_texts
+from .._model.base.text import cut_text, cut_texts
 from .._model.node.hca import MOST_FUNCTIONS
-from .._model.run.facts import CLUSTER, Fact, RunStart, contradiction
+from .._model.run.facts import CLUSTER, Fact, RunStart, find_contradiction
 from .._parse.limits import MOST_ANSWER, MOST_OF_A_TEXT, describe_excess, longest_text
-from .fact_file import ANEW, load_fact_file, now
+from .fact_file import ANEW, format_now, load_fact_file
 from .fact_limits import (
     MOST_FOR_A_NODE,
     MOST_OF_CLUSTER,
@@ -33,7 +33,7 @@ from .fact_limits import (
     largest_part,
     limit_of_node,
 )
-from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
+from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove_file, write_text
 from .run_start import MOST_OF_A_START, describe_start_excess, read_start
 
 Data = dict[str, typing.Any]
@@ -136,8 +136,10 @@ class FactFolder:
 
         :raises FileError: there is not exactly one of value and error
         """
-        fact = Fact(self.run, now(), node, kind, to_data(value), None if error is None else cut(error, MOST_WORDS))
-        wrong = contradiction(fact)
+        fact = Fact(
+            self.run, format_now(), node, kind, to_data(value), None if error is None else cut_text(error, MOST_WORDS)
+        )
+        wrong = find_contradiction(fact)
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         if node != CLUSTER and count_functions(fact.value) > MOST_FUNCTIONS:
@@ -184,7 +186,7 @@ class FactFolder:
         fact: Fact = load_fact_file(Fact, data, path, lambda fact: (fact.time,))
         if (fact.kind, fact.node) != (kind, node):
             raise FileError(f"{path} contains the fact {fact.kind} of {fact.node}", ANEW)
-        wrong = contradiction(fact)
+        wrong = find_contradiction(fact)
         if wrong:
             raise FileError(f"{path}: {wrong}", ANEW)
         return fact if fact.run == self.run else None
@@ -319,7 +321,7 @@ class FactFolder:
             for kind in list_names_in(folder, self.report_dir):
                 if _KIND.match(kind) and kind not in kept:
                     for name in list_names_in(os.path.join(folder, kind), self.report_dir):
-                        remove(os.path.join(folder, kind, name), self.report_dir)
+                        remove_file(os.path.join(folder, kind, name), self.report_dir)
             # it is the time of this file that tells the facts of the run from those of an older one
             time = os.stat(path).st_mtime_ns
             self.begin(start)

@@ -101,7 +101,7 @@ def write_new(path: str, text: str, below: str = "") -> None:
             raise
 
 
-def remove(path: str, below: str = "") -> None:
+def remove_file(path: str, below: str = "") -> None:
     """Remove a file if it exists.
 
     :raises FileError: the file cannot be removed
@@ -150,7 +150,7 @@ def read_json(path: str, below: str = "", most: int = MOST_BYTES, of_what: str =
     :param of_what: kind of file to which the limit applies, for the message, such as ``a fact of one node``
     :raises FileError: the file cannot be read, is not a regular file, is too large, or is not valid JSON
     """
-    with opened(path, below, most, of_what) as stream:
+    with open_regular(path, below, most, of_what) as stream:
         return None if stream is None else decode_file_json(_read_text(stream, path, most), path, most=most)
 
 
@@ -223,7 +223,7 @@ def open_file(
 
 
 @contextlib.contextmanager
-def opened(
+def open_regular(
     path: str, below: str = "", most: int = MOST_BYTES, of_what: str = ""
 ) -> typing.Iterator[typing.Optional[typing.BinaryIO]]:
     """Open a regular file for reading, as a context. The stream is None if the file does not exist.
@@ -247,7 +247,7 @@ def read_bytes(path: str, below: str = "", most: int = MOST_BYTES) -> bytes:
     :param most: limit in bytes
     :raises FileError: the file does not exist, cannot be read, is not a regular file, or is too large
     """
-    with opened(path, below, most) as stream:
+    with open_regular(path, below, most) as stream:
         if stream is None:
             raise FileError(f"{path} could not be read: the file does not exist", "Check that it exists")
         return stream.read(most)

@@ -14,7 +14,7 @@ import shutil
 import typing
 
 from .._model.base.errors import RdmaError
-from .evidence import RUNS, listed
+from .evidence import RUNS, list_files
 from .files import FileError, list_names_in, refuse_links
 from .run_start import read_start
 
@@ -59,7 +59,7 @@ def read_earlier(
     return values, tuple(unread)
 
 
-def before(report_dir: str, run: str) -> typing.Optional[str]:
+def find_before(report_dir: str, run: str) -> typing.Optional[str]:
     """Return the folder of the newest kept run before this one that has the same check mode. Runs in check mode are not
     compared with runs that change the cluster.
 
@@ -76,7 +76,7 @@ def before(report_dir: str, run: str) -> typing.Optional[str]:
     return None
 
 
-def keep(report_dir: str, run: str, most: int) -> list[str]:
+def keep_run(report_dir: str, run: str, most: int) -> list[str]:
     """Keep a run: store its files in a folder with the id of the run, and remove the oldest kept runs.
 
     :param report_dir: folder of the run
@@ -134,7 +134,7 @@ def _link_all(report_dir: str, fresh: str, target: str) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     if os.path.islink(fresh):
         os.unlink(fresh)
-    for name in listed(report_dir)[0]:
+    for name in list_files(report_dir)[0]:
         source, goal = os.path.join(report_dir, name), os.path.join(fresh, name)
         if os.path.getmtime(source) >= begun:
             os.makedirs(os.path.dirname(goal), exist_ok=True)

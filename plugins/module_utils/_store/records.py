@@ -19,10 +19,10 @@ from .._model.base.redact import redact
 from .._model.base.text import cut_texts
 from .._model.run.facts import RunStart
 from .._model.run.findings import MOST_WAIVERS, STAGES, Judged
-from .._model.run.records import RECORD_SCHEMA, Record, contradiction, limit_findings, make_record_data
+from .._model.run.records import RECORD_SCHEMA, Record, find_contradiction, limit_findings, make_record_data
 from .._parse.limits import MIB
-from .fact_file import clock
-from .files import FileError, decode_file_json, json_of, opened, remove, write_text
+from .fact_file import read_clock
+from .files import FileError, decode_file_json, json_of, open_regular, remove_file, write_text
 from .run_start import read_start
 
 #: bytes of a record, and of a line of it: the head with its intent, or a finding
@@ -213,7 +213,7 @@ def remove_record(directory: str, stage: str, below: str = "") -> None:
     :param below: folder below which no link is followed; if empty, the parent folder of ``directory``
     :raises FileError: the file cannot be removed
     """
-    remove(_get_record_path(directory, stage), below or os.path.dirname(directory))
+    remove_file(_get_record_path(directory, stage), below or os.path.dirname(directory))
 
 
 def _get_record_path(directory: str, stage: str) -> str:
@@ -264,7 +264,7 @@ def _read_record(path: str, stage: str, budget: _Budget) -> typing.Optional[Reco
         record, findings = _load_head(_decode_line(head, path, 1) if head else None, stage)
         budget.take(path, _number_of(findings), os.fstat(stream.fileno()).st_size)
         record = dataclasses.replace(record, judged=tuple(_read_findings(stream, path, stage, findings)))
-    wrong = contradiction(record)
+    wrong = find_contradiction(record)
     if wrong:
         raise LoadError(stage, wrong, "an unmodified record of a run")
     return record
@@ -280,7 +280,7 @@ def _number_of(findings: typing.Any) -> int:
 
 
 def _open_record(path: str) -> typing.ContextManager[typing.Optional[typing.BinaryIO]]:
-    return opened(path, os.path.dirname(os.path.dirname(path)), _MOST_BYTES)
+    return open_regular(path, os.path.dirname(os.path.dirname(path)), _MOST_BYTES)
 
 
 def _decode_line(line: bytes, path: str, number: int) -> typing.Any:
@@ -324,7 +324,7 @@ def _load_head(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
     record: Record = load(Record, {**head, "judged": ()}, stage)
     if record.stage != stage:
         raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
-    implausible = next(filter(None, (wrong_time(text, clock()) for text in (record.started, record.finished))), "")
+    implausible = next(filter(None, (wrong_time(text, read_clock()) for text in (record.started, record.finished))), "")
     if implausible:
         raise LoadError(stage, implausible, "a time of a run")
     return record, findings

@@ -17,7 +17,7 @@ import typing
 import zlib
 
 from .evidence import JUDGED, MOST_AT_ONCE, MOST_BYTES_OF_A_FILE, OURS, PAGES, SUMS, Once, Sums, open_archive
-from .files import FileError, read_bytes, remove, write_parts
+from .files import FileError, read_bytes, remove_file, write_parts
 
 #: sizes that no run comes near; an archive that is larger is none of ours
 MOST_FILES = 500_000
@@ -173,7 +173,7 @@ def _unpack_archive(
         else:
             _require_same_folder(target, sums)
             for name in [name for name in _all_in(target) if _MADE.fullmatch(name)]:
-                remove(os.path.join(target, name), target)
+                remove_file(os.path.join(target, name), target)
             finish(target)
         return sums
     except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as error:

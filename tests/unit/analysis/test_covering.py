@@ -18,11 +18,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.c
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import (
     Cover,
-    apart,
-    cover,
+    cover_links,
+    has_separate_rails,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import percent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import format_percent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
@@ -54,7 +54,7 @@ def use_of(ways: PathTable, found: Cover) -> Coverage:
 @hypothesis.settings(max_examples=examples(25), deadline=None)
 def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves: int, spines: int, more: int) -> None:
     ways = fat_tree(leaves, spines, max(2, spines) + more)
-    found = cover(ways)
+    found = cover_links(ways)
     used = use_of(ways, found)
     assert used.missing == used.unused == () and len(found.covered) == ways.real
     assert_fair(ways, found)
@@ -63,7 +63,7 @@ def test_all_links_are_covered_in_both_directions_where_hosts_are_enough(leaves:
 
 def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
     ways = fat_tree(8, 8, 8)
-    found = cover(ways)
+    found = cover_links(ways)
     assert use_of(ways, found).missing == use_of(ways, found).unused == ()
     # each host sends and receives inside of its leaf and out of it; all pairs would be 63 rounds
     assert len(found.rounds) <= 4 and found.tests <= 4 * len(ways.ends)
@@ -74,7 +74,7 @@ def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
 def test_a_link_that_nothing_is_sent_over_is_named_and_not_counted() -> None:
     # one host on each leaf: of four uplinks the tables use one a direction
     ways = fat_tree(3, 4, 1)
-    used = use_of(ways, cover(ways))
+    used = use_of(ways, cover_links(ways))
     assert used.missing == () and 0 < used.usable < ways.real == used.usable + len(used.unused)
     assert any(ways.name(link).startswith("leaf-0 port") and "spine-3" in ways.name(link) for link in used.unused)
 
@@ -113,7 +113,7 @@ def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: b
     """One leaf a rail: no way of one rail leads over a spine. No node has two rails here, so that what is left is
     measured between nodes."""
     ways = tree([4, 4], 4, rails=2, across=across)
-    found = cover(ways)
+    found = cover_links(ways)
     assert_fair(ways, found)
     assert [item.why for item in found.rounds][1:] == ["links that no earlier round used"] * across
     assert bool(crossing(ways, found)) == across
@@ -128,7 +128,7 @@ def crossing(ways: PathTable, found: Cover) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("units", [1, 2])
 def test_where_rails_share_spines_there_is_a_round_between_the_rails_of_each_host(units: int) -> None:
     ways = rail_tree(4, 8, 4, units)
-    found = cover(ways)
+    found = cover_links(ways)
     assert_fair(ways, found)
     (between,) = [item for item in found.rounds if item.why == "between the rails of each host"]
     # all hosts at once, each end once in each direction
@@ -136,10 +136,10 @@ def test_where_rails_share_spines_there_is_a_round_between_the_rails_of_each_hos
     for source, target in between.tests:
         assert ways.ends[source].node == ways.ends[target].node and len(ways.way(source, target) or ()) == 4
     assert sorted(end for test in between.tests for end in test) == sorted(2 * list(range(len(ways.ends))))
-    assert use_of(ways, found).missing == use_of(ways, found).unused == () and not apart(ways)
+    assert use_of(ways, found).missing == use_of(ways, found).unused == () and not has_separate_rails(ways)
     # with one leaf a rail, nothing but this round goes over the spines
     plain = rail_tree(4, 8, 4, units, across=False)
-    without = cover(plain)
+    without = cover_links(plain)
     assert len(found.rounds) == len(without.rounds) + 1
     assert len(use_of(plain, without).unused) == (2 * 8 * 4 if units == 1 else 0)
 
@@ -165,7 +165,7 @@ def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(
                 ports[lid] = hosts + 1 + draw.randrange(spines)
         tables[number] = ForwardingTable(tables[number].guid, bytes(ports))
     ways = PathTable(topology, tables, ends, across=True)
-    found = cover(ways)
+    found = cover_links(ways)
     assert_fair(ways, found)
     usable = {
         link
@@ -185,9 +185,9 @@ def test_rails_that_nothing_is_routed_between_are_left_alone(spread: str) -> Non
         rail_tree(4, 8, 4, 2, apart=True, spread=spread),
         rail_tree(4, 8, 4, 2, apart=True, spread=spread, across=False),
     )
-    assert apart(ways) and not apart(plain)
-    assert not crossing(ways, cover(ways)) and cover(ways).rounds == cover(plain).rounds
-    assert use_of(ways, cover(ways)) == use_of(plain, cover(plain))
+    assert has_separate_rails(ways) and not has_separate_rails(plain)
+    assert not crossing(ways, cover_links(ways)) and cover_links(ways).rounds == cover_links(plain).rounds
+    assert use_of(ways, cover_links(ways)) == use_of(plain, cover_links(plain))
 
 
 def test_rails_on_one_leaf_have_nothing_to_tell_that_a_round_inside_of_it_does_not() -> None:
@@ -199,7 +199,9 @@ def test_rails_on_one_leaf_have_nothing_to_tell_that_a_round_inside_of_it_does_n
         [End(f"host-{number // 2}", number % 2, end.guid, end.lid) for number, end in enumerate(ends)],
         across=True,
     )
-    assert "between the rails of each host" not in [item.why for item in cover(ways).rounds] and not apart(ways)
+    assert "between the rails of each host" not in [
+        item.why for item in cover_links(ways).rounds
+    ] and not has_separate_rails(ways)
 
 
 def test_rails_that_share_leaves_by_twos_are_paired_with_those_of_the_other_leaf() -> None:
@@ -210,21 +212,21 @@ def test_rails_that_share_leaves_by_twos_are_paired_with_those_of_the_other_leaf
         for number, end in enumerate(ends)
     ]
     ways = PathTable(topology, tables, made, across=True)
-    (between,) = [item for item in cover(ways).rounds if item.why == "between the rails of each host"]
+    (between,) = [item for item in cover_links(ways).rounds if item.why == "between the rails of each host"]
     assert between.tests and all(ways.leaf(source) != ways.leaf(target) for source, target in between.tests)
 
 
 def test_where_switches_choose_the_way_rails_are_measured_with_each_other_if_the_tables_lead_there() -> None:
     known = rail_tree(4, 4, 4, spread="adaptive routing is on")
-    assert len(crossing(known, cover(known))) == 2 * 2 * 4
+    assert len(crossing(known, cover_links(known))) == 2 * 2 * 4
     topology, _tables, ends = rail_parts(4, 4, 4)
     blind = PathTable(topology, (), ends, "its forwarding tables were not read", across=True)
-    assert not crossing(blind, cover(blind))
+    assert not crossing(blind, cover_links(blind))
 
 
 def test_three_levels_are_covered_where_the_tables_lead() -> None:
     ways = tree([6] * 8, 3, pods=2, cores=4)
-    found = cover(ways)
+    found = cover_links(ways)
     assert_fair(ways, found)
     assert len(ways.pods) == 2 and [len(pod) for pod in ways.pods] == [4, 4]
     assert any(item.why == "between pods" for item in found.rounds)
@@ -242,13 +244,18 @@ def test_where_switches_choose_the_cables_of_the_ends_are_covered_and_nobody_loo
     """A link between two switches is on no way that is known: to look for one through each pair of ends took longer
     than to measure all."""
     ways = fat_tree(16, 16, 16, spread="adaptive routing is on")
-    first = cover(ways)
+    first = cover_links(ways)
     used = use_of(ways, first)
     assert used.missing == () and len(used.covered) == 2 * len(ways.ends) and len(first.rounds) == 2
 
 
 def test_a_hundred_per_cent_are_said_of_all_alone() -> None:
-    assert [percent(*pair) for pair in ((4096, 4096), (4095, 4096), (1, 3), (0, 0))] == ["100", "99.9", "33.3", "100"]
+    assert [format_percent(*pair) for pair in ((4096, 4096), (4095, 4096), (1, 3), (0, 0))] == [
+        "100",
+        "99.9",
+        "33.3",
+        "100",
+    ]
 
 
 def test_a_topology_that_tells_each_link_many_times_is_no_longer_way() -> None:

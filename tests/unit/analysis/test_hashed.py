@@ -13,7 +13,10 @@ import zlib
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import Turn, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import (
+    Turn,
+    cover_links,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
     Reading,
@@ -70,7 +73,7 @@ class Draw:
 
     def evidence(self) -> Evidence:
         readings = [
-            reading for item in cover(self.ways).rounds for turn in item.turns for reading in self.measured(turn)
+            reading for item in cover_links(self.ways).rounds for turn in item.turns for reading in self.measured(turn)
         ]
         narrowing = SuspectRoundPlanner(self.ways)
         while True:
@@ -141,5 +144,5 @@ def test_where_flows_are_not_pinned_nobody_innocent_is_accused_either() -> None:
 def test_no_more_flows_than_that_lead_from_a_leaf_to_another_one() -> None:
     ways, why = made(roce_fabric.fabric(2, 80))
     assert ways is not None, why
-    first, between = cover(ways).rounds
+    first, between = cover_links(ways).rounds
     assert len(first.turns) == 2 and len(between.turns) == 2 * 64 and all(len(turn) == 1 for turn in between.turns)

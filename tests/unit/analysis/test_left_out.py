@@ -9,7 +9,7 @@ import itertools
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.left_out import LostPairs
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import iterate_rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult
 
 USUAL = 15.0
@@ -26,7 +26,7 @@ def measured(
 ) -> tuple[LostPairs, list[int]]:
     """What is left out when all meet all, and how many pairs each round lost."""
     known, numbers = LostPairs(), []
-    for pairs in rounds(names):
+    for pairs in iterate_rounds(names):
         its = [
             result(one, other, lost(one, other), seconds)
             for one, other in pairs

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import (
     STAGE_SECONDS,
     Task,
+    iterate_steps,
     list_orders,
     plan_retests,
     round_plan,
-    steps,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Bandwidth, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -35,7 +35,7 @@ def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once
     order: typing.Literal["parallel", "serial"],
     directions: typing.Literal["one", "both", "at_once"],
 ) -> None:
-    made = list(steps(dict(enumerate(rails)), Bandwidth(rails=order, directions=directions)))
+    made = list(iterate_steps(dict(enumerate(rails)), Bandwidth(rails=order, directions=directions)))
     for step in made:
         ends = [end for task in step for end in task.pair]
         assert len(ends) == len(set(ends))
@@ -50,7 +50,7 @@ def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once
 
 
 def test_quick_is_so_many_rounds() -> None:
-    assert len(list(steps({0: ["a", "b", "c", "d"]}, Bandwidth(directions="one"), 1))) == 1
+    assert len(list(iterate_steps({0: ["a", "b", "c", "d"]}, Bandwidth(directions="one"), 1))) == 1
 
 
 def pair(one: str, other: str, rail: int = 0) -> frozenset[tuple[int, str]]:
@@ -108,7 +108,7 @@ def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken: set[st
         for task in tasks:
             (failed if {task.client, task.server} & broken else passed).add(task.pair)
 
-    for step in steps({0: list(nodes)}, Bandwidth(directions="one"), 1):
+    for step in iterate_steps({0: list(nodes)}, Bandwidth(directions="one"), 1):
         measure(step)
     looks = 0
     while True:

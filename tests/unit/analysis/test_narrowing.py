@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover_links
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
     Reading,
@@ -59,7 +59,7 @@ def found(
             share = min(slow.get(link, 1.0) for link in ways.way(*test) or ())
             readings.append(Reading(test, RATE * share * max(0.0, draw.gauss(1, noise))))
 
-    rounds = list(cover(ways).rounds)
+    rounds = list(cover_links(ways).rounds)
     for item in rounds:
         measure(item.tests)
     narrowing = SuspectRoundPlanner(ways)
@@ -101,7 +101,7 @@ def test_in_no_shape_is_anybody_wronged(shape: str, noise: float) -> None:
     """Faults of each kind, which carry what a draw says; where they can be named, most are, and where not, all are told
     of."""
     ways = SHAPES[shape]()
-    covered = cover(ways).covered
+    covered = cover_links(ways).covered
     told = drawn = 0
     for seed in range(16):
         draw = random.Random(f"{shape} {noise} {seed}")

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import (
     compute_seconds_of_wider,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import wider
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import widen_amount
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 (FABRIC,) = parse_intent(
@@ -56,7 +56,7 @@ def test_more_queue_pairs_and_larger_messages_as_far_as_there_is_room(
     amount: typing.Optional[tuple[int, int, typing.Optional[int]]],
 ) -> None:
     fabric = dataclasses.replace(FABRIC, pods=dataclasses.replace(FABRIC.pods, **pods))
-    assert wider(fabric, first) == amount
+    assert widen_amount(fabric, first) == amount
 
 
 def test_the_time_of_a_second_measurement_is_planned_where_there_can_be_one() -> None:

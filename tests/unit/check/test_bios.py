@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios imp
     BiosValue,
     NodeBios,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.values import matches
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.values import value_matches
 
 ON_OFF = (BiosValue("Enabled", "Enabled"), BiosValue("Disabled", "Disabled"))
 BIOS = NodeBios("Dell Inc.", "PowerEdge R750", "1.8.2", registry="/registry", jobs=(), lockdown=False)
@@ -156,7 +156,7 @@ def test_what_is_wanted_must_be_something(wanted: dict[str, typing.Any]) -> None
 def test_values_in_the_words_of_vendors(
     key: str, wanted: typing.Any, value: typing.Any, label: typing.Any, answer: typing.Optional[bool]
 ) -> None:
-    assert matches(key, [wanted], value, label) is answer
+    assert value_matches(key, [wanted], value, label) is answer
 
 
 VALUES = (
@@ -178,7 +178,7 @@ def test_ok_is_only_what_is_right_and_stays_so(
     assert one.state in STATES and bool(one.why) == (one.state != "ok")
     labels = ["1"] if known and str(current) == current else [None]
     if one.state == "ok":
-        assert current is not None and any(matches(key, [wanted], current, label) for label in labels)
+        assert current is not None and any(value_matches(key, [wanted], current, label) for label in labels)
     if one.state == "read_only":
         assert held
     if one.state == "pending":
@@ -187,5 +187,5 @@ def test_ok_is_only_what_is_right_and_stays_so(
 
 @hypothesis.given(some.sampled_from(KEYS), VALUES)
 def test_an_automatic_value_is_never_on_or_off(key: str, label: typing.Any) -> None:
-    assert matches(key, [True], "Auto", "255") is None and matches(key, [False], "Auto", "255") is None
-    assert matches(key, [True], None, label) is None
+    assert value_matches(key, [True], "Auto", "255") is None and value_matches(key, [False], "Auto", "255") is None
+    assert value_matches(key, [True], None, label) is None

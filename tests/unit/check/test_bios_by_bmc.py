@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import make_body, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import make_body, plan_bios
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import (
     IDENTITY,
@@ -397,7 +397,7 @@ def test_a_plan_leads_to_what_is_wanted_or_says_why_not(
         "A", current, pending=pending if pending != current else None, allowed=ON_OFF if known else (), read_only=held
     )
     before = NodeBios("x", "y", "z", (BiosSetting(typing.cast(typing.Any, key), (attribute,)),))
-    found = plan(before, wish)
+    found = plan_bios(before, wish)
     assert not (found.writes and found.refusals) or key in ("profile", "c_states")
     assert not found.writes or not held
     for write in found.writes:
@@ -405,4 +405,4 @@ def test_a_plan_leads_to_what_is_wanted_or_says_why_not(
         after = dataclasses.replace(
             before, settings=(BiosSetting(write.key, (dataclasses.replace(attribute, pending=write.after),)),)
         )
-        assert plan(after, wish).writes == ()
+        assert plan_bios(after, wish).writes == ()

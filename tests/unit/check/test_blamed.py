@@ -11,7 +11,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.blamed import collect_findings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.observed import Observed
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, UNKNOWN, Finding, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Finding,
+    build_pass,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +32,7 @@ def check(facts: Facts) -> list[Finding]:
         if node.value is None:
             found.append(Finding("test.node", name, UNKNOWN, "nothing", "a figure", str(node.error), "Look."))
         else:
-            found.append(ok("test.node", name, str(1 / node.value), "a figure"))
+            found.append(build_pass("test.node", name, str(1 / node.value), "a figure"))
     return found
 
 
@@ -155,7 +161,7 @@ def test_a_guilty_node_beside_two_that_do_not_go_together_is_blamed_alone() -> N
 def test_a_check_that_raises_over_any_answer_blames_nobody(number: int) -> None:
     def broken(facts: Facts) -> list[Finding]:
         return (
-            [ok("test.node", "x", str(facts.limits["missing"]), "a limit")]
+            [build_pass("test.node", "x", str(facts.limits["missing"]), "a limit")]
             if any(node.value for node in facts.nodes.values())
             else check(facts)
         )
@@ -177,7 +183,7 @@ def test_more_nodes_than_are_looked_for_leave_the_stage_without_a_verdict() -> N
 
 def test_a_check_that_raises_whatever_nodes_answered_is_its_own_error() -> None:
     def broken(facts: Facts) -> list[Finding]:
-        return [ok("test.node", "x", str(facts.limits["missing"]), "a limit")]
+        return [build_pass("test.node", "x", str(facts.limits["missing"]), "a limit")]
 
     with pytest.raises(KeyError):
         collect_findings("host", broken, fleet(10))

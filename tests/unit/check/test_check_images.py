@@ -14,8 +14,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.images import (
     check,
+    count_matched,
     find_pull_path,
-    fits,
     is_in_scope,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.images import reference
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.images import parse_reference
 
 DIGEST = f"quay.io/site/rdma-tools@sha256:{'a' * 64}"
 TAG = "quay.io/site/rdma-tools:1"
@@ -316,10 +316,10 @@ def test_each_way_of_an_image(
 
 def test_a_host_that_the_name_begins_with_is_another_one() -> None:
     assert [
-        fits(scope, "quay.io/site/tools")
+        count_matched(scope, "quay.io/site/tools")
         for scope in ("quay.i", "quay.io/site/tool", "*.quay.io", "quay.io:443", "", "*.")
     ] == [0] * 6
-    assert not is_in_scope("quay.io/sit", reference(DIGEST)) and not is_in_scope("", reference(DIGEST))
+    assert not is_in_scope("quay.io/sit", parse_reference(DIGEST)) and not is_in_scope("", parse_reference(DIGEST))
 
 
 def test_an_image_has_one_finding_that_names_all_who_ask_for_it() -> None:
@@ -390,7 +390,7 @@ def test_a_pass_means_that_the_nodes_may_pull_it(
     blocked: tuple[str, ...],
     insecure: tuple[str, ...],
 ) -> None:
-    name, seen = reference(image), ImageFacts(rules, RegistrySources(allowed, blocked, insecure))
+    name, seen = parse_reference(image), ImageFacts(rules, RegistrySources(allowed, blocked, insecure))
     (found,) = check(wishes(compute=image), seen)
     taken = find_pull_path(name, seen)
     rejected = any(is_in_scope(scope, name) for scope in blocked) or bool(
@@ -399,13 +399,13 @@ def test_a_pass_means_that_the_nodes_may_pull_it(
     assert (found.status == "fail") == (rejected or not (taken.mirrors or taken.source)), found
     if found.status == "pass":
         assert taken.mirrors or not taken.rules
-    fitting = [item for item in rules if item.form == name.form and fits(item.source, name.repository)]
+    fitting = [item for item in rules if item.form == name.form and count_matched(item.source, name.repository)]
     for mirror in taken.mirrors:
         assert any(mirror.startswith(part) for item in fitting for part in item.mirrors)
         assert (
-            not any(fits(scope, mirror) for scope in blocked)
-            or any(fits(item.source, mirror) for item in rules)
-            or any(fits(scope, mirror) for scope in insecure)
+            not any(count_matched(scope, mirror) for scope in blocked)
+            or any(count_matched(item.source, mirror) for item in rules)
+            or any(count_matched(scope, mirror) for scope in insecure)
         )
     # a rule for names of the other form changes nothing, unless it fits better, or something is blocked
     own, others = (
@@ -413,6 +413,8 @@ def test_a_pass_means_that_the_nodes_may_pull_it(
         [item for item in rules if item.form != name.form],
     )
     before = find_pull_path(name, ImageFacts(own, seen.registries))
-    better = any(fits(item.source, name.repository) and len(item.source) >= len(before.scope) for item in others)
+    better = any(
+        count_matched(item.source, name.repository) and len(item.source) >= len(before.scope) for item in others
+    )
     if not better and not blocked and not any(item.never for item in rules):
         assert before.mirrors == taken.mirrors

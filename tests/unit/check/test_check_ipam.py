@@ -9,7 +9,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.addresses.in_use import check, refused
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.addresses.in_use import (
+    check,
+    list_refused_fabrics,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import (
@@ -164,11 +167,11 @@ def test_what_could_not_be_compared_is_said() -> None:
 
 def test_only_fabrics_that_are_proven_free_are_made() -> None:
     wishes = intent()
-    assert refused(wishes, check(wishes, NODES, FREE)) == {}
+    assert list_refused_fabrics(wishes, check(wishes, NODES, FREE)) == {}
     blind = dataclasses.replace(FREE, errors=("GET /api/v1/pods: forbidden",))
-    assert "forbidden" in refused(wishes, check(wishes, NODES, blind))["storage"]
+    assert "forbidden" in list_refused_fabrics(wishes, check(wishes, NODES, blind))["storage"]
     waived = intent([{"check": "network.address_overlap", "reason": "looked at by hand"}])
-    assert refused(waived, check(waived, NODES, blind)) == {}
+    assert list_refused_fabrics(waived, check(waived, NODES, blind)) == {}
 
 
 def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
@@ -176,7 +179,7 @@ def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
     everything = dataclasses.replace(
         FREE, taken=(*FREE.taken, UsedNetwork("attachment", "0.0.0.0/0", "training/x", "host-local"))
     )
-    assert refused(wishes, check(wishes, NODES, everything)) == {}
+    assert list_refused_fabrics(wishes, check(wishes, NODES, everything)) == {}
     assert "training/x" in found(everything, "network.address_overlap").measured
     services = dataclasses.replace(
         everything, taken=(*everything.taken, UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"))
@@ -184,7 +187,7 @@ def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
     assert found(services, "network.address_overlap").measured.startswith(
         "ipam range 10.0.0.0/24 overlaps with 10.0.0.0/8"
     )
-    assert set(refused(wishes, check(wishes, NODES, services))) == {"storage"}
+    assert set(list_refused_fabrics(wishes, check(wishes, NODES, services))) == {"storage"}
 
 
 def test_a_node_without_a_legible_address_is_named_and_refuses_no_fabric() -> None:
@@ -193,7 +196,7 @@ def test_a_node_without_a_legible_address_is_named_and_refuses_no_fabric() -> No
     seen = dataclasses.replace(
         FREE, unread=tuple(UnreadNode(name, "status.addresses: 'x'") for name in ("evil", "cluster", "storage"))
     )
-    assert refused(wishes, check(wishes, NODES, seen)) == {}
+    assert list_refused_fabrics(wishes, check(wishes, NODES, seen)) == {}
     assert [
         found(seen, "network.address_overlap", f"node {name}").status for name in ("evil", "cluster", "storage")
     ] == ["unknown"] * 3
@@ -239,7 +242,7 @@ def test_a_fabric_without_legible_addresses_does_not_hide_the_next(
     for finding in findings:
         statuses.setdefault(finding.subject, {})[finding.check] = finding.status
     assert statuses == {**expected, "second": {"network.addresses": "pass", "network.address_overlap": "pass"}}
-    assert set(refused(wishes, findings)) == set(expected)
+    assert set(list_refused_fabrics(wishes, findings)) == set(expected)
 
 
 def test_only_fabrics_with_addresses_are_unknown_where_nobody_was_asked() -> None:

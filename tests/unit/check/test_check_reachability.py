@@ -13,7 +13,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve_members
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.suspects import (
     find_suspects as every_suspect,
 )
@@ -100,7 +100,7 @@ def facts(
     }
     subnets = {name: world.subnets() for name in NODES}
     rails: dict[int, dict[str, Endpoint]] = {}
-    for name, members in resolve(world.fabric(), hcas, subnets).members.items():
+    for name, members in resolve_members(world.fabric(), hcas, subnets).members.items():
         for member in members:
             assert member.port and member.port.lid and member.hca.rdma_device
             rails.setdefault(member.rail, {})[name] = Endpoint(member.hca.rdma_device, 1, member.port.lid)

@@ -37,7 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_collectives import read_earlier_collectives
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep, list_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep_run, list_kept
 
 LEAF = StepFigures("compute", "all_reduce", "a leaf", 4, 3, 90.0, 94.0, 95.0)
 ALL = StepFigures("compute", "all_reduce", "all", 12, 1, 92.0, 92.0, 92.0)
@@ -141,7 +141,7 @@ def a_run(
     if value is None:
         value = {"steps": to_data((dataclasses.replace(ALL, median=90.0 + number),))}
     folder.write("collectives", value=value)
-    keep(str(path), run, 9)
+    keep_run(str(path), run, 9)
     return folder
 
 

@@ -92,7 +92,9 @@ def statuses(found: typing.Mapping[str, Finding], check: str) -> dict[str, str]:
 
 
 def advice(measure: Measure, **rest: typing.Any) -> dict[str, str]:
-    (only,) = [item for item in compare.compared(intent(measure, **rest), compare.Facts()) if item.measure == measure]
+    (only,) = [
+        item for item in compare.compare_measures(intent(measure, **rest), compare.Facts()) if item.measure == measure
+    ]
     return {item.rule: f"{item.text} | {item.reason} | {item.figures}" for item in only.advice}
 
 
@@ -438,7 +440,9 @@ def test_any_figures_are_judged_and_each_verdict_is_consistent(
     measure = Measure("job", "x", tuple(figures), better, single, per_node)
     found = judged(measure)
     assert all(finding.measured for finding in found.values())
-    (worked_out,) = [item for item in compare.compared(intent(measure), compare.Facts()) if item.measure == measure]
+    (worked_out,) = [
+        item for item in compare.compare_measures(intent(measure), compare.Facts()) if item.measure == measure
+    ]
     assert max(row.of_best for row in worked_out.rows) == 1.0
     for row in worked_out.rows:
         assert 0 < row.of_best <= 1.0
@@ -479,7 +483,7 @@ def proven(*measures: Measure, steps: typing.Optional[tuple[StepFigures, ...]] =
 
 
 def test_collectives_that_are_proven_are_measures_of_their_own() -> None:
-    names = {item.measure.name: item for item in compare.compared(intent(), compare.Facts(None, STEPS))}
+    names = {item.measure.name: item for item in compare.compare_measures(intent(), compare.Facts(None, STEPS))}
     assert list(names) == ["bus bandwidth of all_reduce", "bus bandwidth of all_reduce of one rail"]
     rows = [(row.network, row.nodes, row.value) for row in names["bus bandwidth of all_reduce"].rows]
     assert rows == [("compute", 8, 91.0), ("compute", 4, 89.0)], "of as many nodes the later step"
@@ -488,7 +492,9 @@ def test_collectives_that_are_proven_are_measures_of_their_own() -> None:
     found = proven()
     assert found["compare.choice on bus bandwidth of all_reduce"].status == "pass"
     soak = StepFigures("compute", "all_reduce", "soak", 8, 1, 90.0, 90.0, 90.0)
-    names = {item.measure.name: item for item in compare.compared(intent(), compare.Facts(None, (*STEPS, soak)))}
+    names = {
+        item.measure.name: item for item in compare.compare_measures(intent(), compare.Facts(None, (*STEPS, soak)))
+    }
     (row,) = names["bus bandwidth of all_reduce in a soak"].rows
     assert (row.nodes, row.value) == (8, 90.0)
 
@@ -499,7 +505,7 @@ def test_latencies_that_are_proven_are_a_measure_of_which_less_is_better() -> No
         LatencyFigures("removed", "all_reduce", 4, 1.0, 1.0, 1.0),
     )
     facts = compare.Facts(None, STEPS, times)
-    names = {item.measure.name: item for item in compare.compared(intent(), facts)}
+    names = {item.measure.name: item for item in compare.compare_measures(intent(), facts)}
     found = names["latency of small messages of all_reduce"]
     assert [(row.network, row.nodes, row.value) for row in found.rows] == [("compute", 2, 20.0)]
     choice = {item.subject: item for item in compare.check(intent(), facts)}["latency of small messages of all_reduce"]

@@ -10,7 +10,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import ASKING, asking, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import (
+    ASKING,
+    check,
+    list_asking_stages,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import (
@@ -126,11 +130,16 @@ def test_rights_that_are_waived_in_stage_operators_do_not_stop_the_first_stage()
 
 def test_who_needs_the_api_server() -> None:
     assert set(ASKING) < set(STAGES)
-    assert asking(True, ["all"], []) == asking(True, [], []) == asking(True, ["tagged"], ["molecule-notest"]) == ASKING
-    assert asking(True, ["validate", "discover", "fabric", "report"], []) == ()
-    assert asking(True, ["validate", "bandwidth"], []) == ("bandwidth",)
-    assert asking(True, ["all"], ["operators", "network"]) == ("virtual_functions", "host", "bandwidth")
-    assert asking(False, ["all"], []) == ()
+    assert (
+        list_asking_stages(True, ["all"], [])
+        == list_asking_stages(True, [], [])
+        == list_asking_stages(True, ["tagged"], ["molecule-notest"])
+        == ASKING
+    )
+    assert list_asking_stages(True, ["validate", "discover", "fabric", "report"], []) == ()
+    assert list_asking_stages(True, ["validate", "bandwidth"], []) == ("bandwidth",)
+    assert list_asking_stages(True, ["all"], ["operators", "network"]) == ("virtual_functions", "host", "bandwidth")
+    assert list_asking_stages(False, ["all"], []) == ()
 
 
 def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() -> None:

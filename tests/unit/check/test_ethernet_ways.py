@@ -8,7 +8,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
+    Membership,
+    resolve_members,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.routes import find_paths
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import report_ports_without_lldp
@@ -32,7 +35,7 @@ ROCE: dict[str, typing.Any] = {
 
 def members(hcas: typing.Mapping[str, ObservedHcas]) -> Membership:
     nodes: dict[str, NodeHcas] = {name: item.value for name, item in hcas.items() if item.value is not None}
-    return resolve(FABRIC, nodes, {})
+    return resolve_members(FABRIC, nodes, {})
 
 
 def made(

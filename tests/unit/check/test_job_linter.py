@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.choice import Choice
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl import Choice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import (
     JobAttachment,
     JobSurroundings,

@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.layers import chosen, every
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.layers import choose_pairs, list_pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
@@ -261,30 +261,30 @@ def named(pairs: typing.Iterable[typing.Any]) -> list[tuple[str, str]]:
 
 
 def test_nothing_slow_nobody_is_looked_at() -> None:
-    assert chosen(*rounds("abcd", lambda _one, _other: False)) == ()
+    assert choose_pairs(*rounds("abcd", lambda _one, _other: False)) == ()
 
 
 def test_one_slow_node_is_looked_at_once_in_each_role() -> None:
-    looked = named(chosen(*rounds("abcdef", lambda one, other: "c" in (one, other))))
+    looked = named(choose_pairs(*rounds("abcdef", lambda one, other: "c" in (one, other))))
     assert len(looked) == 2 and {one for one, _other in looked} >= {"c"} and {other for _one, other in looked} >= {"c"}
 
 
 def test_a_node_that_only_sends_slowly_is_looked_at_as_a_client() -> None:
-    looked = named(chosen(*rounds("abcdef", lambda one, _other: one == "c")))
+    looked = named(choose_pairs(*rounds("abcdef", lambda one, _other: one == "c")))
     assert len(looked) == 1 and looked[0][0] == "c"
 
 
 def test_of_two_nodes_the_slow_direction_is_looked_at() -> None:
-    assert named(chosen(*rounds("ab", lambda one, _other: one == "a"))) == [("a", "b")]
+    assert named(choose_pairs(*rounds("ab", lambda one, _other: one == "a"))) == [("a", "b")]
 
 
 def test_a_path_between_good_ends_is_looked_at() -> None:
-    assert named(chosen(*rounds("abcd", lambda one, other: (one, other) == ("a", "d")))) == [("a", "d")]
+    assert named(choose_pairs(*rounds("abcd", lambda one, other: (one, other) == ("a", "d")))) == [("a", "d")]
 
 
 def test_pairs_without_a_figure_or_a_verdict_are_left_out() -> None:
     broken = dataclasses.replace(pair("a", "b", None), failure="hang")
-    assert chosen([broken, pair("b", "a", SLOW)], [False, None]) == ()
+    assert choose_pairs([broken, pair("b", "a", SLOW)], [False, None]) == ()
     assert named(
-        every([broken, pair("b", "a"), pair("b", "a"), dataclasses.replace(pair("a", "b"), transport="TCP")])
+        list_pairs([broken, pair("b", "a"), pair("b", "a"), dataclasses.replace(pair("a", "b"), transport="TCP")])
     ) == [("b", "a")]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.host_names import collect_owners, host_of
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.layouts import group_families, number_rails
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import apart
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import explain_separation
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, PciFunction
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
@@ -67,9 +67,17 @@ def test_names_by_which_nodes_of_one_layout_differ_order_nothing() -> None:
 
 def test_keys_that_were_not_read_keep_nobody_apart() -> None:
     limited, full = ("0x7fff",), ("0xffff",)
-    assert apart((), limited) is None and apart(limited, ()) is None and apart((), ()) is None
-    assert apart(limited, full) is None and apart(full, limited) is None and apart(full, full) is None
-    both = apart(limited, limited)
+    assert (
+        explain_separation((), limited) is None
+        and explain_separation(limited, ()) is None
+        and explain_separation((), ()) is None
+    )
+    assert (
+        explain_separation(limited, full) is None
+        and explain_separation(full, limited) is None
+        and explain_separation(full, full) is None
+    )
+    both = explain_separation(limited, limited)
     assert (
         both is not None
         and both.why.startswith("Both ports are limited members of partition 0x7fff")
@@ -78,13 +86,13 @@ def test_keys_that_were_not_read_keep_nobody_apart() -> None:
 
 
 def test_keys_of_other_partitions_keep_two_ports_apart_and_the_shared_one_is_named() -> None:
-    found = apart(("0x8001", "0x8002"), ("0x7fff", "0x0002"))
+    found = explain_separation(("0x8001", "0x8002"), ("0x7fff", "0x0002"))
     assert (
         found is not None
         and found.why == "ibping sends with partition key 0x8001, and the other port has only 0x7fff, 0x0002."
     )
     assert found.shared == ("0x8002",)
-    many = apart(("0x8001",), tuple(f"0x{0x8010 + number:04x}" for number in range(20)))
+    many = explain_separation(("0x8001",), tuple(f"0x{0x8010 + number:04x}" for number in range(20)))
     assert many is not None and "0x8017" in many.why and "0x8018" not in many.why
 
 

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
     lint,
     lint_all,
     read_held,
-    remaining,
+    select_remaining,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
     ClusterBefore,
@@ -435,8 +435,8 @@ def test_the_mode_that_the_nodes_will_get_counts() -> None:
 
 def test_what_fabrics_share_stays_where_one_of_them_does() -> None:
     objects = [{"fabric": "", "object": "namespace"}, {"fabric": "a", "object": "policy"}]
-    assert remaining(objects, {}) == remaining(objects, {"b": "why"}) == objects
-    assert remaining(objects, {"a": "why"}) == []
+    assert select_remaining(objects, {}) == select_remaining(objects, {"b": "why"}) == objects
+    assert select_remaining(objects, {"a": "why"}) == []
 
 
 def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:

@@ -10,7 +10,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, list_missing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import operators as told
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.ope
     TABLE,
     JobNeeds,
     OperatorsSeen,
-    needed,
+    list_needed_operators,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OlmObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
@@ -64,7 +64,7 @@ def seen_of(*controllers: Controller, **more: typing.Any) -> OperatorsSeen:
 
 
 def names(intent: Intent, **more: typing.Any) -> list[str]:
-    return [row.operator.name for row in needed(intent, **more)]
+    return [row.operator.name for row in list_needed_operators(intent, **more)]
 
 
 def verdicts(found: typing.Iterable[Finding]) -> dict[str, str]:
@@ -99,7 +99,7 @@ def test_what_is_needed_in_which_order(intent: Intent, more: dict[str, typing.An
 
 
 def test_each_row_says_by_what_it_is_needed() -> None:
-    rows = {row.operator.name: row.why for row in needed(ALL, JOB)}
+    rows = {row.operator.name: row.why for row in list_needed_operators(ALL, JOB)}
     assert rows["sriov-network-operator"] == ("fabric sriov (sriov_infiniband)",)
     assert rows["gpu-operator"] == ("rdma_cluster.host.gpudirect: peermem", "rdma_job (gpus_per_node: 8)")
     assert rows["kueue"] == ("rdma_job (queue: gpu)",)
@@ -134,7 +134,7 @@ def test_all_there() -> None:
     assert verdicts(found) == dict.fromkeys(names(ALL), "pass")
     assert "by Helm (release network-operator), 1 of 1 pods ready" in one(found, "network-operator").measured
     assert "fabric rdma (rdma_shared)" in one(found, "network-operator").expected
-    assert missing(ALL, seen, NODES) == ()
+    assert list_missing(ALL, seen, NODES) == ()
 
 
 def test_what_nobody_looked_at_or_could_not_read_is_unknown() -> None:
@@ -142,7 +142,7 @@ def test_what_nobody_looked_at_or_could_not_read_is_unknown() -> None:
     unread = seen_of(*(helm(name) for name in names(SRIOV)), errors=("GET /apis/apps/v1/deployments: forbidden",))
     assert verdicts(check(SRIOV, unread, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
     assert plan.list_releases(SRIOV, unread, plan.OperatorRequests()) == ()
-    assert len(missing(SRIOV, unread, NODES)) == 2
+    assert len(list_missing(SRIOV, unread, NODES)) == 2
     assert list(check(intent_of("pod_network"), None, NODES)) == []
 
 
@@ -519,7 +519,7 @@ def test_an_operator_of_others_of_another_version_is_warned_of_with_both_version
         assert f"Upgrade the operator to {wanted.lstrip('v')}" in told.remedy and f"ersion: {numbers}" in told.remedy
         assert "run stage operators again" in told.remedy
     # it works, so no stage waits for it
-    assert not any("sriov" in line for line in missing(SRIOV, seen, NODES))
+    assert not any("sriov" in line for line in list_missing(SRIOV, seen, NODES))
 
 
 def test_versions_that_a_run_would_install_are_those_of_the_user_before_those_of_the_table() -> None:

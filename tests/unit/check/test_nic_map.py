@@ -39,9 +39,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ad
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.nic_map import (
-    lines,
+    iterate_reserved,
+    list_nic_lines,
     render_config_map,
-    reserved,
 )
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE
 
@@ -76,7 +76,7 @@ def bad(text: str, ground: NicMapInputs = GROUND) -> list[tuple[str, ...]]:
 
 
 def test_what_we_write_passes_and_is_read_back() -> None:
-    made = lines(fabric(), NETDEVS)
+    made = list_nic_lines(fabric(), NETDEVS)
     resource = render_config_map(fabric(), "roce-nic-map", made)
     assert text_of(resource) == TEXT
     assert (resource["metadata"]["name"], resource["metadata"]["namespace"]) == ("roce-nic-map", "training")
@@ -89,7 +89,7 @@ def test_what_we_write_passes_and_is_read_back() -> None:
 
 def test_interfaces_keep_their_addresses_when_nodes_come_and_go() -> None:
     before = parse_nic_map(TEXT).lines
-    after = lines(fabric(), {"worker-0": ("ens13",), "worker-2": ("ens14", "ens13")}, before)
+    after = list_nic_lines(fabric(), {"worker-0": ("ens13",), "worker-2": ("ens14", "ens13")}, before)
     assert [line.text for line in after] == [
         "worker-0:ens13:net1:10.249.65.6",
         "worker-2:ens14:net1:10.249.65.5",
@@ -98,12 +98,12 @@ def test_interfaces_keep_their_addresses_when_nodes_come_and_go() -> None:
 
 
 def test_an_address_that_pods_get_by_now_is_not_kept() -> None:
-    (line,) = lines(fabric(), {"worker-1": ("ens13",)}, [NicLine("worker-1", "ens13", "net1", "10.249.65.99")])
+    (line,) = list_nic_lines(fabric(), {"worker-1": ("ens13",)}, [NicLine("worker-1", "ens13", "net1", "10.249.65.99")])
     assert line.address == "10.249.65.2"
 
 
 def test_addresses_around_the_range_that_pods_get() -> None:
-    made = lines(fabric(range_start="10.249.65.4", range_end="10.249.65.252", exclude=[]), NETDEVS)
+    made = list_nic_lines(fabric(range_start="10.249.65.4", range_end="10.249.65.252", exclude=[]), NETDEVS)
     assert [line.address for line in made] == ["10.249.65.2", "10.249.65.3", "10.249.65.253", "10.249.65.254"]
 
 
@@ -116,7 +116,7 @@ def test_addresses_around_the_range_that_pods_get() -> None:
 )
 def test_too_few_addresses_are_refused(ipam: dict[str, typing.Any], text: str) -> None:
     with pytest.raises(RenderError, match=text):
-        lines(fabric(**ipam), dict.fromkeys(("w1", "w2"), ("a", "b", "c", "d")))
+        list_nic_lines(fabric(**ipam), dict.fromkeys(("w1", "w2"), ("a", "b", "c", "d")))
 
 
 @pytest.mark.parametrize(
@@ -336,6 +336,6 @@ def test_reserved_addresses_are_never_given_out(prefix: int, excluded: list[int]
     network = ipaddress.ip_network(f"10.0.0.0/{prefix}")
     first, last = (str(network[min(number, network.num_addresses - 2)]) for number in (low, high))
     pool = parse_range(str(network), first, last, [f"10.0.0.{number}" for number in excluded])
-    found = list(reserved(pool))
+    found = list(iterate_reserved(pool))
     assert len(found) == len(set(found)) == network.num_addresses - 2 - pool.capacity
     assert all(pool.on_network(address) and not pool.hands_out(address) for address in found)

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
     find_candidates,
-    resolve,
+    resolve_members,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
@@ -465,7 +465,10 @@ def names(membership: typing.Any, node: str) -> list[str]:
 
 
 def test_the_manager_that_a_port_sees_decides() -> None:
-    four, two = resolve(world.fabric(), NODES, SUBNETS), resolve(world.fabric(hcas_per_node=2), NODES, SUBNETS)
+    four, two = (
+        resolve_members(world.fabric(), NODES, SUBNETS),
+        resolve_members(world.fabric(hcas_per_node=2), NODES, SUBNETS),
+    )
     assert four.subnet_managers == (world.MASTERS[1].guid,) and names(four, "worker-2") == [
         "mlx5_0",
         "mlx5_1",
@@ -481,13 +484,13 @@ def test_two_fabrics_that_fit_are_not_guessed() -> None:
         dataclasses.replace(seen, master=world.MASTERS[1 if seen.rdma_device in ("mlx5_0", "mlx5_1", "mlx5_4") else 2])
         for seen in world.subnets()
     )
-    contested = resolve(world.fabric(hcas_per_node=3), NODES, {"worker-1": same, "worker-2": same})
+    contested = resolve_members(world.fabric(hcas_per_node=3), NODES, {"worker-1": same, "worker-2": same})
     assert not contested.resolved and contested.members == {}
     assert (
         all(master.guid in contested.remedy for master in world.MASTERS.values())
         and "select.subnet_manager" in contested.remedy
     )
-    named = resolve(
+    named = resolve_members(
         world.fabric(hcas_per_node=3, subnet_manager=(world.MASTERS[2].guid,)),
         NODES,
         {"worker-1": same, "worker-2": same},
@@ -497,7 +500,7 @@ def test_two_fabrics_that_fit_are_not_guessed() -> None:
 
 def test_a_missing_hca_leaves_a_gap_and_does_not_shift_the_rails() -> None:
     down = world.subnets(mlx5_0=SeenSubnet("mlx5_0", 1, error="the port is DOWN"))
-    membership = resolve(world.fabric(), NODES, {"worker-1": down, "worker-2": world.subnets()})
+    membership = resolve_members(world.fabric(), NODES, {"worker-1": down, "worker-2": world.subnets()})
     assert [(member.hca.name, member.rail) for member in membership.members["worker-1"]] == [
         ("mlx5_1", 1),
         ("mlx5_4", 2),
@@ -517,7 +520,7 @@ def test_rails_of_unlike_nodes_go_by_name_and_then_by_place() -> None:
     by_name = NodeHcas(tuple(moved(item, 9 - place) for place, item in enumerate(NODES["worker-2"].hcas[:2])))
     fabric_of_two = world.fabric(hcas_per_node=2, subnet_manager=(world.MASTERS[1].guid,))
     first = NodeHcas(NODES["worker-1"].hcas[:2])
-    membership = resolve(fabric_of_two, {"worker-1": first, "worker-2": by_name}, SUBNETS)
+    membership = resolve_members(fabric_of_two, {"worker-1": first, "worker-2": by_name}, SUBNETS)
     assert {member.hca.rdma_device: member.rail for member in membership.members["worker-2"]} == {
         "mlx5_0": 0,
         "mlx5_1": 1,
@@ -526,7 +529,7 @@ def test_rails_of_unlike_nodes_go_by_name_and_then_by_place() -> None:
         tuple(moved(item, 9 - place, f"odd{place}") for place, item in enumerate(NODES["worker-2"].hcas[:2]))
     )
     seen = tuple(dataclasses.replace(item, rdma_device=f"odd{place}") for place, item in enumerate(world.subnets()[:2]))
-    membership = resolve(
+    membership = resolve_members(
         fabric_of_two, {"worker-1": first, "worker-2": odd}, {"worker-1": world.subnets(), "worker-2": seen}
     )
     assert {member.hca.rdma_device: member.rail for member in membership.members["worker-2"]} == {"odd1": 0, "odd0": 1}
@@ -546,10 +549,10 @@ def test_a_failover_of_listed_managers_changes_nothing() -> None:
         (after, world.subnets()),
         ((after[0], *world.subnets()[1:]), after),
     ):
-        membership = resolve(both, NODES, {"worker-1": first, "worker-2": second})
+        membership = resolve_members(both, NODES, {"worker-1": first, "worker-2": second})
         assert names(membership, "worker-1") == names(membership, "worker-2") == expected
         assert [member.rail for member in membership.members["worker-1"]] == [0, 1, 2, 3]
-    alone = resolve(world.fabric(subnet_manager=(master.guid,)), NODES, {"worker-1": after, "worker-2": after})
+    alone = resolve_members(world.fabric(subnet_manager=(master.guid,)), NODES, {"worker-1": after, "worker-2": after})
     assert not alone.resolved and (
         standby.guid in alone.why and "list all subnet managers that can be the master" in alone.remedy
     )
@@ -563,7 +566,7 @@ def test_the_only_server_of_its_model_keeps_its_rails_when_one_is_down() -> None
         if hca.pci
     )
     down = world.subnets(mlx5_1=SeenSubnet("mlx5_1", 1, error="the port is DOWN", linked=False))
-    membership = resolve(
+    membership = resolve_members(
         world.fabric(),
         {"worker-1": NODES["worker-1"], "worker-2": NodeHcas(odd)},
         {"worker-1": world.subnets(), "worker-2": down},
@@ -590,9 +593,9 @@ def test_a_slot_that_two_models_share_is_counted_on_both_while_its_port_is_down(
     before, after = (
         {
             member.hca.name: member.rail
-            for member in resolve(world.fabric(), nodes, {"worker-1": world.subnets(), "worker-2": seen}).members[
-                "worker-2"
-            ]
+            for member in resolve_members(
+                world.fabric(), nodes, {"worker-1": world.subnets(), "worker-2": seen}
+            ).members["worker-2"]
         }
         for seen in (world.subnets(), down)
     )
@@ -602,7 +605,7 @@ def test_a_slot_that_two_models_share_is_counted_on_both_while_its_port_is_down(
 def test_the_group_that_fits_on_all_nodes_comes_before_one_that_fits_on_some() -> None:
     # of fabric 1 only two ports of worker-2 are up, which is as many as fabric 2 has everywhere
     down = {name: SeenSubnet(name, 1, error="the port is DOWN") for name in ("mlx5_4", "mlx5_5")}
-    membership = resolve(
+    membership = resolve_members(
         world.fabric(hcas_per_node=2), NODES, {"worker-1": world.subnets(), "worker-2": world.subnets(**down)}
     )
     assert membership.resolved and membership.subnet_managers == (world.MASTERS[2].guid,)
@@ -618,20 +621,20 @@ def test_an_ethernet_fabric_takes_what_has_a_pci_address_and_no_infiniband() -> 
 )
 def test_nothing_is_resolved_when_nobody_sees_a_manager(manager: tuple[str, ...]) -> None:
     silent = tuple(SeenSubnet(seen.rdma_device, 1, error="ended with 255") for seen in world.subnets())
-    membership = resolve(world.fabric(subnet_manager=manager), NODES, {"worker-1": silent, "worker-2": silent})
+    membership = resolve_members(world.fabric(subnet_manager=manager), NODES, {"worker-1": silent, "worker-2": silent})
     assert not membership.resolved and membership.why and membership.remedy
 
 
 def test_virtual_functions_are_never_members() -> None:
     node = world.node(1, mlx5_1=dataclasses.replace(world.hca(1, 1), physical_function="0000:3c:00.0"))
     assert names(
-        resolve(world.fabric(subnet_manager=(world.MASTERS[1].guid,)), {"worker-1": node}, SUBNETS), "worker-1"
+        resolve_members(world.fabric(subnet_manager=(world.MASTERS[1].guid,)), {"worker-1": node}, SUBNETS), "worker-1"
     ) == ["mlx5_0", "mlx5_4", "mlx5_5"]
 
 
 def test_selectors_decide_on_ethernet() -> None:
-    assert names(resolve(world.storage(), NODES, {}), "worker-1") == ["eth1"]
-    assert names(resolve(world.storage(netdev=("eth9",)), NODES, {}), "worker-1") == []
+    assert names(resolve_members(world.storage(), NODES, {}), "worker-1") == ["eth1"]
+    assert names(resolve_members(world.storage(netdev=("eth9",)), NODES, {}), "worker-1") == []
 
 
 # reachability
@@ -643,7 +646,7 @@ def reached(lost: typing.Sequence[tuple[str, int]] = (), **changes: typing.Any) 
     members = {
         name: [
             member
-            for member in resolve(world.fabric(), nodes, SUBNETS).members[name]
+            for member in resolve_members(world.fabric(), nodes, SUBNETS).members[name]
             if member.port and member.port.lid
         ]
         for name in nodes

@@ -14,9 +14,9 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.observers import (
     GRACE,
     Patience,
+    describe_missing,
     judge,
-    line,
-    selected,
+    select_nodes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
     Observer,
@@ -57,8 +57,8 @@ def seen(
         play.NAMESPACE,
         None if gone else parse.observer_set(daemon or DAEMON),
         tuple(parse.observer_pod(play.pod_of(name, TEMPLATE, status)) for name, status in (pods or {}).items()),
-        {item["metadata"]["name"]: core.node(item) for item in nodes or [play.node("a")]},
-        tuple(parse.event(item) for item in events),
+        {item["metadata"]["name"]: core.parse_node(item) for item in nodes or [play.node("a")]},
+        tuple(parse.parse_event(item) for item in events),
     )
 
 
@@ -76,7 +76,7 @@ def test_a_ready_pod_is_an_observer() -> None:
     assert found == Observer(
         "a", "ready", pod="linerate-observer-a", uid="uid-of-a", container="observer", image_id=play.IMAGE
     )
-    assert line(found) == ""
+    assert describe_missing(found) == ""
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_events_of_a_real_controller(number: int, reason: str) -> None:
     assert (found.reason, found.detail.startswith('Error creating: pods "linerate-observer-')) == (reason, True)
     # of the older ones only the last counts
     parsed = [
-        parse.event(item)
+        parse.parse_event(item)
         for item in CAPTURED
         if item["involvedObject"]["uid"] == CAPTURED[number]["involvedObject"]["uid"]
     ]
@@ -130,9 +130,9 @@ def test_the_last_refusal_counts() -> None:
 
 def test_an_event_of_the_newer_api_has_its_time_in_its_series() -> None:
     item = {**of_daemon(play.SCC), "lastTimestamp": None, "eventTime": "2026-01-02T03:04:05.000000Z"}
-    assert parse.event(item).time == "2026-01-02T03:04:05.000000Z"
+    assert parse.parse_event(item).time == "2026-01-02T03:04:05.000000Z"
     assert (
-        parse.event({**item, "series": {"count": 4, "lastObservedTime": "2026-01-02T03:09:05.000000Z"}}).time
+        parse.parse_event({**item, "series": {"count": 4, "lastObservedTime": "2026-01-02T03:09:05.000000Z"}}).time
         == "2026-01-02T03:09:05.000000Z"
     )
 
@@ -229,7 +229,9 @@ def test_what_the_scheduler_and_the_kubelet_say(
     found = one(seen(pods={"a": status}, events=told))
     assert (found.phase, found.reason, found.pod) == ("waiting", reason, "linerate-observer-a")
     assert detail in found.detail and command in found.remedy
-    assert line(found).startswith(f"node a has no observer ({reason}): ") and "\n" not in line(found)
+    assert describe_missing(found).startswith(f"node a has no observer ({reason}): ") and "\n" not in describe_missing(
+        found
+    )
 
 
 @pytest.mark.parametrize("uid", ["uid-of-another", " "])
@@ -377,10 +379,11 @@ def test_the_selector_takes_nodes_of_linux() -> None:
     windows = play.node("w", gpu="yes")
     windows["metadata"]["labels"]["kubernetes.io/os"] = "windows"
     nodes = [
-        core.node(item) for item in (play.node("b", gpu="yes"), play.node("a", gpu="yes"), play.node("c"), windows)
+        core.parse_node(item)
+        for item in (play.node("b", gpu="yes"), play.node("a", gpu="yes"), play.node("c"), windows)
     ]
-    assert selected(nodes, {"gpu": "yes"}) == ("a", "b")
-    assert selected(nodes, {}) == ("a", "b", "c")
+    assert select_nodes(nodes, {"gpu": "yes"}) == ("a", "b")
+    assert select_nodes(nodes, {}) == ("a", "b", "c")
 
 
 def test_what_no_time_mends_fails_at_once_without_a_grace_of_one_s_own() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import shared
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import list_shared_keys
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
@@ -90,8 +90,8 @@ def test_limited_members_alone() -> None:
 
 
 def test_what_two_ports_share() -> None:
-    assert shared((LIMITED, OTHER), (FULL, "0x0001")) == ("0x8001", FULL)
-    assert shared((LIMITED,), (LIMITED,)) == ()
+    assert list_shared_keys((LIMITED, OTHER), (FULL, "0x0001")) == ("0x8001", FULL)
+    assert list_shared_keys((LIMITED,), (LIMITED,)) == ()
 
 
 @pytest.mark.parametrize(

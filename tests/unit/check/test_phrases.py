@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import clause, count_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of, format_clause
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, Finding, add_rerun
 
 
@@ -39,11 +39,11 @@ def test_a_noun_has_the_number_of_its_things(number: int, nouns: tuple[str, ...]
     ],
 )
 def test_a_sentence_ends_once(text: typing.Optional[str], words: str) -> None:
-    assert clause(text) == words
+    assert format_clause(text) == words
 
 
 def test_words_for_a_reason_that_is_missing() -> None:
-    assert clause(None, "the node was not queried") == "the node was not queried"
+    assert format_clause(None, "the node was not queried") == "the node was not queried"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hca_
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
     Member,
     Membership,
-    resolve,
+    resolve_members,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
@@ -34,7 +34,7 @@ from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as w
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 
 NODES = {"worker-1": world.node(1), "worker-2": world.node(2)}
-MEMBERSHIP = resolve(world.fabric(), NODES, {name: world.subnets() for name in NODES})
+MEMBERSHIP = resolve_members(world.fabric(), NODES, {name: world.subnets() for name in NODES})
 
 
 def seen(topology: Topology) -> dict[str, typing.Any]:
@@ -91,7 +91,7 @@ def test_without_a_topology_node_and_rail_are_known_and_the_cause_is(
 
 
 def test_an_ethernet_nic_is_placed_by_its_name() -> None:
-    assert collect_places(resolve(world.storage(), NODES, {}), {}) == {
+    assert collect_places(resolve_members(world.storage(), NODES, {}), {}) == {
         (name, "eth1"): Place(name, "eth1", 0) for name in NODES
     }
 

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import (
     find_machine_pool,
     find_wanted,
-    matches,
+    labels_match,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import machine_config
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
@@ -69,9 +69,9 @@ def items(name: str) -> list[dict[str, typing.Any]]:
     return answer
 
 
-NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
+NODE = kubernetes.parse_node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
 STATE = sriov_operator.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
-POLICY = sriov_operator.policy(
+POLICY = sriov_operator.parse_policy(
     next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
 )
 (PF,) = STATE.interfaces
@@ -488,7 +488,7 @@ def test_policies_share_a_function_by_ranges() -> None:
     ],
 )
 def test_label_selectors(expression: tuple[str, str, tuple[str, ...]], expected: bool) -> None:
-    assert matches(LabelSelector(expressions=(LabelExpression(*expression),)), {"a": "1"}) is expected
+    assert labels_match(LabelSelector(expressions=(LabelExpression(*expression),)), {"a": "1"}) is expected
 
 
 # MachineConfigs

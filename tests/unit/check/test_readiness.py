@@ -44,7 +44,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nvidia_network_operator import attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nvidia_network_operator import (
+    parse_attachment,
+)
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
@@ -55,13 +57,13 @@ def items(name: str) -> list[dict[str, typing.Any]]:
     return answer
 
 
-NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
+NODE = kubernetes.parse_node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
 STATE = sriov_operator.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
-POLICY = sriov_operator.policy(
+POLICY = sriov_operator.parse_policy(
     next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
 )
 ATTACHMENTS = {
-    f"{item['metadata']['namespace']}/{item['metadata']['name']}": attachment(item)
+    f"{item['metadata']['namespace']}/{item['metadata']['name']}": parse_attachment(item)
     for item in items("networkattachmentdefinitions.yaml")
 }
 READY = ClusterState({"kl-a": NODE}, {"kl-a": STATE}, {"pol1": POLICY}, ATTACHMENTS)

@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import check, missing
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import check, list_missing_parts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import NodeOutcome
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
@@ -66,7 +66,7 @@ def with_port(**changes: typing.Any) -> Hca:
     ],
 )
 def test_what_is_missing_is_named(after: NodeHcas, words: str) -> None:
-    assert missing(BEFORE, after) == (words,)
+    assert list_missing_parts(BEFORE, after) == (words,)
     (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(after)})
     assert (finding.check, finding.subject, finding.status) == ("platform.returned", "a", "fail")
     assert words in finding.why and "rdma_from=discover" in finding.remedy
@@ -81,23 +81,23 @@ def test_buses_may_be_numbered_anew_and_devices_named_anew() -> None:
     moved = dataclasses.replace(
         HCA, name="mlx5_2", rdma_device="mlx5_2", pci=PciFunction("0000:18:00.0", "15b3", "1021", "0207")
     )
-    assert missing(NodeHcas((HCA,)), NodeHcas((moved,))) == ()
+    assert list_missing_parts(NodeHcas((HCA,)), NodeHcas((moved,))) == ()
 
 
 def test_a_guid_of_zeros_is_none() -> None:
     unset = "0x0000000000000000"
     one, other = dataclasses.replace(HCA, node_guid=unset), dataclasses.replace(NIC, node_guid=unset)
-    assert missing(NodeHcas((one, other)), NodeHcas((one,))) == ("ens3 (0000:31:00.0)",)
+    assert list_missing_parts(NodeHcas((one, other)), NodeHcas((one,))) == ("ens3 (0000:31:00.0)",)
 
 
 def test_vfs_and_links_that_were_down_are_not_waited_for() -> None:
     virtual = Hca("mlx5_4", "mlx5_4", physical_function="0000:17:00.0", vf_index=0)
-    assert missing(NodeHcas((with_port(state="DOWN"), virtual)), NodeHcas((with_port(state="DOWN"),))) == ()
+    assert list_missing_parts(NodeHcas((with_port(state="DOWN"), virtual)), NodeHcas((with_port(state="DOWN"),))) == ()
 
 
 def test_what_a_pod_had_is_the_node_s_again() -> None:
     held = dataclasses.replace(NIC, netdevs=(), held=HeldParts((Netdev("net1", "", state="up"),), ("ens3",)))
-    assert missing(NodeHcas((held,)), NodeHcas((NIC,))) == ()
+    assert list_missing_parts(NodeHcas((held,)), NodeHcas((NIC,))) == ()
 
 
 @pytest.mark.parametrize("seen", [{}, {"a": ObservedHcas(error="unreachable: timed out")}, {"a": ObservedHcas()}])

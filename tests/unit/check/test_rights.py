@@ -21,12 +21,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ri
     Right,
     RightsFacts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed, needed_powers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import (
+    list_needed_rights,
+    needed_powers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import (
-    attributes,
+    build_attributes,
     observe,
     text_of,
 )
@@ -84,7 +87,7 @@ def granted(power: str, group: str = rbac.OPERATORS) -> set[tuple[str, ...]]:
 
 
 def as_granted(right: Right) -> tuple[str, ...]:
-    spec = attributes(right)
+    spec = build_attributes(right)
     name = f"{spec['resource']}/{spec['subresource']}" if spec["subresource"] else spec["resource"]
     return (spec["verb"], spec["group"], name, spec["namespace"], spec["name"])
 
@@ -178,12 +181,15 @@ def test_what_is_denied_names_the_file_to_apply() -> None:
 
 
 def test_what_olm_needs_is_asked_for_where_it_installs() -> None:
-    assert {right.kind for right in set(needed(INTENT, OPERATOR, olm=True)) - set(needed(INTENT, OPERATOR))} >= {
+    assert {
+        right.kind
+        for right in set(list_needed_rights(INTENT, OPERATOR, olm=True)) - set(list_needed_rights(INTENT, OPERATOR))
+    } >= {
         "InstallPlan",
         "OperatorGroup",
         "Subscription",
     }
-    assert Right("operators", "patch", "InstallPlan") not in needed(INTENT, OPERATOR)
+    assert Right("operators", "patch", "InstallPlan") not in list_needed_rights(INTENT, OPERATOR)
 
 
 def test_viewers_may_only_read() -> None:
@@ -198,7 +204,9 @@ def test_viewers_may_only_read() -> None:
 
 def test_each_kind_has_a_path() -> None:
     assert all(
-        path_of(right.kind, right.namespace) for right in needed(INTENT, OPERATOR, olm=True) if right.kind != ANYTHING
+        path_of(right.kind, right.namespace)
+        for right in list_needed_rights(INTENT, OPERATOR, olm=True)
+        if right.kind != ANYTHING
     )
 
 
@@ -230,7 +238,7 @@ class Api:
 def test_what_the_server_denies_is_named() -> None:
     facts = observe(
         typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})),
-        needed(INTENT, OPERATOR),
+        list_needed_rights(INTENT, OPERATOR),
     )
     assert {denied.need for denied in facts.denied} == {
         "host",
@@ -259,10 +267,10 @@ def test_what_the_server_denies_is_named() -> None:
     assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured
 
 
-@pytest.mark.parametrize("power", sorted({right.power for right in needed(INTENT, OPERATOR, olm=True)}))
+@pytest.mark.parametrize("power", sorted({right.power for right in list_needed_rights(INTENT, OPERATOR, olm=True)}))
 def test_without_a_single_right_of_a_file_nothing_begins_and_the_file_is_named(power: str) -> None:
     """The user has all files, but for one right of one of them. What another file grants as well is not missed."""
-    rights = needed(INTENT, OPERATOR, olm=True)
+    rights = list_needed_rights(INTENT, OPERATOR, olm=True)
     mine = [as_granted(right) for right in rights if right.power == power]
     shared = {as_granted(right) for right in rights if right.power != power}
     assert set(mine) - shared, "a file that nobody would miss"
@@ -284,7 +292,7 @@ def test_without_a_single_right_of_a_file_nothing_begins_and_the_file_is_named(p
 @pytest.mark.parametrize("answer", [{}, {"status": {}}, {"status": {"allowed": "yes"}}])
 def test_an_answer_that_says_neither_is_no_right(answer: dict[str, typing.Any]) -> None:
     with pytest.raises(ApiError):
-        observe(typing.cast(Cluster, Api(lambda spec: answer)), needed(INTENT, OPERATOR)[:1])
+        observe(typing.cast(Cluster, Api(lambda spec: answer)), list_needed_rights(INTENT, OPERATOR)[:1])
 
 
 def test_all_rights_pass_and_none_asked_is_unknown() -> None:
@@ -301,7 +309,7 @@ def test_taking_back_is_only_warned_of() -> None:
 def test_only_what_the_intent_needs_is_asked_for() -> None:
     """A right that no stage uses would stop a user who does well without it."""
     plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
-    kinds = {right.kind for right in needed(plain, OPERATOR) if right.verb in ("create", "patch", "delete")}
+    kinds = {right.kind for right in list_needed_rights(plain, OPERATOR) if right.verb in ("create", "patch", "delete")}
     assert kinds.isdisjoint(
         {
             "SriovNetworkPoolConfig",
@@ -313,10 +321,12 @@ def test_only_what_the_intent_needs_is_asked_for() -> None:
         }
     )
     assert {"SriovNetworkNodePolicy", "SriovNetwork", "Pod"} <= kinds
-    stages = {right.need for right in needed(plain, OPERATOR)}
+    stages = {right.need for right in list_needed_rights(plain, OPERATOR)}
     # without the right to look for one of an earlier intent, a user is only warned
     assert "host" not in stages and {
-        right.need for right in needed(plain, OPERATOR) if (right.verb, right.kind) == ("list", "KubeletConfig")
+        right.need
+        for right in list_needed_rights(plain, OPERATOR)
+        if (right.verb, right.kind) == ("list", "KubeletConfig")
     } == {"teardown"}
     by_containerd = parse_intent(
         [
@@ -326,12 +336,12 @@ def test_only_what_the_intent_needs_is_asked_for() -> None:
         None,
         {"host": {"memlock": {"by": "containerd", "limit_gib": 64}}},
     )
-    assert "MachineConfig" not in {right.kind for right in needed(by_containerd, OPERATOR)}
-    assert {right.namespace for right in needed(by_containerd, OPERATOR) if right.need == "host"} == {
+    assert "MachineConfig" not in {right.kind for right in list_needed_rights(by_containerd, OPERATOR)}
+    assert {right.namespace for right in list_needed_rights(by_containerd, OPERATOR) if right.need == "host"} == {
         "linerate-measure"
     }
     without = dataclasses.replace(by_containerd, fabrics=by_containerd.fabrics[:1])
-    assert not [right for right in needed(without, OPERATOR) if right.need == "host"]
+    assert not [right for right in list_needed_rights(without, OPERATOR) if right.need == "host"]
 
 
 def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:

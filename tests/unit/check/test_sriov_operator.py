@@ -16,8 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
-    current,
     find_outdated_nodes_outside_run,
+    is_current,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import (
     find_wanted,
@@ -408,7 +408,7 @@ def test_a_pool_is_current_when_configuration_count_and_condition_say_so(
     pool = dataclasses.replace(
         MachinePool("worker", wanted_config="b", current_config="b", machines=2, updated=2), **changed
     )
-    assert current(pool) is expected
+    assert is_current(pool) is expected
 
 
 def test_a_prefix_is_all_before_the_last_slash_and_another_resource_is_no_evidence() -> None:

@@ -32,11 +32,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.tren
     list_trends,
     render_picture,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import earlier
+from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import read_earlier_figures
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep, list_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep_run, list_kept
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records
 
 WORLD = World(nodes=4, rails=2, on_leaf=2, rounds=3)
@@ -122,7 +122,7 @@ def a_run(
     )
     os.utime(path / "run.json", (1_700_000_000 + number, 1_700_000_000 + number))
     folder.write("bandwidth", value={"bandwidth": measured or MADE.facts["bandwidth"]["bandwidth"]})
-    keep(str(path), run, 9)
+    keep_run(str(path), run, 9)
     return folder
 
 
@@ -132,7 +132,7 @@ def test_only_runs_that_were_asked_for_the_same_fabrics_count(tmp_path: pathlib.
         ((asked, False), (fabrics(World(rails=1)), False), (asked, True), (asked, False), (asked, False)), 1
     ):
         folder = a_run(tmp_path, number, wanted, check_mode)
-    seen = earlier(folder)
+    seen = read_earlier_figures(folder)
     assert [run[:8] for run in seen.runs] == ["20260101", "20260104"] and seen.unread == (), "not this run itself"
     assert {pair.figures for pair in seen.pairs} == {(pair.average_gbps,) * 2 for pair in pairs()}
     assert {pair.places for pair in seen.pairs} == {(0, 1)}
@@ -191,7 +191,10 @@ def test_the_rail_of_a_server_is_kept_from_run_to_run(tmp_path: pathlib.Path) ->
     )
     for number in (1, 2):
         folder = a_run(tmp_path, number, fabrics(WORLD), measured=to_data(seen))
-    assert [pair.server_rail for pair in earlier(folder).pairs if pair.key[:4] == pairs()[0].key[:4]] == [None, 1]
+    assert [pair.server_rail for pair in read_earlier_figures(folder).pairs if pair.key[:4] == pairs()[0].key[:4]] == [
+        None,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("text", ("{", "[]", '{"bandwidth": 1}'))
@@ -202,13 +205,13 @@ def test_a_torn_run_is_named_and_not_counted(tmp_path: pathlib.Path, text: str) 
     path = pathlib.Path(FactFolder(find_folder(str(tmp_path), old), old).path("bandwidth"))
     path.unlink()
     path.write_text(text, encoding="utf-8")
-    seen = earlier(folder)
+    seen = read_earlier_figures(folder)
     assert seen.runs == () and len(seen.unread) == 1 and seen.unread[0].startswith(old)
 
 
 def page(known: Earlier) -> str:
     made = MADE.change("bandwidth", to_data(dataclasses.replace(FACTS, earlier=known)))
-    section = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)).partition(
+    section = render_html(build_report(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)).partition(
         'id="bandwidth"'
     )[2]
     return section.partition("</section>")[0].partition("Bandwidth from run to run")[2]

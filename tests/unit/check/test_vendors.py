@@ -133,8 +133,8 @@ PLACES = (
     functions_without_rdma_device,
     functions_without_driver,
     policy_for_rdma,
-    lambda vendor: why_no_sriov.why(nic(vendor, sriov=None))[1],
-    lambda vendor: vendors.burn(nic(vendor)),
+    lambda vendor: why_no_sriov.explain_no_sriov(nic(vendor, sriov=None))[1],
+    lambda vendor: vendors.describe_burning(nic(vendor)),
     lambda vendor: vendors.link_command(nic(vendor), PF),
     lambda vendor: vendors.priorities_command(nic(vendor)),
 )
@@ -181,7 +181,7 @@ def test_a_nic_that_is_not_in_the_table_has_no_tool_of_others() -> None:
         vendors.load_rdma([other]),
         vendors.enable_functions(other),
         vendors.more_functions(other),
-        vendors.burn(other),
+        vendors.describe_burning(other),
     ]
     texts += [vendors.link_command(other, PF), vendors.priorities_command(other)]
     assert not re.search("|".join(WORDS.values()), " ".join(texts))

@@ -11,7 +11,7 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
     Member,
     Membership,
-    resolve,
+    resolve_members,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
@@ -54,7 +54,7 @@ def fabric_of_tenants() -> Topology:
 
 
 def test_links_of_our_hcas_and_between_switches_that_may_carry_them_are_ours() -> None:
-    membership = resolve(
+    membership = resolve_members(
         world.fabric(),
         {name: world.node(number) for name, number in world.NODES.items()},
         {name: world.subnets() for name in world.NODES},
@@ -75,7 +75,7 @@ def test_links_of_our_hcas_and_between_switches_that_may_carry_them_are_ours() -
 
 
 def test_the_ends_that_a_query_was_about() -> None:
-    membership = resolve(world.fabric(), {"worker-1": world.node(1)}, {"worker-1": world.subnets()})
+    membership = resolve_members(world.fabric(), {"worker-1": world.node(1)}, {"worker-1": world.subnets()})
     way = LinksInScope(membership, fabric_of_tenants())
     assert way.ends_of([UnreadPort(90, 2)]) == {(SPINE.guid, 2)}
     assert way.ends_of([UnreadPort(90, 255)]) == {(SPINE.guid, number) for number in (1, 2, 3, 4)}

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard, remove_junk
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import limit_answers, remove_junk
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -214,7 +214,7 @@ def test_a_command_in_a_pod_has_the_limit_of_an_answer_and_a_file_that_of_a_file
     connection.become = None
     action = types.SimpleNamespace(_connection=connection, _parse_returned_data=dict)
     connection.exec_command("true")
-    with heard(action, "worker-1", 64 * MIB):
+    with limit_answers(action, "worker-1", 64 * MIB):
         connection.exec_command("true")
     connection.fetch_file("/a", str(tmp_path / "a"))
     assert asked == [16 * MIB, 64 * MIB, 256 * MIB]
@@ -231,7 +231,7 @@ def decoded(answer: typing.Any, text: typing.Optional[str] = None) -> dict[str, 
     connection = types.SimpleNamespace(exec_command=None, transport="local")
     action = Action(types.SimpleNamespace(async_val=0), connection, None, None, None, None)
     profile = ("legacy",) if "profile" in inspect.signature(BASE._parse_returned_data).parameters else ()
-    with heard(action, "worker-1"):
+    with limit_answers(action, "worker-1"):
         found: dict[str, typing.Any] = action._parse_returned_data(
             {"stdout": json.dumps(answer) if text is None else text}, *profile
         )

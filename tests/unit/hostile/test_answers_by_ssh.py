@@ -19,7 +19,7 @@ from ansible.plugins.loader import connection_loader
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _held_up
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import limit_answers
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 
 
@@ -52,14 +52,14 @@ def plugin_of(action: typing.Any) -> typing.Any:
 def test_an_answer_without_end_stops_at_the_limit(stream: str) -> None:
     action = asking(f"cat /dev/zero{stream}")
     said = f"node-1 sent a response of more than {MIB} bytes"
-    with bounded(5), pytest.raises(AnsibleConnectionFailure, match=said), heard(action, "node-1", MIB):
+    with bounded(5), pytest.raises(AnsibleConnectionFailure, match=said), limit_answers(action, "node-1", MIB):
         action._connection.exec_command("true")
     assert plugin_of(action).subprocess is subprocess
 
 
 def test_an_answer_within_the_limit_comes_as_it_is() -> None:
     action = asking("head -c 900000 /dev/zero; echo end >&2; exit 3")
-    with heard(action, "node-1", MIB):
+    with limit_answers(action, "node-1", MIB):
         assert action._connection.exec_command("true") == (3, bytes(900_000), b"end\n")
 
 
@@ -72,7 +72,7 @@ def test_no_program_stays_where_the_time_of_a_task_is_over() -> None:
         raise TaskTimeoutError
 
     action._connection.exec_command = interrupted
-    with pytest.raises(TaskTimeoutError), heard(action, "node-1", MIB):
+    with pytest.raises(TaskTimeoutError), limit_answers(action, "node-1", MIB):
         action._connection.exec_command("true")
     assert started[0].poll() is not None
     started[0].stdout.close()
@@ -98,12 +98,12 @@ def test_a_node_that_ends_each_task_just_in_time_is_not_asked_for_ever(monkeypat
     for _task in range(12):
         action._connection.exec_command = late
         try:
-            with heard(action, "node-1", MIB):
+            with limit_answers(action, "node-1", MIB):
                 action._connection.exec_command("true")
         except AnsibleConnectionFailure as error:
             assert "because its tasks took 2670 s, and the limit for a run is 1800 s" in str(error)
     assert len(asked) == 3
-    with heard(action, "node-2", MIB):
+    with limit_answers(action, "node-2", MIB):
         action._connection.exec_command("true")
     assert len(asked) == 4
 
@@ -114,6 +114,6 @@ def test_tasks_with_a_time_of_their_own_are_not_counted(monkeypatch: pytest.Monk
     monkeypatch.setattr(_held_up, "time", clock)
     action = asking("true", timeout)
     for _task in range(4):
-        with heard(action, "node-1", MIB):
+        with limit_answers(action, "node-1", MIB):
             clock.now += 890.0
     assert _held_up.explain_why_not_asked("node-1") == ""

@@ -30,10 +30,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import (
     Claims,
     Identity,
-    compare,
+    compare_identities,
     make_identity,
     serial_of,
-    swapped,
+    swap_byte_order,
     uuid_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
@@ -182,7 +182,7 @@ def test_two_names_of_one_bmc_are_no_two_bmcs(site: Site) -> None:
     assert "lead to the same machine" in of(done, "worker-1").why and untouched(site, "worker-1", "worker-2")
 
 
-@pytest.mark.parametrize("order", [swapped, str.upper])
+@pytest.mark.parametrize("order", [swap_byte_order, str.upper])
 def test_the_other_order_of_bytes_is_the_same_machine(site: Site, order: typing.Callable[[str], str]) -> None:
     only(site, "worker-1")
     told(site, "worker-1", order(uuid_of_node("worker-1")))
@@ -190,7 +190,7 @@ def test_the_other_order_of_bytes_is_the_same_machine(site: Site, order: typing.
 
 
 def test_two_nodes_with_one_identity_are_both_refused(site: Site) -> None:
-    told(site, "worker-2", swapped(uuid_of_node("worker-1")))
+    told(site, "worker-2", swap_byte_order(uuid_of_node("worker-1")))
     site.asserted = set(NODES)
     done = site.run()
     assert (
@@ -404,7 +404,7 @@ def test_the_service_tag_of_dell_is_its_serial_number_and_no_other_vendor_s_sku_
     ("node", "machine", "same"),
     [
         (Identity(A), Identity(A), True),
-        (Identity(A), Identity(swapped(A)), True),
+        (Identity(A), Identity(swap_byte_order(A)), True),
         (Identity(A), Identity(B), False),
         (Identity(A, ("S1",)), Identity(A, ("S2",)), True),
         (Identity(A, ("F54P1G3",)), Identity(B, ("f54p1g3",)), None),
@@ -416,7 +416,7 @@ def test_the_service_tag_of_dell_is_its_serial_number_and_no_other_vendor_s_sku_
 )
 def test_what_is_one_machine(node: Identity, machine: Identity, same: typing.Optional[bool]) -> None:
     for one, other in itertools.permutations((node, machine)):
-        assert compare(one, other) is same
+        assert compare_identities(one, other) is same
 
 
 @pytest.mark.parametrize(
@@ -493,14 +493,16 @@ def test_a_serial_number_that_looks_like_a_default_one_is_one(text: str) -> None
 @given(st.uuids())
 def test_orders_of_bytes(one: uuid.UUID) -> None:
     text = str(one)
-    assert swapped(swapped(text)) == text and swapped(text) == str(uuid.UUID(bytes=one.bytes_le))
-    assert Identity(text).keys == Identity(swapped(text)).keys
+    assert swap_byte_order(swap_byte_order(text)) == text and swap_byte_order(text) == str(
+        uuid.UUID(bytes=one.bytes_le)
+    )
+    assert Identity(text).keys == Identity(swap_byte_order(text)).keys
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_texts_of_strangers_are_an_identity_or_none(one: str, other: str) -> None:
     found = make_identity(one, [other])
-    assert str(found).isprintable() and compare(found, found) in (True, None)
+    assert str(found).isprintable() and compare_identities(found, found) in (True, None)
     assert Claims({"a": one, "b": other}).judge("a", found, False).state in ("proven", "other", "unknown")
 
 

@@ -12,7 +12,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._app.again import pages, rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run, write_pages
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl_variables import KNOWN, OTHERS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import (
@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_err
     MOST_KNOWN,
     Hints,
     LoadError,
-    nearest,
+    suggest_nearest,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_all
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import CHECKS
@@ -31,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     Finding,
     Waiver,
     judge,
-    matches,
+    pattern_matches,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
@@ -138,7 +138,7 @@ def test_a_record_with_more_waivers_is_none(folder: pathlib.Path) -> None:
     )
     records, unreadable = read_records(str(folder / "stages"))
     assert "fabric" not in records and "fabric.waivers: 1001 waivers; expected at most 1000" in unreadable["fabric"]
-    pages(str(folder), "2.19.0")
+    write_pages(str(folder), "2.19.0")
     assert "1001 waivers" in (folder / "report.json").read_text(encoding="utf-8")
 
 
@@ -177,7 +177,9 @@ def test_a_pattern_that_takes_long_to_read_covers_nothing_and_is_told() -> None:
             "Shorten the pattern: replace a part of it with *. Then run stage validate again.",
         )
     }
-    assert matches("x" * MOST_PATTERN, "x" * MOST_PATTERN) and not matches("*" * (MOST_PATTERN + 1), "x")
+    assert pattern_matches("x" * MOST_PATTERN, "x" * MOST_PATTERN) and not pattern_matches(
+        "*" * (MOST_PATTERN + 1), "x"
+    )
 
 
 def test_the_nearest_check_is_looked_for_for_the_first_few_waivers() -> None:
@@ -201,13 +203,16 @@ def test_so_it_is_for_the_first_few_unknown_keys() -> None:
 
 def test_the_nearest_word_is_looked_for_where_that_takes_no_time() -> None:
     ours = {f"rdma_{number}" for number in range(MOST_KNOWN)}
-    assert nearest("rdma_399x", ours) == " (did you mean 'rdma_399'?)" and nearest("rdma_399x", ours | {"x"}) == ""
     assert (
-        nearest("x" * 65, ["x" * 64]) == ""
-        and nearest("x" * 64, ["x" * 65, "x" * 63]) == f" (did you mean '{'x' * 63}'?)"
+        suggest_nearest("rdma_399x", ours) == " (did you mean 'rdma_399'?)"
+        and suggest_nearest("rdma_399x", ours | {"x"}) == ""
+    )
+    assert (
+        suggest_nearest("x" * 65, ["x" * 64]) == ""
+        and suggest_nearest("x" * 64, ["x" * 65, "x" * 63]) == f" (did you mean '{'x' * 63}'?)"
     )
     with bounded(LIMIT):
-        assert nearest("ab" * 100_000, ["ba" * 100_000]) == ""
+        assert suggest_nearest("ab" * 100_000, ["ba" * 100_000]) == ""
     hints = Hints()
     assert [bool(hints.nearest("fabrik", ["fabric"])) for _time in range(MOST_HINTS + 2)] == [True] * MOST_HINTS + [
         False

@@ -21,7 +21,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.callback import stages
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _node_output
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, quiet
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, quiet_ansible
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_internals
 from tests.unit.hostile.test_templates import COLLECTIONS, PLAYBOOK
 
@@ -79,7 +79,7 @@ def test_neither_a_key_of_core_nor_an_rm_that_fails_drives_the_terminal(tmp_path
 def test_each_way_to_the_terminal_is_cut_and_escaped(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     display, said = Display(), []
     monkeypatch.setattr(display, way, lambda msg, *_arguments, **_options: said.append(msg))
-    with quiet():
+    with quiet_ansible():
         getattr(display, way)(EVIL + "a" * 10**6)
         getattr(display, way)(msg="a\n\tb")
     getattr(display, way)(EVIL)
@@ -92,7 +92,7 @@ def test_each_way_to_the_terminal_is_cut_and_escaped(monkeypatch: pytest.MonkeyP
 def test_an_error_that_becomes_a_warning_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     display, said = Display(), []
     monkeypatch.setattr(display, "warning", lambda msg, **_options: said.append(msg))
-    with quiet():
+    with quiet_ansible():
         if hasattr(display, "error_as_warning"):
             display.error_as_warning("Discovery", ValueError(EVIL), help_text="")
             assert said and "\x1b" not in said[0] and said[0].startswith("Discovery: ValueError: ")
@@ -101,7 +101,7 @@ def test_an_error_that_becomes_a_warning_is_escaped(monkeypatch: pytest.MonkeyPa
 
 def test_display_is_as_it_was_also_after_an_error() -> None:
     before = dict(vars(Display()))
-    with pytest.raises(ValueError, match="x"), quiet(), quiet():
+    with pytest.raises(ValueError, match="x"), quiet_ansible(), quiet_ansible():
         raise ValueError("x")
     assert vars(Display()) == before
 
@@ -176,7 +176,7 @@ def test_a_module_of_the_controller_does_not_drive_the_terminal(tmp_path: pathli
 def test_a_later_line_of_a_text_is_indented_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     display, said = Display(), []
     monkeypatch.setattr(display, "display", lambda msg, *_arguments, **_options: said.append(msg))
-    with quiet("  "):
+    with quiet_ansible("  "):
         display.display("a\nlinerate.rdma: GREEN\n\nb\n")
     assert said == ["a\n  linerate.rdma: GREEN\n\n  b\n"]
 

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     BudgetIndex,
     find_held_pods,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drain import stops
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drain import list_drain_blockers
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import Live
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
@@ -140,7 +140,7 @@ def test_a_pod_that_is_too_large_is_looked_for_on_its_node_and_one_without_a_nod
         ("large", "worker-2", True),
     ]
     assert asked == [set(uids_of.values())]
-    (why,) = stops(kept[1:], DrainOptions(force=True, delete_empty_dir_data=True))
+    (why,) = list_drain_blockers(kept[1:], DrainOptions(force=True, delete_empty_dir_data=True))
     assert why.startswith("these pods are too large to be read: tenant/large. Delete them")
 
 
@@ -150,7 +150,7 @@ def test_pods_are_compared_with_thousands_of_budgets_in_a_bounded_time() -> None
         *({"key": f"k{number}", "operator": "DoesNotExist"} for number in range(14)),
         {"key": "a", "operator": "Exists"},
     ]
-    budgets = [core.budget(budget(f"b{number}", {"matchExpressions": asked})) for number in range(MOST_BUDGETS)]
+    budgets = [core.parse_budget(budget(f"b{number}", {"matchExpressions": asked})) for number in range(MOST_BUDGETS)]
     pods = [ClusterPod(f"p{number}", "tenant", "w", {"b": str(number)}) for number in range(5000)]
     with bounded(20):
         # those that are not compared any more count as held
@@ -189,7 +189,7 @@ def test_budgets_that_are_watched_have_the_same_bound() -> None:
     gone = tuple(budget(f"b{number}", every, 1) for number in range(500))
     world = take(world, KindUpdate("PodDisruptionBudget", "drop", gone))
     assert len(world.budgets) == 2
-    (found,) = find_held_pods([core.pod(pod("p", {}))], True, "", BudgetIndex(world.budgets.values()))
+    (found,) = find_held_pods([core.parse_pod(pod("p", {}))], True, "", BudgetIndex(world.budgets.values()))
     assert f"tenant/more-than-{MOST_BUDGETS}" in found
     world = take(world, KindUpdate("PodDisruptionBudget", "replace", gone))
     assert len(world.budgets) == 500
@@ -226,7 +226,7 @@ def test_a_plan_indexes_the_pods_and_budgets_of_a_cluster_once() -> None:
             ClusterPod(f"p{number}", f"tenant-{number % 100}", names[number % 1000]) for number in range(200_000)
         ),
         budgets=tuple(
-            core.budget(budget(f"b{number}", {"matchLabels": {"app": str(number)}})) for number in range(10_000)
+            core.parse_budget(budget(f"b{number}", {"matchLabels": {"app": str(number)}})) for number in range(10_000)
         ),
     )
     with bounded(20):

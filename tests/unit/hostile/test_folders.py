@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app import again
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import (
     compare_folders,
     rejudge_run,
-    sign,
+    sign_sheet,
     start_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import _read_source
@@ -34,7 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts imp
 from ansible_collections.linerate.rdma.plugins.module_utils._store import files
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._store.history import keep, list_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import keep_run, list_kept
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_head, read_records, write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
@@ -365,7 +365,7 @@ def test_no_writer_follows_a_link_below_the_folder(folder: pathlib.Path, tmp_pat
         "facts": lambda: facts.write("hcas", "node-1", 1),
         "facts/hcas": lambda: facts.write("hcas", "node-1", 1),
         "stages": lambda: write_record(str(folder / "stages"), record),
-        "runs": lambda: keep(str(folder), RUN, 1),
+        "runs": lambda: keep_run(str(folder), RUN, 1),
     }
     with pytest.raises(FileError, match=f"{part} is a link"):
         actions[part]()
@@ -387,7 +387,7 @@ def test_the_sheet_and_the_difference_replace_a_link_and_leave_its_goal(
     for name in ("difference.json", "difference.html", "sheet.html"):
         (folder / name).symlink_to(goal)
     compare_folders(str(tmp_path / "before"), str(folder))
-    sign(
+    sign_sheet(
         str(folder), str(folder / "sheet.html"), "a.tar.gz", "0" * 64, {"customer": "", "cluster": "", "contractor": ""}
     )
     assert goal.read_text(encoding="utf-8") == "mine" and not any(

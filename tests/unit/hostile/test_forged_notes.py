@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import Mark, NodeRoll
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.roll_mark import mark_node
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -79,7 +79,7 @@ def check(site: Site, done: NodeRoll) -> None:
 def test_a_forged_note_reaches_no_other_node_and_the_plan_names_it(site: Site, noted: Mark) -> None:
     forge(site, noted)
     planned = site.plan()
-    mine = [line for line in lines(planned) if line.startswith(FORGER)]
+    mine = [line for line in describe_plan(planned) if line.startswith(FORGER)]
     assert all(SAYS in line for line in mine)
     done = site.run()
     check(site, done)

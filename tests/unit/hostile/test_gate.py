@@ -9,7 +9,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import GateInputs, closed
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import (
+    GateInputs,
+    list_roll_blockers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
     describe_plan,
     list_refusals,
@@ -51,7 +54,7 @@ def ask(
     most: str = "1",
 ) -> str:
     pools = [MachinePool(roll.name, max_unavailable=most) for roll in rolls if roll.machines]
-    return " ".join(closed(rolls, drained, stand, pools, intent, [node.name for node in WORKERS]))
+    return " ".join(list_roll_blockers(rolls, drained, stand, pools, intent, [node.name for node in WORKERS]))
 
 
 def changed(nodes: typing.Sequence[ClusterNode], name: str, **change: typing.Any) -> tuple[ClusterNode, ...]:

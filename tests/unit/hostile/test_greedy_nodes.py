@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.in
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import MOST_FUNCTIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import parse_inventory
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_node_words import node
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded, measure_seconds
@@ -26,7 +26,7 @@ FLEET = {f"worker-{number}": f"10.0.{number // 250}.{number % 250 + 1}" for numb
 
 
 def reached(*others: dict[str, typing.Any]) -> dict[str, InventoryNode]:
-    found = inventory([*(node(name, address) for name, address in FLEET.items()), *others])
+    found = parse_inventory([*(node(name, address) for name, address in FLEET.items()), *others])
     return {one.name: one for one in refuse_shared_addresses(found, found.nodes).nodes}
 
 

@@ -70,5 +70,5 @@ def test_helm_that_takes_too_much_memory_is_an_error_of_its_chart(
     monkeypatch.setattr(helm, "_BOUNDS", command.Bounds(256 << 20, 1 << 20))
     of = chart(repository="https://charts.example")
     with pytest.raises(helm.HelmError, match="out of memory") as refused:
-        helm.template(made(tmp_path, GREEDY, most=1 << 29), of, {})
+        helm.render_chart(made(tmp_path, GREEDY, most=1 << 29), of, {})
     assert "Helm may use at most 256 MiB of memory" in refused.value.remedy and "charts.example" in refused.value.remedy

@@ -16,12 +16,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     STAGES,
     Finding,
     Waiver,
+    build_pass,
     judge,
-    ok,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import (
     Record,
-    contradiction,
+    find_contradiction,
     limit_findings,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._store import records
@@ -149,7 +149,7 @@ def test_number_of_nodes_is_given_where_no_run_lies_beside_the_records(
 @pytest.mark.parametrize("most", range(1, 12))
 def test_limit_of_findings_never_opens_a_gate(most: int) -> None:
     found = [
-        *(ok("a.b", f"p{number}") for number in range(20)),
+        *(build_pass("a.b", f"p{number}") for number in range(20)),
         *(Finding("a.b", f"w{number}", "warn", why="why", remedy="do") for number in range(20)),
         *(Finding("a.c", f"u{number}", "unknown", why="why", remedy="do") for number in range(20)),
         Finding("a.d", "last", "fail", why="why", remedy="do"),
@@ -159,7 +159,7 @@ def test_limit_of_findings_never_opens_a_gate(most: int) -> None:
         kept = limit_findings(gate.judged, most)
         assert len(kept) == max(4, most)
         record = Record("fabric", RUN, TIME, TIME, False, "open" if gate.open else "closed", kept)
-        assert contradiction(record) == ""
+        assert find_contradiction(record) == ""
         kinds = [{(item.finding.check, item.finding.status, item.waiver) for item in of} for of in (gate.judged, kept)]
         assert kinds[0] == kinds[1] and kept[-1].finding.subject == "last", "what is alone is kept as it is"
     assert limit_findings(gate.judged, 61) == gate.judged and len(limit_findings(gate.judged, 60)) == 60

@@ -127,7 +127,7 @@ def test_an_exception_that_nobody_foresaw_is_the_error_of_one_bmc() -> None:
         return bmc.node
 
     bmcs = [Bmc("worker-1", "192.0.2.1", password="hunter2"), Bmc("worker-2", "192.0.2.2")]
-    found = {bmc.node: outcome for bmc, outcome in many.outcomes(work, bmcs, 2, BmcError, Bmc.unforeseen)}
+    found = {bmc.node: outcome for bmc, outcome in many.iterate_outcomes(work, bmcs, 2, BmcError, Bmc.unforeseen)}
     sick = found["worker-1"]
     assert found["worker-2"] == "worker-2"
     assert isinstance(sick, BmcError) and sick.cause == "not_understood"

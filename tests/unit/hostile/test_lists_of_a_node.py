@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve_members
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import Facts as DiscoverFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
@@ -75,7 +75,7 @@ def test_managers_that_a_node_makes_up_are_counted(wanted: tuple[str, ...]) -> N
         for number, one in enumerate(node.hcas)
     ]
     fabric = dataclasses.replace(FABRIC, select=Select(hcas_per_node=1, subnet_manager=wanted))
-    membership = resolve(fabric, {"evil": node}, {"evil": seen})
+    membership = resolve_members(fabric, {"evil": node}, {"evil": seen})
     assert "and 2992 more" in membership.why
     assert len(membership.why) + len(membership.remedy) < MOST
 

@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import MOST_LINE, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import MOST_LINE, open_progress
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core, observers
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
@@ -63,7 +63,7 @@ ENDED = {"terminated": {"reason": LONG, "message": LONG}}
 @pytest.mark.parametrize(
     ("read", "resource"),
     [
-        (core.node, made("Node", {"conditions": [condition("Ready")]})),
+        (core.parse_node, made("Node", {"conditions": [condition("Ready")]})),
         (state_of_pod, pod(phase="Failed", reason=LONG, message=LONG, containerStatuses=[{"state": ENDED}] * 50)),
         (state_of_pod, pod(phase=LONG, conditions=[condition("PodScheduled")])),
         (state_of_pod, pod(containerStatuses=[{"state": WAITING}])),
@@ -75,7 +75,7 @@ ENDED = {"terminated": {"reason": LONG, "message": LONG}}
             node_tuning.node_profile,
             made("Profile", {"conditions": [condition("Degraded", "True")], "tunedProfile": LONG}),
         ),
-        (node_tuning.invalid, made("Tuned", {"conditions": [condition("Valid")]})),
+        (node_tuning.explain_invalid, made("Tuned", {"conditions": [condition("Valid")]})),
         (
             nic_configuration_operator.nic_state,
             made(
@@ -83,7 +83,7 @@ ENDED = {"terminated": {"reason": LONG, "message": LONG}}
                 {"conditions": [condition("ConfigUpdateInProgress"), condition("FirmwareUpdateInProgress")]},
             ),
         ),
-        (nvidia_network_operator.reported, made("NicClusterPolicy", {"state": "notReady", "reason": LONG})),
+        (nvidia_network_operator.parse_reported, made("NicClusterPolicy", {"state": "notReady", "reason": LONG})),
         (drivers.driver_policy, made("NicClusterPolicy", {"state": "notReady", "reason": LONG})),
         (sriov_operator.node_state, made("SriovNetworkNodeState", {"lastSyncError": LONG})),
     ],
@@ -95,13 +95,13 @@ def test_a_message_of_an_object_is_kept_by_its_ends(
 
 
 def test_a_cut_message_has_the_error_at_its_end() -> None:
-    found = core.node(made("Node", {"conditions": [condition("Ready")]})).not_ready
+    found = core.parse_node(made("Node", {"conditions": [condition("Ready")]})).not_ready
     assert found.startswith("first ") and found.endswith(" last")
 
 
 def test_a_line_of_progress_is_cut(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "lines"
-    with progress(str(path)) as say:
+    with open_progress(str(path)) as say:
         say(LONG)
         say("the next")
     first, second = path.read_text().splitlines()

@@ -18,10 +18,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.no
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import BiosValue
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import whole
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import parse_whole
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import plan as plan_bios
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import plan_bios as plan_bios
 from ansible_collections.linerate.rdma.tests.unit.check.test_bios_by_bmc import bios
 
 PARSERS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_parse"
@@ -32,13 +32,13 @@ ENDLESS = re.compile(r"\((?:\?P<\w+>)?-?(?:\[0-9\]|\\d)[+*]\)")
 @pytest.mark.parametrize("amount", ["1e99", "9" * 30, "-1e20", "10E"])
 def test_an_amount_beyond_64_bits_is_refused(amount: str) -> None:
     with pytest.raises(ResourceError, match="more than 9223372036854775807"):
-        whole(amount, "openshift.io/r1")
-    assert whole("9223372036854775807", "x") == 2**63 - 1
+        parse_whole(amount, "openshift.io/r1")
+    assert parse_whole("9223372036854775807", "x") == 2**63 - 1
 
 
 def test_a_node_with_such_an_amount_is_read_without_it() -> None:
     status = {"allocatable": {"openshift.io/r1": "1e99", "openshift.io/r2": "8"}}
-    found = node({"kind": "Node", "metadata": {"name": "worker-1"}, "spec": {}, "status": status})
+    found = parse_node({"kind": "Node", "metadata": {"name": "worker-1"}, "spec": {}, "status": status})
     assert found.allocatable == {"openshift.io/r2": 8} and found.unread == {"openshift.io/r1": "1e99"}
 
 

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.config_daemon_log import last_error
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import look_by_observers
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import limit_answers
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_effects
 
 #: of a text that is cut, with how long it was
@@ -90,12 +90,12 @@ def test_an_answer_of_many_lines_is_the_error_of_its_node(end: str) -> None:
     lines = f"ab{end}".encode() * 32_769
     for said in (action(lines), action(b"", lines)):
         with (
-            heard(said, "worker-1"),
+            limit_answers(said, "worker-1"),
             pytest.raises(AnsibleConnectionFailure, match="worker-1 sent 32769 lines"),
         ):
             said._connection.exec_command("python")
     enough = action(lines[: -len(f"ab{end}".encode())])
-    with heard(enough, "worker-1"):
+    with limit_answers(enough, "worker-1"):
         assert enough._connection.exec_command("python")[0] == 0
 
 
@@ -103,11 +103,11 @@ def test_an_answer_of_many_lines_is_the_error_of_its_node(end: str) -> None:
 def test_so_is_a_text_of_many_lines_in_it(name: str) -> None:
     parsed: dict[str, typing.Any] = {name: "ab\n" * 32_769}
     said = action(**parsed)
-    with heard(said, "worker-1"), pytest.raises(AnsibleConnectionFailure, match="32769 lines"):
+    with limit_answers(said, "worker-1"), pytest.raises(AnsibleConnectionFailure, match="32769 lines"):
         said._parse_returned_data({"stdout": "{}"})
     parsed[name] = "ab\n" * 32_768
     enough = action(**parsed)
-    with heard(enough, "worker-1"):
+    with limit_answers(enough, "worker-1"):
         assert enough._parse_returned_data({"stdout": "{}"}) == {name: "ab\n" * 32_768}
 
 

@@ -18,7 +18,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal, remove_all
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import ForeignObjects, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import (
+    ForeignObjects,
+    judge_objects,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers_namespace import NamespaceStays
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
@@ -223,7 +226,7 @@ def test_a_kubelet_s_mirror_pods_keep_no_namespace(api: Api) -> None:
     api.add("pods", "planted-worker-1", annotations={"kubernetes.io/config.mirror": "5"}, ownerReferences=[node])
     assert removed(api).applied.action == "deleted" and not there(api) and api.now == 0
     # of another kind the annotation says nothing
-    assert judge(
+    assert judge_objects(
         [("Secret", {"metadata": {"name": "a", "annotations": {"kubernetes.io/config.mirror": "5"}}})]
     ).foreign == ("Secret a",)
 
@@ -332,8 +335,8 @@ def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data
         ("ConfigMap", {"metadata": labelled}),
         ("Secret", {"metadata": {"name": "pipeline-dockercfg-x", "uid": "s", "annotations": account}}),
     ]
-    assert judge(objects) == ForeignObjects()
-    assert judge([("Secret", {"metadata": labelled})]).foreign == ("Secret ca",)
+    assert judge_objects(objects) == ForeignObjects()
+    assert judge_objects([("Secret", {"metadata": labelled})]).foreign == ("Secret ca",)
 
 
 def test_what_has_an_owner_in_the_namespace_is_its_owner_s(api: Api) -> None:

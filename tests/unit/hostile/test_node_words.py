@@ -10,7 +10,10 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import refuse_shared_addresses
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import internal_address
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory, inventory_node
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import (
+    inventory_node,
+    parse_inventory,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 HOSTILE_ADDRESSES = (
@@ -49,7 +52,7 @@ def node(
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
 def test_what_is_no_address_is_an_error_of_its_node(address: str) -> None:
-    found = inventory([node("worker-1", address), node("worker-2", "10.0.0.3")])
+    found = parse_inventory([node("worker-1", address), node("worker-2", "10.0.0.3")])
     bad, good = found.nodes
     assert (bad.name, bad.address) == ("worker-1", "") and "Node worker-1" in bad.error and "InternalIP" in bad.error
     assert bad.error.isprintable() and len(bad.error) < 400
@@ -85,13 +88,13 @@ def test_a_label_without_a_value_is_one() -> None:
 
 
 def test_what_is_no_node_is_named_and_the_others_go_on() -> None:
-    found = inventory([{"kind": "Node", "metadata": {}}, node("-oProxyCommand=x"), node("worker-2", "10.0.0.3")])
+    found = parse_inventory([{"kind": "Node", "metadata": {}}, node("-oProxyCommand=x"), node("worker-2", "10.0.0.3")])
     assert [item.name for item in found.nodes] == ["worker-2"]
     assert len(found.refused) == 2 and all("Node" in text for text in found.refused)
 
 
 def test_an_address_that_another_node_has_leads_to_neither() -> None:
-    everyone = inventory(
+    everyone = parse_inventory(
         [
             node("control-plane", "10.0.0.1"),
             node("worker-1", "10.0.0.1"),
@@ -99,7 +102,7 @@ def test_an_address_that_another_node_has_leads_to_neither() -> None:
             node("worker-3"),
         ]
     )
-    chosen = inventory([node("worker-1", "10.0.0.1"), node("worker-2", "10.0.0.3"), node("worker-3")])
+    chosen = parse_inventory([node("worker-1", "10.0.0.1"), node("worker-2", "10.0.0.3"), node("worker-3")])
     first, second, third = refuse_shared_addresses(chosen, everyone.nodes).nodes
     assert (
         first.address == ""
@@ -109,9 +112,10 @@ def test_an_address_that_another_node_has_leads_to_neither() -> None:
     owner = node("worker-2", "10.0.0.3", "fd00::2")
     owner["status"]["addresses"].append({"type": "ExternalIP", "address": "192.0.2.7"})
     for address in ("fd00::2", "192.0.2.7"):
-        thief = inventory([node("worker-1", address)])
+        thief = parse_inventory([node("worker-1", address)])
         assert (
-            refuse_shared_addresses(thief, inventory([owner, node("worker-1", address)]).nodes).nodes[0].address == ""
+            refuse_shared_addresses(thief, parse_inventory([owner, node("worker-1", address)]).nodes).nodes[0].address
+            == ""
         )
     assert (second.address, second.error, third.address, third.error) == ("10.0.0.3", "", "", "")
 
@@ -119,7 +123,7 @@ def test_an_address_that_another_node_has_leads_to_neither() -> None:
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
 def test_no_node_takes_the_place_of_the_controller(name: str) -> None:
     """What plays run on localhost, with the kubeconfig among its arguments, would run on the node."""
-    found = inventory([node("worker-1", "10.0.0.1"), node(name, "10.6.6.6")])
+    found = parse_inventory([node("worker-1", "10.0.0.1"), node(name, "10.6.6.6")])
     assert [one.name for one in found.nodes] == ["worker-1"]
     (refused,) = found.refused
     assert f"Node {name} has the name that Ansible reserves for the controller" in refused
@@ -127,6 +131,6 @@ def test_no_node_takes_the_place_of_the_controller(name: str) -> None:
 
 def test_no_node_takes_the_place_of_the_cluster() -> None:
     """The facts of the cluster have other limits, and no secret in them is looked for twice."""
-    found = inventory([node("worker-1", "10.0.0.1"), node("cluster", "10.6.6.6")])
+    found = parse_inventory([node("worker-1", "10.0.0.1"), node("cluster", "10.6.6.6")])
     assert [one.name for one in found.nodes] == ["worker-1"]
     assert "Node cluster has the name that a run reserves for the facts of the cluster" in found.refused[0]

@@ -98,7 +98,7 @@ FLEET = (node(1), node(2, LARGE), node(3))
 
 
 def test_a_node_too_large_to_be_read_is_not_ready_by_its_name_and_the_others_are_read() -> None:
-    found = {item.name: item for item in map(core.node, Cluster(Server(nodes=FLEET)).list("Node").items)}
+    found = {item.name: item for item in map(core.parse_node, Cluster(Server(nodes=FLEET)).list("Node").items)}
     assert {name: item.ready for name, item in found.items()} == {
         "worker-1": True,
         "worker-2": False,
@@ -119,7 +119,8 @@ def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_
     large = [node(number, [] if number == 13 else LARGE[:8_000]) for number in range(10, 19)]
     large[3]["metadata"]["labels"] = {f"l{number}": "x" for number in range(15_000)}
     found = {
-        item.name: item for item in map(core.node, Cluster(Server(nodes=[*FLEET, *large, node(30)])).list("Node").items)
+        item.name: item
+        for item in map(core.parse_node, Cluster(Server(nodes=[*FLEET, *large, node(30)])).list("Node").items)
     }
     assert len(found) == 13
     assert {name for name, item in found.items() if item.ready} >= {"worker-1", "worker-3", "worker-30"}
@@ -146,7 +147,7 @@ def test_what_was_not_read_of_a_node_is_never_taken_for_empty() -> None:
 
 
 def test_a_node_too_large_to_be_read_stays_in_the_inventory_with_its_cause() -> None:
-    found = inventory.inventory(Cluster(Server(nodes=FLEET)).pages("Node"))
+    found = inventory.parse_inventory(Cluster(Server(nodes=FLEET)).pages("Node"))
     assert not found.refused
     assert [(item.name, item.address, item.labels) for item in found.nodes] == [
         ("worker-1", "192.0.2.1", {"rdma": "yes"}),
@@ -190,7 +191,7 @@ def test_a_state_a_card_and_an_attachment_too_large_to_be_read_fail_by_their_nam
     assert (finding.subject, finding.status) == ("worker-2 NicDevice", "warn")
     assert CAUSE in finding.why and finding.remedy
     attachments = list(
-        map(nvidia_network_operator.attachment, cluster.list("NetworkAttachmentDefinition", "ops").items)
+        map(nvidia_network_operator.parse_attachment, cluster.list("NetworkAttachmentDefinition", "ops").items)
     )
     assert [(item.name, item.fault) for item in attachments] == [("a", ""), ("net-2", f"it is {CAUSE}")]
 
@@ -214,7 +215,7 @@ def test_an_event_too_large_to_be_read_has_the_list_read_again(monkeypatch: pyte
     feed._follow("Node")
     changes = feed.gather(0.0)
     assert [change.action for change in changes] == ["replace", "put", "replace", "put"]
-    assert [core.node(item).ready for item in changes[2].items] == [True, False, True]
+    assert [core.parse_node(item).ready for item in changes[2].items] == [True, False, True]
     # the watch goes on behind the event
     assert server.watched[:2] == ["7", "8"]
 

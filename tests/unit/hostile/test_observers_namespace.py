@@ -14,9 +14,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import (
     describe_missing_part,
-    strangers,
+    list_strangers,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import render_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import (
     observer_view,
     observers_namespace,
@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resou
 
 RUN = "20260102T030405Z-aaaaaa"
 MARKS = {"app.kubernetes.io/managed-by": "linerate.rdma", LABEL: OWN}
-WHOLE = next(item for item in objects(Wanted(play.IMAGE)) if item["kind"] == "Namespace")["metadata"]["labels"]
+WHOLE = next(item for item in render_objects(Wanted(play.IMAGE)) if item["kind"] == "Namespace")["metadata"]["labels"]
 FOLDER = "/api/v1/namespaces"
 
 
@@ -194,19 +194,21 @@ def binding(role: str, *subjects: Resource) -> Resource:
     ],
 )
 def test_who_has_rights_is_told_by_subjects_and_never_by_names(one: Resource, found: tuple[str, ...]) -> None:
-    assert strangers([one], "ops") == found
+    assert list_strangers([one], "ops") == found
 
 
 def test_own_accounts_are_none_where_no_tenant_can_hold_a_token_of_them() -> None:
     own, other = ({"kind": "ServiceAccount", "name": "a", "namespace": space} for space in ("ops", "theirs"))
     group = {"kind": "Group", "name": "system:serviceaccounts:ops"}
-    assert strangers([binding("edit", own, group)], "ops", trusts_own=True) == ()
-    assert strangers([binding("edit", own, other)], "ops", trusts_own=True) == ("RoleBinding b: ServiceAccount a",)
+    assert list_strangers([binding("edit", own, group)], "ops", trusts_own=True) == ()
+    assert list_strangers([binding("edit", own, other)], "ops", trusts_own=True) == ("RoleBinding b: ServiceAccount a",)
 
 
 def test_who_only_reads_is_known_by_the_roles_that_are_named() -> None:
     one = binding("reads", {"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"})
-    assert strangers([one], "ops", {("ClusterRole", "reads")}) == () and strangers([one], "ops", {("Role", "reads")})
+    assert list_strangers([one], "ops", {("ClusterRole", "reads")}) == () and list_strangers(
+        [one], "ops", {("Role", "reads")}
+    )
 
 
 def test_what_would_give_more_is_named() -> None:

@@ -16,7 +16,11 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.operand import OperandError, one_line, operand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.operand import (
+    OperandError,
+    one_line,
+    require_operand,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.awx import BMC_ENVIRONMENT
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PortName
@@ -48,13 +52,13 @@ HOSTILE = (
 @pytest.mark.parametrize("value", HOSTILE)
 def test_what_no_command_may_have_is_refused_by_name(value: str) -> None:
     with pytest.raises(OperandError) as refused:
-        operand(value, "the address of worker-1")
+        require_operand(value, "the address of worker-1")
     assert "the address of worker-1" in str(refused.value) and str(refused.value).isprintable()
 
 
 @pytest.mark.parametrize("value", ["", "10.0.0.2", "fd00::2", "mlx5_0", "0-3,8", "a b", "a-b", "\u00e4"])
 def test_other_values_stay_as_they_are(value: str) -> None:
-    assert operand(value, "it") == value
+    assert require_operand(value, "it") == value
 
 
 def test_a_line_may_begin_with_a_dash() -> None:
@@ -124,15 +128,15 @@ def test_no_renderer_makes_an_option_or_a_line_of_a_value(
 
 Call = typing.Callable[[], object]
 PROGRAMS: dict[str, typing.Callable[[str], typing.Any]] = {
-    "infiniband-diags": lambda value: subnet.arguments(PortName(value, 1)),
-    "mstconfig": lambda value: firmware.query(firmware.Tool("mstconfig"), value),
+    "infiniband-diags": lambda value: subnet.build_arguments(PortName(value, 1)),
+    "mstconfig": lambda value: firmware.query_settings(firmware.Tool("mstconfig"), value),
     "helm, reference": lambda value: helm.default_values("true", OperatorChart(value, "1", "ns", "name")),
     "helm, version": lambda value: helm.default_values("true", OperatorChart("chart", value, "ns", "name")),
-    "helm, namespace": lambda value: helm.template("true", OperatorChart("chart", "1", value, "name"), {}),
-    "helm, release": lambda value: helm.template("true", OperatorChart("chart", "1", "ns", value), {}),
-    "helm, repository": lambda value: helm.template("true", OperatorChart("chart", "1", "ns", "name", value), {}),
-    "helm, Kubernetes": lambda value: helm.template("true", OperatorChart("chart", "1", "ns", "name"), {}, value),
-    "ibping": lambda value: ibping.start([PortName(value, 1)], 1),
+    "helm, namespace": lambda value: helm.render_chart("true", OperatorChart("chart", "1", value, "name"), {}),
+    "helm, release": lambda value: helm.render_chart("true", OperatorChart("chart", "1", "ns", value), {}),
+    "helm, repository": lambda value: helm.render_chart("true", OperatorChart("chart", "1", "ns", "name", value), {}),
+    "helm, Kubernetes": lambda value: helm.render_chart("true", OperatorChart("chart", "1", "ns", "name"), {}, value),
+    "ibping": lambda value: ibping.start_servers([PortName(value, 1)], 1),
 }
 
 

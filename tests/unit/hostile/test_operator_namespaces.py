@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, list_missing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
     SRIOV,
@@ -35,7 +35,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.te
     only_reads,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.olm import subscription
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.olm import parse_subscription
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.modules import operators_info
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
@@ -383,7 +383,7 @@ def test_the_finding_names_the_namespace_the_cause_and_the_way_out() -> None:
     )
     assert "kubectl get rolebindings" in found.remedy and "operators_trusted_namespaces" in found.remedy
     # no wait brings it
-    assert not [line for line in missing(SRIOV_INTENT, seen, ()) if line.startswith(SRIOV)]
+    assert not [line for line in list_missing(SRIOV_INTENT, seen, ()) if line.startswith(SRIOV)]
     there = OperatorsSeen(
         controllers=(Controller(SRIOV, f"{SPACE}/{SRIOV}", "v1", 1, 1, "helm", RELEASE),), untrusted=seen.untrusted
     )
@@ -469,7 +469,7 @@ def test_what_can_t_be_read_in_one_namespace_keeps_no_other_operator_out() -> No
 
 def test_a_subscription_of_no_package_is_nobody_s() -> None:
     """Any tenant can make it, in a namespace of their own."""
-    seen = subscription({"metadata": {"name": "x", "namespace": "theirs"}, "spec": {"name": ""}})
+    seen = parse_subscription({"metadata": {"name": "x", "namespace": "theirs"}, "spec": {"name": ""}})
     assert (seen.package, seen.ours) == ("", False)
 
 

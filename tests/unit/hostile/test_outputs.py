@@ -21,7 +21,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ansible_collections.linerate.rdma.plugins.action.on_node import MOST_BYTES
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import open_progress
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
@@ -33,13 +33,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.propos
     Value,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import CLOSED, Record, describe
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import CLOSED, Record, describe_record
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.proposal import render
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.markup import markup
-from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import heard, marked_loss
+from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import limit_answers, marked_loss
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
@@ -66,8 +66,8 @@ def is_harmless(text: str) -> bool:
 
 @hypothesis.given(some.text(max_size=60))
 def test_no_text_drives_a_terminal_or_begins_a_line(text: str) -> None:
-    assert escape.line(text).isprintable()
-    first, *rest = escape.lines(text).split("\n")
+    assert escape.escape_line(text).isprintable()
+    first, *rest = escape.escape_lines(text).split("\n")
     assert all(line == "" or line.startswith(" ") for line in rest) and first.isprintable()
 
 
@@ -81,7 +81,7 @@ def test_names_that_become_the_same_label_cost_no_square() -> None:
 
 def test_progress_of_a_module_is_one_harmless_line(tmp_path: pathlib.Path) -> None:
     path, done, shown = tmp_path / "progress", threading.Event(), typing.cast(list[str], [])
-    with progress(str(path)) as say:
+    with open_progress(str(path)) as say:
         say(HOSTILE)
     done.set()
     follow(str(path), done, shown.append)
@@ -126,7 +126,7 @@ def test_an_error_of_ours_is_safe_for_a_terminal() -> None:
 def test_a_judgement_is_safe_for_a_terminal() -> None:
     finding = Finding("fabric.one_master", HOSTILE, FAIL, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     record = Record("fabric", RUN, TIME, TIME, False, CLOSED, judge([finding]).judged, (HOSTILE,))
-    assert all(map(is_harmless, describe(record)))
+    assert all(map(is_harmless, describe_record(record)))
 
 
 # OpenMetrics
@@ -172,7 +172,7 @@ def test_a_report_that_was_judged_again_is_valid_openmetrics_and_no_version_make
 
 @hypothesis.given(some.dictionaries(some.text(max_size=12), some.text(max_size=12), max_size=5))
 def test_any_version_is_a_label_of_its_own(versions: dict[str, str]) -> None:
-    found = samples(render_metrics(build({}, {}, RUN, TIME, versions)))
+    found = samples(render_metrics(build_report({}, {}, RUN, TIME, versions)))
     ((labels, _one),) = found["linerate_rdma_run_info"]
     assert len(labels) == 2 + len(versions) and found["linerate_rdma_green"] == [({}, 0.0)]
 
@@ -185,7 +185,7 @@ def test_junit_stays_one_document() -> None:
         "fabric.one_master", f"]]></failure><x/>{HOSTILE}\x00\ufffe", FAIL, HOSTILE, HOSTILE, "<!ENTITY x>", HOSTILE
     )
     record = Record("fabric", RUN, TIME, TIME, False, CLOSED, judge([finding]).judged)
-    root = ElementTree.fromstring(render_junit(build({"fabric": record}, {}, RUN, TIME, {HOSTILE: HOSTILE})))
+    root = ElementTree.fromstring(render_junit(build_report({"fabric": record}, {}, RUN, TIME, {HOSTILE: HOSTILE})))
     assert {item.tag for item in root.iter()} <= {
         "testsuites",
         "testsuite",
@@ -205,7 +205,7 @@ def test_junit_stays_one_document() -> None:
     ["javascript:alert(1)", " JavaScript:x", "java\tscript:x", "data:text/html,x", "vbscript:x", "\x01javascript:x"],
 )
 def test_no_link_of_a_page_runs_anything(target: str) -> None:
-    assert "href" not in markup.element("a", "x", href=target)
+    assert "href" not in markup.render_element("a", "x", href=target)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_no_link_of_a_page_runs_anything(target: str) -> None:
     ["#fabric", "facts/hcas/", "difference.html", "https://docs.example/a.html", "http://docs.example/", "../x.html"],
 )
 def test_links_of_a_page_stay(target: str) -> None:
-    assert f'href="{target}"' in markup.element("a", "x", href=target)
+    assert f'href="{target}"' in markup.render_element("a", "x", href=target)
 
 
 # YAML
@@ -338,5 +338,5 @@ def test_an_answer_that_would_be_large_once_decoded_is_not_decoded(answer: str, 
             return self._parse_returned_data({"stdout": output.decode()})
 
     action = Action()
-    with pytest.raises(AnsibleConnectionFailure, match=seen), heard(action, "node-1", MOST_BYTES):
+    with pytest.raises(AnsibleConnectionFailure, match=seen), limit_answers(action, "node-1", MOST_BYTES):
         action.run()

@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
     ObservedNeighbours,
     SwitchPort,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.ethernet import ethernet
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.ethernet import group_ethernet
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.groups import HcaGroup, Out
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_HCAS, propose
@@ -93,7 +93,7 @@ class Fleet:
         """The proposed fabrics, and who is left out."""
         nodes = self.nodes()
         out = Out(nodes)
-        groups = ethernet(nodes, self.neighbours(), out)
+        groups = group_ethernet(nodes, self.neighbours(), out)
         return groups, "\n".join(f"{item.what}: {item.why}" for item in out.told())
 
 
@@ -253,7 +253,7 @@ def test_networks_of_thousands_of_nodes_are_found_soon() -> None:
     nodes, neighbours = fleet.nodes(), fleet.neighbours()
     # what grows with the square takes minutes
     with bounded(40):
-        assert len(ethernet(nodes, neighbours, Out(nodes))) == 8
+        assert len(group_ethernet(nodes, neighbours, Out(nodes))) == 8
 
 
 MASTER = SubnetManager(1, "0x0002c903000a0001", "MASTER", 3, 1)

@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME as LEASE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.olm import serves
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.olm import is_served
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import (
@@ -39,7 +39,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     MeasuringNamespace,
-    measuring,
+    prepare_measurement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
@@ -484,7 +484,7 @@ def test_looking(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Pa
         _ansible_check_mode=True,
     )
     call(api, "access_info", **both, install="olm")
-    serves(client, "olm", "catalog")
+    is_served(client, "olm", "catalog")
     watch(client, ledger)
     install_by_olm()
     roll(tmp_path)
@@ -535,8 +535,8 @@ def test_measuring(ledger: Ledger, call: Call) -> None:
         (namespace, *_rest), (account,) = (
             [item for item in rbac.objects(power) if item["kind"] == kind]
             for power, kind in (
-                (powers.named([powers.MEASURING])[0], "Namespace"),
-                (powers.named([powers.ADMISSION])[0], "ServiceAccount"),
+                (powers.get_powers([powers.MEASURING])[0], "Namespace"),
+                (powers.get_powers([powers.ADMISSION])[0], "ServiceAccount"),
             )
         )
         api.have("Namespace", MEASURING, labels=namespace["metadata"]["labels"])
@@ -553,7 +553,7 @@ def test_measuring(ledger: Ledger, call: Call) -> None:
             )
         call(api, "memlock_proof", fabrics=RAW["fabrics"], cluster=RAW["cluster"], nodes=["worker-1"], pod_seconds=0)
         place = MeasuringNamespace(FakeApi.client(api.url), "run-1", 0.0, time.monotonic, time.sleep)
-        with measuring(place, FakeApi.client(api.url), INTENT.fabrics, INTENT.cluster, "run-1") as seats:
+        with prepare_measurement(place, FakeApi.client(api.url), INTENT.fabrics, INTENT.cluster, "run-1") as seats:
             assert {fabric.network.namespace for fabric in seats.fabrics} == {MEASURING}
         assert api.object(path_of("Namespace", "", MEASURING)) is not None
     finally:

@@ -44,13 +44,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import PatientCluster, passes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import (
+    PatientCluster,
+    may_retry,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster as PlanCluster
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _explain_too_many, lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _explain_too_many, describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import node_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
@@ -423,7 +426,7 @@ def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
 )
 def test_what_tolerates_a_cordon(toleration: dict[str, str], tolerates: bool) -> None:
     pod = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"nodeName": "c", "tolerations": [toleration]}}
-    assert core.pod(pod).tolerates_cordon is tolerates
+    assert core.parse_pod(pod).tolerates_cordon is tolerates
 
 
 class Twins(World):
@@ -643,7 +646,7 @@ def test_a_pause_is_as_long_as_the_server_asks_for_and_ends_with_the_limit() -> 
     ],
 )
 def test_what_is_asked_again(error: ApiError, method: str, path: str, again: bool) -> None:
-    assert passes(error, method, path) is again
+    assert may_retry(error, method, path) is again
 
 
 # Who may be away
@@ -670,9 +673,9 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
     control_plane(site.world, *NODES)
     planned = site.plan(TWO)
     assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any(
-        "compact cluster of 3 nodes" in line for line in lines(planned)
+        "compact cluster of 3 nodes" in line for line in describe_plan(planned)
     )
-    assert lines(planned)[-1] == (
+    assert describe_plan(planned)[-1] == (
         "the roll ends at the first node that fails; a node whose pods cannot be evicted is skipped"
     )
     down: set[str] = set()
@@ -1009,7 +1012,7 @@ def test_health_checks_are_paused_for_the_roll_and_go_on_after_it(checked: Site)
     planned = checked.plan(PAUSE)
     assert (
         "MachineHealthCheck openshift-machine-api/workers: paused until worker-1, worker-2, worker-3 is back"
-        in lines(planned)
+        in describe_plan(planned)
     )
     done = checked.run(PAUSE)
     world = typing.cast(Checked, checked.world)

@@ -11,12 +11,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import render_measuring_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     Plan,
     PodOfNode,
-    workers,
+    start_workers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, RAILS, TWO_RAILS, Api, Clock
@@ -44,7 +44,7 @@ def test_a_node_whose_pods_are_slow_in_each_round_ends_its_own_draw_alone() -> N
     intent = parse_intent([{**FABRIC, **TWO_RAILS, "virtual_functions": 64}])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), RAILS, parallel=1, pod_seconds=60.0)
     pods = MeasuringPods(typing.cast(Cluster, api), plan, clock, lambda _seconds: None, lambda _line: None)
-    with workers(1) as pool:
+    with start_workers(1) as pool:
         found = pods.start(pool, intent.fabrics[0])
     pods.leave()
     assert [(pod.node, pod.rail, not pod.error) for pod in found] == [
@@ -98,8 +98,10 @@ def whole(ready: typing.Mapping[str, float], nodes: str = "abc") -> tuple[list[P
 
     pods = Told(typing.cast(Cluster, api), plan, clock, lambda _seconds: None, lambda _line: None)
     (fabric,) = intent.fabrics
-    with workers(1) as pool:
-        found = pods.start_whole(pool, fabric, {node: pod(fabric, intent.cluster, node, 0, "r", 900) for node in nodes})
+    with start_workers(1) as pool:
+        found = pods.start_whole(
+            pool, fabric, {node: render_measuring_pod(fabric, intent.cluster, node, 0, "r", 900) for node in nodes}
+        )
     return found, clock.now
 
 

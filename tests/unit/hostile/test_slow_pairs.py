@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.m
     compute_most_seconds_of_a_pair,
     compute_seconds_of_wider,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import wider
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import widen_amount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, RdmaPod
@@ -109,7 +109,7 @@ def measure(client: Client, away: float = 0.0) -> PairResult:
 
 
 def measure_once_more(client: Client, away: float = 0.0) -> PairResult:
-    amount = wider(FABRIC, 1)
+    amount = widen_amount(FABRIC, 1)
     assert amount is not None
     pair = PairResult(
         FABRIC.name, "a", "b", average_gbps=1.0, transport="RDMA", queue_pairs=1, message_bytes=65536, iterations=1000

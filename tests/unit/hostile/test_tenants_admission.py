@@ -22,9 +22,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import measured
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import move_fabrics
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.memlock import render_memlock_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import render_measuring_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render, render_namespace
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
@@ -60,8 +60,8 @@ def test_no_namespace_of_jobs_is_labelled_unless_the_intent_says_so() -> None:
 
 
 def test_no_pod_that_measures_is_in_a_namespace_of_jobs() -> None:
-    (fabric,) = measured(intent({}, pods={"mount_infiniband": True}).fabrics)
-    assert pod(fabric, intent().cluster, "a")["metadata"]["namespace"] == "linerate-measure"
+    (fabric,) = move_fabrics(intent({}, pods={"mount_infiniband": True}).fabrics)
+    assert render_measuring_pod(fabric, intent().cluster, "a")["metadata"]["namespace"] == "linerate-measure"
     cluster = parse_intent([FABRIC], None, {"host": {"memlock": {"by": "containerd", "limit_gib": 1}}}).cluster
     assert cluster.host.memlock is not None
     assert render_memlock_pod(fabric, cluster, "a", cluster.host.memlock)["metadata"]["namespace"] == "linerate-measure"

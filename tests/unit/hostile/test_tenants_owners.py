@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_pod
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 
 UID = "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11"
@@ -27,9 +27,9 @@ def owned(uid: str, kind: str = "Job") -> Resource:
 
 @pytest.mark.parametrize("uid", ["not a uid", "{{ lookup('pipe', 'id') }}", "-", "a\nb", "x" * 1000])
 def test_an_owner_without_a_uid_is_not_known(uid: str) -> None:
-    found = pod(owned(uid))
+    found = parse_pod(owned(uid))
     assert (found.name, found.node, found.owner, found.controller) == ("pod", "worker-1", "Job", "")
 
 
 def test_one_with_a_uid_is() -> None:
-    assert pod(owned(UID)).controller == UID
+    assert parse_pod(owned(UID)).controller == UID

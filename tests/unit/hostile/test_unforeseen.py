@@ -251,10 +251,10 @@ def test_a_filter_keeps_what_it_says_on_purpose() -> None:
 
 
 def test_of_a_file_the_words_of_the_system_are_kept() -> None:
-    said = _unforeseen.sentence(PermissionError(13, "evil {{ }}", "/srv/\x1b[2J" + "a" * 9000), "x")
+    said = _unforeseen.describe_error(PermissionError(13, "evil {{ }}", "/srv/\x1b[2J" + "a" * 9000), "x")
     assert said.startswith("x: PermissionError (Permission denied: '/srv/") and "evil" not in said
     assert "\x1b" not in said and len(said) < 500
-    assert "evil" not in _unforeseen.sentence(OSError("evil"), "x")
+    assert "evil" not in _unforeseen.describe_error(OSError("evil"), "x")
 
 
 def test_a_refused_option_has_no_traceback_that_is_not_marked() -> None:

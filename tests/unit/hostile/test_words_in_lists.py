@@ -11,9 +11,9 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import workload
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_workload
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ipam import shared_pool
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import installation
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import parse_installation
 
 PARSERS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_parse"
 NONE_OF_IT: list[typing.Any] = [None, "", 5, {}, "a b", "\u202e", "x" * 5000]
@@ -39,8 +39,8 @@ def pool(nodes: typing.Iterable[typing.Any]) -> dict[str, typing.Any]:
 @pytest.mark.parametrize(
     ("parse", "written", "good", "kept"),
     [
-        (workload, deployment, "registry.example/a:1", lambda found: found.images),
-        (installation, deployment, "registry.example/a:1", lambda found: found.deployment.images),
+        (parse_workload, deployment, "registry.example/a:1", lambda found: found.images),
+        (parse_installation, deployment, "registry.example/a:1", lambda found: found.deployment.images),
         (shared_pool, pool, "worker-1", lambda found: found.nodes),
     ],
     ids=["workload", "installation", "shared_pool"],

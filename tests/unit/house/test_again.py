@@ -19,9 +19,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record, describe
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record, describe_record
 from ansible_collections.linerate.rdma.plugins.module_utils._store import records
-from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import format_now
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records, write_record
@@ -216,9 +216,9 @@ def test_fewer_facts_than_the_run_was_judged_by_are_never_better(
 
 
 def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: pathlib.Path) -> None:
-    start = start_of(fabrics(), started=now())
+    start = start_of(fabrics(), started=format_now())
     FactFolder(str(tmp_path), start.run).begin(start)
-    context = frame.StageContext("validate", start.run, now(), now(), False, {})
+    context = frame.StageContext("validate", start.run, format_now(), format_now(), False, {})
     judged = frame.judge_validate(context, frame.RawIntent(fabrics()), validate.Facts(("worker-1",)))
     write_record(str(tmp_path / "stages"), judged)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
@@ -231,7 +231,7 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     assert all(path.read_bytes() == text for path, text in before.items()), "the evidence is not touched"
     assert set(read_records(str(tmp_path / "judged" / "stages"))[0]) == {"validate"}
     (told,) = answer["stages"]
-    assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe(judged))
+    assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe_record(judged))
     (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
     answer = again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
     assert "the record could not be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == (
@@ -249,9 +249,9 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
 def test_a_record_that_was_cut_is_the_same_where_it_is_judged_again(
     fabrics: typing.Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = start_of(fabrics(), started=now())
+    start = start_of(fabrics(), started=format_now())
     FactFolder(str(tmp_path), start.run).begin(start)
-    context = frame.StageContext("validate", start.run, now(), now(), False, {})
+    context = frame.StageContext("validate", start.run, format_now(), format_now(), False, {})
     judged = frame.judge_validate(context, frame.RawIntent(fabrics()), validate.Facts(("worker-1",)))
     judged = dataclasses.replace(judged, judged=judged.judged * 100)
     monkeypatch.setattr(rejudge, "judge_stage", lambda *_: judged)
@@ -266,7 +266,7 @@ def test_a_record_that_was_cut_is_the_same_where_it_is_judged_again(
 def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record:
     """Stage discover that was run by itself, judged again."""
     old = dataclasses.replace(
-        Record("discover", start.run, now(), now(), False, "open", ()), **{"intent": {}, **changes}
+        Record("discover", start.run, format_now(), format_now(), False, "open", ()), **{"intent": {}, **changes}
     )
     return rejudge.judge_again(start, {"discover": old}, frame.RawIntent(fabrics), evidence({"discover": FINE}))[
         "discover"
@@ -297,11 +297,13 @@ def test_a_stage_that_was_not_run_alone_says_so(fabrics: typing.Any) -> None:
 
 
 def context(stage: str, *before: Record, check_mode: bool = False) -> frame.StageContext:
-    return frame.StageContext(stage, "run-1", now(), now(), check_mode, {item.stage: item for item in before})
+    return frame.StageContext(
+        stage, "run-1", format_now(), format_now(), check_mode, {item.stage: item for item in before}
+    )
 
 
 def record(stage: str, gate: typing.Any = "open", **changes: typing.Any) -> Record:
-    return dataclasses.replace(Record(stage, "run-1", now(), now(), False, gate, ()), **changes)
+    return dataclasses.replace(Record(stage, "run-1", format_now(), format_now(), False, gate, ()), **changes)
 
 
 def test_a_stage_waits_for_what_earlier_stages_would_make_and_for_no_later_ones() -> None:

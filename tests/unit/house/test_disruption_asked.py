@@ -16,8 +16,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
+    build_reference,
     check_override,
-    reference,
 )
 
 pytestmark = pytest.mark.processes
@@ -82,7 +82,7 @@ def test_a_run_begins_only_with_an_intent_that_refers_to_it(tmp_path: pathlib.Pa
     refused = begin(tmp_path, "reboot")
     assert refused.returncode != 0 and "rdma_disruption is 'none'" in refused.stdout + refused.stderr
     assert not (tmp_path / "report" / "run.json").exists()
-    begun = begin(tmp_path, reference("reboot"))
+    begun = begin(tmp_path, build_reference("reboot"))
     assert begun.returncode == 0, begun.stdout + begun.stderr
     assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {
         "disruption": "none"
@@ -99,7 +99,7 @@ def test_a_run_begins_only_with_an_intent_that_refers_to_it(tmp_path: pathlib.Pa
 def test_what_a_job_template_sets_is_what_the_intent_of_a_run_says(
     tmp_path: pathlib.Path, variables: dict[str, str], disruption: str
 ) -> None:
-    begun = begin(tmp_path, reference("drain"), **variables)
+    begun = begin(tmp_path, build_reference("drain"), **variables)
     assert begun.returncode == 0, begun.stdout + begun.stderr
     assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {
         "disruption": disruption

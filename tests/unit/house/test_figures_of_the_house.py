@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import pathlib
 
 from dev import house
@@ -46,3 +47,16 @@ def test_a_folder_with_many_files_is_counted(tmp_path: pathlib.Path) -> None:
     for number in range(house.MOST_FILES + 1):
         (tmp_path / f"part_{number}.py").touch()
     assert house.measure(tmp_path).large_folders == (f"{tmp_path.name} ({house.MOST_FILES + 1})",)
+
+
+def test_a_public_function_of_one_word_is_named_by_a_verb() -> None:
+    """Its module names the object: ``lease.parse``. A noun or a participle alone says neither what it does nor to what.
+    ``main`` and ``work`` are the two functions of each module."""
+    named = {
+        f"{path.relative_to(house.FOLDER)}: {node.name}"
+        for path in house.FOLDER.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and "_" not in node.name
+        if node.name not in house.VERBS | {"main", "work"}
+    }
+    assert named == set()

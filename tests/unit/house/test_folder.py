@@ -14,9 +14,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import (
     list_changes,
+    list_unread_kinds,
     read_answers,
     read_facts,
-    unseen,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
@@ -33,7 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     OfNodes,
     OfRun,
     Planned,
-    shared,
+    list_shared_sources,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.either import list_sides
@@ -262,7 +262,7 @@ def test_nothing_is_planned_where_nobody_looked(folder: FactFolder) -> None:
 
 def test_a_stage_that_plans_by_hcas_looks_at_them_also_when_it_runs_alone(folder: FactFolder) -> None:
     for stage in ("network", "virtual_functions", "bandwidth", "reachability"):
-        assert {"hcas", "subnets"} <= set(unseen(folder, stage, INTENT)), stage
+        assert {"hcas", "subnets"} <= set(list_unread_kinds(folder, stage, INTENT)), stage
 
 
 def test_a_plan_is_made_from_the_nodes_that_answered(folder: FactFolder) -> None:
@@ -278,20 +278,25 @@ def test_a_plan_is_made_from_the_nodes_that_answered(folder: FactFolder) -> None
 
 def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
     assert (
-        shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES)
-        and shared("platform") == (HCAS, PLATFORM, FIRMWARE, SUBNETS)
-        and shared("compare") == ()
+        list_shared_sources("fabric") == (HCAS, SUBNETS, TOPOLOGIES)
+        and list_shared_sources("platform") == (HCAS, PLATFORM, FIRMWARE, SUBNETS)
+        and list_shared_sources("compare") == ()
     )
-    assert unseen(folder, "fabric", INTENT) == ["hcas", "subnets", "topologies"]
+    assert list_unread_kinds(folder, "fabric", INTENT) == ["hcas", "subnets", "topologies"]
     for node in NODES:
         folder.write("hcas", node, {"hcas": []})
     folder.write("subnets", "worker-1", [])
-    assert unseen(folder, "fabric", INTENT) == ["subnets", "topologies"], "each node must have been looked at"
+    assert list_unread_kinds(folder, "fabric", INTENT) == ["subnets", "topologies"], (
+        "each node must have been looked at"
+    )
     folder.write("subnets", "worker-2", error="unreachable: it is not asked again in this run")
-    assert unseen(folder, "fabric", INTENT) == ["topologies"]
+    assert list_unread_kinds(folder, "fabric", INTENT) == ["topologies"]
     folder.write("vantage_points", value={})
-    assert unseen(folder, "fabric", INTENT) == []
-    assert unseen(folder, "platform", INTENT) == ["platform", "firmware"] and unseen(folder, "validate", INTENT) == []
+    assert list_unread_kinds(folder, "fabric", INTENT) == []
+    assert (
+        list_unread_kinds(folder, "platform", INTENT) == ["platform", "firmware"]
+        and list_unread_kinds(folder, "validate", INTENT) == []
+    )
 
 
 SWITCHED = {
@@ -326,13 +331,13 @@ def test_switches_are_listened_for_where_rounds_are_made_of_what_they_tell(
     def intent() -> Intent:
         return parse_intent([{**SWITCHED, **changes}])
 
-    assert ("neighbours" in unseen(folder, "bandwidth", intent)) == wanted
-    assert not any("neighbours" in unseen(folder, stage, intent) for stage in STAGES if stage != "bandwidth")
+    assert ("neighbours" in list_unread_kinds(folder, "bandwidth", intent)) == wanted
+    assert not any("neighbours" in list_unread_kinds(folder, stage, intent) for stage in STAGES if stage != "bandwidth")
     if wanted:
         assert folder.value("listeners") == list(names)
         for name in names:
             folder.write("neighbours", name, error="unreachable: it is not asked again in this run")
-        assert "neighbours" not in unseen(folder, "bandwidth", intent)
+        assert "neighbours" not in list_unread_kinds(folder, "bandwidth", intent)
         data, counts = read_facts(folder, "bandwidth", ["neighbours"])
         assert set(data["neighbours"]) == set(names) and counts == (FactCount("neighbours", 0, nodes),)
     else:
@@ -343,7 +348,7 @@ def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> 
     for node in NODES:
         os.utime(folder.write("hcas", node, {"hcas": []}), (1, 1))
     begun(tmp_path)
-    assert unseen(folder, "discover", INTENT) == ["hcas", "clock"]
+    assert list_unread_kinds(folder, "discover", INTENT) == ["hcas", "clock"]
 
 
 def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> None:
@@ -400,4 +405,4 @@ def test_switches_are_listened_for_where_collectives_go_from_leaf_to_leaf(
     base = {"image": "registry.example/nccl-tests:1", "cpu": "8", "memory": "64Gi"}
     cluster = {} if wish is None else {"collectives": {**base, **wish}}
     intent = parse_intent([{**SWITCHED, **changes}], None, cluster)
-    assert ("neighbours" in unseen(folder, "collectives", lambda: intent)) == wanted
+    assert ("neighbours" in list_unread_kinds(folder, "collectives", lambda: intent)) == wanted

@@ -13,8 +13,12 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.process.process import identity
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FolderInUse, holder, refuse_folder_in_use
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process.process import read_identity
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
+    FolderInUse,
+    get_holder,
+    refuse_folder_in_use,
+)
 
 WISHES: typing.Mapping[str, typing.Any] = {"fabrics": [], "waivers": None, "cluster": {}}
 
@@ -34,7 +38,7 @@ def begin(folder: pathlib.Path, process: str) -> str:
 def test_a_run_is_refused_in_a_folder_of_a_run_that_still_runs(
     tmp_path: pathlib.Path, other: subprocess.Popen[bytes]
 ) -> None:
-    run = begin(tmp_path, identity(other.pid))
+    run = begin(tmp_path, read_identity(other.pid))
     with pytest.raises(FolderInUse, match=rf"run {run} \(process {other.pid}\) still runs") as refused:
         refuse_folder_in_use(str(tmp_path))
     assert "-e rdma_report_dir=" in refused.value.remedy
@@ -43,7 +47,7 @@ def test_a_run_is_refused_in_a_folder_of_a_run_that_still_runs(
     refuse_folder_in_use(str(tmp_path))
 
 
-@pytest.mark.parametrize("process", ["", "another-boot/4026531836/1/1", "no identity", holder()])
+@pytest.mark.parametrize("process", ["", "another-boot/4026531836/1/1", "no identity", get_holder()])
 def test_a_run_of_this_process_or_of_one_whose_end_is_not_known_keeps_nobody_out(
     tmp_path: pathlib.Path, process: str
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._query import QueryError, ask, compiled, show
+from ansible_collections.linerate.rdma.plugins.plugin_utils._query import QueryError, ask, compile_query, show
 
 Facts = list[tuple[str, dict[str, typing.Any], dict[str, str]]]
 FACTS: Facts = [
@@ -22,13 +22,13 @@ FACTS: Facts = [
 
 
 def test_the_node_is_beside_each_answer() -> None:
-    answers, unread = ask(compiled("hcas.hcas[].ports[?rate_gbps < `400`][]"), FACTS)
+    answers, unread = ask(compile_query("hcas.hcas[].ports[?rate_gbps < `400`][]"), FACTS)
     assert answers == [{"node": "worker-2", "answer": [{"number": 1, "rate_gbps": 200.0}]}]
     assert show(answers, unread) == [
         'worker-2: {"number": 1, "rate_gbps": 200.0}',
         "not read: hcas of worker-3: unreachable",
     ]
-    answers, _unread = ask(compiled("hcas.hcas[].name"), FACTS)
+    answers, _unread = ask(compile_query("hcas.hcas[].name"), FACTS)
     assert show(answers, []) == ["worker-1: mlx5_0", "worker-2: mlx5_0"]
 
 
@@ -36,7 +36,7 @@ def test_zero_and_false_are_answers_and_nothing_is_none() -> None:
     assert [
         item["answer"]
         for item in ask(
-            compiled("x"), [("a", {"x": 0}, {}), ("b", {"x": False}, {}), ("c", {"x": []}, {}), ("d", {}, {})]
+            compile_query("x"), [("a", {"x": 0}, {}), ("b", {"x": False}, {}), ("c", {"x": []}, {}), ("d", {}, {})]
         )[0]
     ] == [0, False]
     assert show([], []) == ["No result: no node reports a matching value."]
@@ -47,19 +47,19 @@ def test_zero_and_false_are_answers_and_nothing_is_none() -> None:
 )
 def test_a_bad_expression_shows_the_place(query: str, column: int) -> None:
     with pytest.raises(QueryError) as error:
-        compiled(query)
+        compile_query(query)
     _cause, shown, mark, *_rest = str(error.value).splitlines()
     assert (shown, mark) == (f"  {query}", "  " + " " * column + "^")
 
 
 def test_a_function_that_does_not_fit_names_the_node() -> None:
     with pytest.raises(QueryError, match=r"could not be evaluated for worker-1: .*length"):
-        ask(compiled("length(hcas.hcas[0].ports[0].number)"), FACTS)
+        ask(compile_query("length(hcas.hcas[0].ports[0].number)"), FACTS)
 
 
 def test_a_node_whose_fact_has_another_form_does_not_end_the_query() -> None:
     facts: Facts = [("bad", {"hcas": {"hcas": 5}}, {}), ("good", {"hcas": {"hcas": [1]}}, {})]
-    answers, unread = ask(compiled("length(hcas.hcas)"), facts)
+    answers, unread = ask(compile_query("length(hcas.hcas)"), facts)
     assert answers == [{"node": "good", "answer": 1}]
     assert [(item["node"], "length" in item["error"]) for item in unread] == [("bad", True)]
 
@@ -89,12 +89,12 @@ def test_a_value_that_python_can_not_compare_does_not_end_the_query(
     elif query.startswith("length"):
         good = {"hcas": [{"rate": "abc"}]}
     facts: Facts = [("bad", {"hcas": fact}, {}), ("good", {"hcas": good}, {})]
-    answers, unread = ask(compiled(query), facts)
+    answers, unread = ask(compile_query(query), facts)
     assert [item["node"] for item in answers] == ["good"]
     ((node, kind, error),) = [(item["node"], item["kind"], item["error"]) for item in unread]
     assert (node, kind) == ("bad", "the answer") and words in error and len(error) < 400
     with pytest.raises(QueryError, match="could not be evaluated for bad") as raised:
-        ask(compiled(query), facts[:1])
+        ask(compile_query(query), facts[:1])
     assert raised.value.remedy == "Check the structure of the facts in the folder facts"
 
 

@@ -18,13 +18,18 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.redact import REDACTED, redact, redact_text
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    Finding,
+    Waiver,
+    build_pass,
+    judge,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import (
     Record,
     count_findings,
-    describe,
+    describe_outcome,
+    describe_record,
     make_record_data,
-    outcome,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.module_utils._store import records as records_module
@@ -36,7 +41,7 @@ WAIVER = Waiver("platform.*", "the lab has no BMC")
 
 
 def make_record(**changes: typing.Any) -> Record:
-    gate = judge([ok("platform.iommu", "worker-1", "on", "on"), BIOS], [WAIVER])
+    gate = judge([build_pass("platform.iommu", "worker-1", "on", "on"), BIOS], [WAIVER])
     values: dict[str, typing.Any] = {
         "stage": "platform",
         "run": "20260102T030405Z-aaaaaa",
@@ -211,7 +216,7 @@ def test_folder_that_cannot_be_made_is_said(tmp_path: pathlib.Path) -> None:
 def test_counts_and_words() -> None:
     record = make_record()
     assert count_findings(record.judged) == {"pass": 1, "fail": 0, "unknown": 0, "skipped": 0, "warn": 0, "waived": 1}
-    lines = describe(record)
+    lines = describe_record(record)
     assert lines[0] == "platform: 1 pass, 1 waived - passed"
     assert "[waived unknown] platform.bios on worker-1" in lines
     assert "    waiver: the lab has no BMC" in lines
@@ -219,10 +224,10 @@ def test_counts_and_words() -> None:
 
 def test_changes_are_on_the_terminal_and_many_of_them_are_counted() -> None:
     many = tuple(f"created object {number}" for number in range(103))
-    lines = describe(make_record(judged=(), changes=many))
+    lines = describe_record(make_record(judged=(), changes=many))
     assert lines[1:3] == ["changed: created object 0", "changed: created object 1"]
     assert lines[-1] == "and 3 more changes, which the record lists in full"
-    assert describe(make_record(judged=(), changes=many[:1], check_mode=True))[1] == "would be: created object 0"
+    assert describe_record(make_record(judged=(), changes=many[:1], check_mode=True))[1] == "would be: created object 0"
 
 
 def test_a_cause_that_many_have_is_said_once_on_the_terminal() -> None:
@@ -231,11 +236,11 @@ def test_a_cause_that_many_have_is_said_once_on_the_terminal() -> None:
             "discover.clock", f"worker-{number}", "warn", f"{number} s behind", "none", "no time service", "start one"
         )
 
-    few = describe(make_record(judged=judge(map(slow, range(3))).judged))
+    few = describe_record(make_record(judged=judge(map(slow, range(3))).judged))
     assert [line for line in few if line.startswith("[")] == [
         f"[warn] discover.clock on worker-{number}" for number in range(3)
     ]
-    many = describe(make_record(judged=judge([*map(slow, range(1000)), BIOS]).judged, gate="closed"))
+    many = describe_record(make_record(judged=judge([*map(slow, range(1000)), BIOS]).judged, gate="closed"))
     assert many[1:5] == [
         ("[warn] discover.clock on worker-0, worker-1, worker-2 and 997 more, which the record lists in full"),
         "    measured 0 s behind (worker-0); expected none",
@@ -252,31 +257,34 @@ def test_warnings_of_many_causes_are_one_line_on_the_terminal() -> None:
         )
         for number in range(15)
     ]
-    assert describe(make_record(judged=judge([*warned, BIOS]).judged, gate="closed"))[1:] == [
-        *describe(make_record(judged=judge([BIOS]).judged, gate="closed"))[1:],
+    assert describe_record(make_record(judged=judge([*warned, BIOS]).judged, gate="closed"))[1:] == [
+        *describe_record(make_record(judged=judge([BIOS]).judged, gate="closed"))[1:],
         (
             "[warn] 15 warnings (1 tuning.cpu, 14 tuning.rows): the report and stages/platform.jsonl"
             " beside it list them in full"
         ),
     ]
-    assert sum(line.startswith("[warn]") for line in describe(make_record(judged=judge(warned[:3]).judged))) == 3, (
-        "few of them are shown in full"
-    )
+    assert (
+        sum(line.startswith("[warn]") for line in describe_record(make_record(judged=judge(warned[:3]).judged))) == 3
+    ), "few of them are shown in full"
 
 
 def test_what_came_of_a_stage_is_told_without_gates() -> None:
     record = make_record()
     assert (
-        outcome(record) == "passed"
-        and outcome(dataclasses.replace(record, gate="pending")) == "waits for objects that would be created"
+        describe_outcome(record) == "passed"
+        and describe_outcome(dataclasses.replace(record, gate="pending")) == "waits for objects that would be created"
     )
     closed = dataclasses.replace(record, gate="closed")
-    assert outcome(closed) == "stopped here" and outcome(dataclasses.replace(closed, closed_by="fabric")) == "not run"
-    assert outcome(dataclasses.replace(closed, stage="job")) == "not passed", "no run stops at it"
+    assert (
+        describe_outcome(closed) == "stopped here"
+        and describe_outcome(dataclasses.replace(closed, closed_by="fabric")) == "not run"
+    )
+    assert describe_outcome(dataclasses.replace(closed, stage="job")) == "not passed", "no run stops at it"
 
 
 def test_words_without_findings() -> None:
-    assert describe(make_record(judged=(), gate="closed", check_mode=True)) == [
+    assert describe_record(make_record(judged=(), gate="closed", check_mode=True)) == [
         "platform: nothing was checked - stopped here (check mode)"
     ]
 

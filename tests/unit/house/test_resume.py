@@ -15,10 +15,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app import frame
 from ansible_collections.linerate.rdma.plugins.module_utils._check import resume, sources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Resume, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    STAGES,
+    Finding,
+    build_pass,
+    judge,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
-from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import now
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build_report
+from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import format_now
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records, write_record
 
@@ -38,7 +43,7 @@ SAME = resume.Invocation(COLLECTION_VERSION)
 
 
 def record(stage: str, **changes: typing.Any) -> Record:
-    judged = judge([ok(f"{stage}.fine", "all")]).judged
+    judged = judge([build_pass(f"{stage}.fine", "all")]).judged
     return dataclasses.replace(
         Record(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:05:05+00:00", False, "open", judged),
         **changes,
@@ -159,7 +164,7 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
         "report_dir": str(tmp_path),
     }
     again = frame.resume_run(options, START.nodes, False)
-    assert set(read_records(str(tmp_path / "stages"))[0]) == set(resume.before("network"))
+    assert set(read_records(str(tmp_path / "stages"))[0]) == set(resume.list_stages_before("network"))
     assert [kind for kind in ("operators", "vantage_points", "sync", "bandwidth") if again.has(kind)] == [
         "operators",
         "vantage_points",
@@ -168,7 +173,7 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
         "young facts are not looked at again"
     )
     assert (again.run, [item.stage for item in again.start().resumes]) == ("run-1", ["network"])
-    kept = frame.begin(options, again, False)
+    kept = frame.begin_stage(options, again, False)
     assert (kept["go"], kept["gate"], kept["look"]) == (
         False,
         "open",
@@ -193,7 +198,7 @@ def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
     )
     folder.begin(START)
     red = judge([Finding("fabric.one_master", "compute", "fail", why="so", remedy="do")]).judged
-    for item in records(*resume.before("reachability"), fabric={"gate": "closed", "judged": red}).values():
+    for item in records(*resume.list_stages_before("reachability"), fabric={"gate": "closed", "judged": red}).values():
         write_record(str(tmp_path / "stages"), item)
     answer = frame.pass_over(options, folder, False, tags, [])
     assert answer["stages"] == passed
@@ -203,7 +208,7 @@ def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
     assert {name: (written[name].closed_by, written[name].gate) for name in passed} == dict.fromkeys(
         passed, ("fabric", "closed")
     )
-    assert set(written) == {*resume.before("reachability"), *passed}
+    assert set(written) == {*resume.list_stages_before("reachability"), *passed}
 
 
 def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:
@@ -218,7 +223,7 @@ def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_report_says_what_was_kept() -> None:
-    report = build(records(), {}, "run-1", now(), resumes=[Resume("fabric", "2026-01-02T04:00:00+00:00")])
+    report = build_report(records(), {}, "run-1", format_now(), resumes=[Resume("fabric", "2026-01-02T04:00:00+00:00")])
     assert report.verdict == "GREEN"
     assert [stage.name for stage in report.stages if "the run was resumed at stage fabric" in stage.note] == [
         "validate",
@@ -264,9 +269,11 @@ def test_who_looks_again_has_observers_though_all_was_seen(
     for node in START.nodes:
         for kind in ("hcas", "tuning"):
             folder.write(kind, node, {})
-    for item in records(*resume.before("tuning")).values():
+    for item in records(*resume.list_stages_before("tuning")).values():
         write_record(str(tmp_path / "stages"), item)
-    begun = frame.begin({**wishes, "stage": "tuning", "resume_from": "", "report_dir": str(tmp_path)}, folder, False)
+    begun = frame.begin_stage(
+        {**wishes, "stage": "tuning", "resume_from": "", "report_dir": str(tmp_path)}, folder, False
+    )
     assert (begun["go"], begun["look"], begun["observers"]) == (True, [], asked), begun["lines"]
 
 
@@ -319,10 +326,10 @@ def test_what_is_looked_at_again_is_asked_of_the_nodes(tmp_path: pathlib.Path, s
             folder.write(kind, node, {})
     folder.write("vantage_points", value=list(START.nodes))
     for item in records().values():
-        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=now()))
+        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=format_now()))
     options = {**wishes, "stage": stage, "resume_from": stage, "facts_max_age": 60, "report_dir": str(tmp_path)}
     again = frame.resume_run(options, START.nodes, False)
-    begun = frame.begin(options, again, False)
+    begun = frame.begin_stage(options, again, False)
     judged_by = {source.kind for source in sources.SHARED if source in sources.SOURCES[stage].values()}
     assert judged_by <= set(begun["look"]) and (begun["go"] or not judged_by), begun["lines"]
 
@@ -333,7 +340,7 @@ def test_the_age_is_that_of_the_facts_whatever_the_records_say(
     folder = FactFolder(str(tmp_path), "run-1")
     folder.begin(START)
     for item in records().values():
-        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=now()))
+        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=format_now()))
     folder.write("hcas", "worker-2", {"hcas": []})
     path = pathlib.Path(folder.path("hcas", "worker-2"))
     text = path.read_text(encoding="utf-8")

@@ -21,15 +21,15 @@ from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackMo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import passed_over
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     Stage,
-    changed,
+    choose_tone,
+    describe_changed,
+    describe_stop,
+    describe_waiting,
+    find_usual,
+    format_span,
     goes_on,
     in_short,
     lines_of,
-    span,
-    stopped,
-    tone,
-    usual,
-    waiting,
 )
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -396,14 +396,14 @@ def test_a_verdict_stays_the_last_line(callback: CallbackModule) -> None:
 
 def test_words_of_what_stopped_a_run() -> None:
     assert (
-        stopped("propose", None)
-        == stopped("propose", [" "])
+        describe_stop("propose", None)
+        == describe_stop("propose", [" "])
         == "linerate.rdma: STOPPED - propose: see the output above"
     )
-    assert stopped("propose", ["", "one", "two"]) == "linerate.rdma: STOPPED - propose: one; see the output above"
+    assert describe_stop("propose", ["", "one", "two"]) == "linerate.rdma: STOPPED - propose: one; see the output above"
     refused = ["Validation of arguments failed:", "missing required arguments: linerate_rdma"]
-    assert stopped("awx_approval", refused) == f"linerate.rdma: STOPPED - awx_approval: {' '.join(refused)}"
-    assert stopped("awx_approval", [*refused, "x"]).endswith("arguments: linerate_rdma; see the output above")
+    assert describe_stop("awx_approval", refused) == f"linerate.rdma: STOPPED - awx_approval: {' '.join(refused)}"
+    assert describe_stop("awx_approval", [*refused, "x"]).endswith("arguments: linerate_rdma; see the output above")
     saved, rest = task("Save"), task("Rest")
     assert goes_on(within(saved, block=[saved], rescue=[rest])) and not goes_on(
         within(rest, block=[saved], rescue=[rest])
@@ -413,20 +413,22 @@ def test_words_of_what_stopped_a_run() -> None:
 
 def test_words() -> None:
     assert (
-        changed({"worker-1": 0}) == "  changed             0 tasks"
-        and changed({"worker-1": 1}) == "  changed             1 task: worker-1 1"
+        describe_changed({"worker-1": 0}) == "  changed             0 tasks"
+        and describe_changed({"worker-1": 1}) == "  changed             1 task: worker-1 1"
     )
     many = {f"worker-{number}": number for number in range(6)}
-    assert changed(many) == "  changed             15 tasks: worker-5 5, worker-4 4, worker-3 3 and 2 more hosts"
-    assert span(42.4) == "42 s" and span(130) == "2 min 10 s"
-    assert usual({"usual_seconds": 3.5, "usual_runs": 2}) == (3.5, 2)
-    assert usual({}) is None and usual({"usual_seconds": 3.5, "usual_runs": 0}) is None
+    assert (
+        describe_changed(many) == "  changed             15 tasks: worker-5 5, worker-4 4, worker-3 3 and 2 more hosts"
+    )
+    assert format_span(42.4) == "42 s" and format_span(130) == "2 min 10 s"
+    assert find_usual({"usual_seconds": 3.5, "usual_runs": 2}) == (3.5, 2)
+    assert find_usual({}) is None and find_usual({"usual_seconds": 3.5, "usual_runs": 0}) is None
     assert (
         lines_of({"msg": "one\ntwo"}) == ["one", "two"]
         and lines_of({"msg": [1]}) == ["1"]
         and lines_of({"censored": "x"}) is None
     )
-    assert waiting("Look", ["worker-1"], 12.0, None, 0.0).strip() == "12 s  Look, waiting for worker-1"
+    assert describe_waiting("Look", ["worker-1"], 12.0, None, 0.0).strip() == "12 s  Look, waiting for worker-1"
     assert Stage("fabric", 0.0).row() == "  fabric                       -    not judged"
 
 
@@ -435,16 +437,18 @@ def test_a_stage_that_did_not_start_is_one_line_unless_it_says_why_itself() -> N
     assert in_short(skipped, go=False) == skipped[:1] and in_short(skipped, go=True) == skipped
     refused = ["host: 1 fail - stopped here", "[fail] validate.intent on rdma_fabrics", "    why: wrong"]
     assert in_short(refused, go=False) == refused
-    assert [tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - passed")] == [
+    assert [choose_tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - passed")] == [
         "bad",
         "bad",
         "warn",
         "warn",
         "good",
     ]
-    assert [tone(line, "good") for line in (f"{refused[0]} (check mode)", skipped[0], "job: 1 fail - not passed")] == [
+    assert [
+        choose_tone(line, "good") for line in (f"{refused[0]} (check mode)", skipped[0], "job: 1 fail - not passed")
+    ] == [
         "bad",
         "bad",
         "bad",
     ]
-    assert tone(passed_over("fabric", 10), "good") == "warn"
+    assert choose_tone(passed_over("fabric", 10), "good") == "warn"

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_err
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import ControllerFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Denied, RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe_record
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 NODES = validate.Facts(nodes=("worker-1", "worker-2"), variables=("rdma_fabrics", "rdma_waivers"))
@@ -97,7 +97,7 @@ def test_hostile_names_are_shown_as_escapes(fabrics: typing.Any, value: str) -> 
     context = StageContext("validate", "r", "s", "f", False, {})
     record = judge_stage(context, RawIntent(fabrics(name=value)), to_data(NODES))
     assert record.gate == "closed"
-    lines = describe(record)
+    lines = describe_record(record)
     assert any("rdma_fabrics[0].name" in line for line in lines)
     assert all(line.isprintable() and len(line) < 2100 for line in lines)
 

@@ -27,9 +27,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.public_names import ROLE_VARIABLES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import (
     RDMA_VARIABLES,
+    correct_name,
     is_refused,
-    meant,
-    ours,
+    list_own_names,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _variables
 from dev import names
@@ -161,12 +161,12 @@ def test_the_file_of_names_is_made_of_the_roles() -> None:
 
 @pytest.mark.parametrize(("name", "known"), MISSPELT.items())
 def test_a_misspelt_name_is_told_from_the_right_one(name: str, known: str) -> None:
-    assert meant(name) == known
+    assert correct_name(name) == known
 
 
 @pytest.mark.parametrize("name", [*RDMA_VARIABLES, *ROLE_VARIABLES, *OF_OTHERS, "rdma_xyzzy"])
 def test_right_names_and_those_of_others_are_left_alone(name: str) -> None:
-    assert meant(name) == ""
+    assert correct_name(name) == ""
 
 
 def test_names_inside_of_the_collection_are_none_that_look_misspelt() -> None:
@@ -191,8 +191,8 @@ def test_names_inside_of_the_collection_are_none_that_look_misspelt() -> None:
     ]
     found = {key for path in files for key in keys(yaml.safe_load(path.read_text(encoding="utf-8")))}
     assert "stage_result" in found and len(found) > 50
-    assert {name: meant(name) for name in found if meant(name)} == {}
-    assert ours(["operators_instal", "mine", "rdma_from", "rdma_mine"]) == (
+    assert {name: correct_name(name) for name in found if correct_name(name)} == {}
+    assert list_own_names(["operators_instal", "mine", "rdma_from", "rdma_mine"]) == (
         "operators_instal",
         "rdma_from",
         "rdma_mine",

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 from ansible_collections.linerate.rdma.tests.unit.fake_api import LeaseHolder
 
 MODULES = "ansible_collections.linerate.rdma.plugins.modules"
-HERE = process.identity(os.getpid())
+HERE = process.read_identity(os.getpid())
 # a process of this machine that is no more: no number is as large
 GONE = "/".join((*HERE.split("/")[:2], str(2**22 + 1), "1"))
 
@@ -119,7 +119,7 @@ PODS = {"state": "absent", "kinds": ["Pod"]}
 def test_a_second_run_deletes_no_pod_of_the_first_one(
     api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    held_by(api, "run-1", process.identity(os.getppid()))
+    held_by(api, "run-1", process.read_identity(os.getppid()))
     code, result = run("custom_resources", of_run(folder, **PODS), capsys)
     assert (code, api.done) == (1, [])
     assert "run run-1 on host other" in result["msg"] and result["failure"]["kind"] == "LeaseHeld"

@@ -447,7 +447,7 @@ def test_an_api_server_that_tells_nothing_of_the_nodes_proves_nothing(worlds: Wo
 
 def why_none(world: World, node: str) -> str:
     (observer,) = check.judge([node], seen_in(world.client(world.url), NAMESPACE))
-    return check.line(observer)
+    return check.describe_missing(observer)
 
 
 def test_a_line_says_why_a_node_has_none(worlds: Worlds, call: Call) -> None:

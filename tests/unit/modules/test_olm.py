@@ -127,11 +127,16 @@ def installed(world: OlmWorld) -> OlmWorld:
     return world
 
 
-def custom(world: OlmWorld, name: str, /, metadata: typing.Optional[Resource] = None, **labels: str) -> None:
+def custom(
+    world: OlmWorld,
+    name: str,
+    labels: typing.Optional[dict[str, str]] = None,
+    metadata: typing.Optional[Resource] = None,
+) -> None:
     item = {
         "apiVersion": "nfd.io/v1",
         "kind": "Nfd",
-        "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels, **(metadata or {})},
+        "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels or {}, **(metadata or {})},
     }
     world._happen(HERE, "ADDED", item)
 
@@ -141,7 +146,7 @@ OWNED_BY = {"ownerReferences": [{"kind": "DaemonSet", "name": "worker", "uid": "
 
 
 def test_objects_go_before_the_operator_and_the_definition_last(run: Run, installed: OlmWorld) -> None:
-    custom(installed, "mine", **OURS)
+    custom(installed, "mine", OURS)
     gone = run(state="absent")
     assert [line.split()[1] for line in gone["changes"]] == [
         "Nfd",
@@ -163,8 +168,8 @@ def test_an_operator_that_others_use_stays_with_its_configuration(
     run: Run, installed: OlmWorld, labels: dict[str, str], metadata: Resource, check_mode: bool
 ) -> None:
     """An object with our label that no run wrote is of others too."""
-    custom(installed, "policy-of-another-team", metadata, **labels)
-    custom(installed, "configuration", **OURS)
+    custom(installed, "policy-of-another-team", labels, metadata)
+    custom(installed, "configuration", OURS)
     gone = run(state="absent", _ansible_check_mode=check_mode)
     assert gone["changes"] == [] and gone["namespaces"] == [SPACE]
     kept = gone["stays"][0]
@@ -223,7 +228,7 @@ def test_a_definition_that_was_there_before_stays(run: Run, installed: OlmWorld)
 def test_an_operator_keeps_what_it_must_let_go_of(
     run: Run, installed: OlmWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    custom(installed, "mine", **OURS)
+    custom(installed, "mine", OURS)
     real = installed.remove
     # a finalizer
     monkeypatch.setattr(installed, "remove", lambda path, item: None if "nfd.io" in path else real(path, item))
@@ -291,7 +296,7 @@ def test_what_others_make_under_a_name_while_a_removal_works_stays(
     kind: str, run: Run, installed: OlmWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The object that was judged is gone by the time of its deletion, and another one has its name."""
-    custom(installed, "mine", **OURS)
+    custom(installed, "mine", OURS)
     original = Remover._delete_object
 
     def replace_first(

@@ -443,19 +443,19 @@ def servers(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[To
     """Servers carry a mark of this test alone, and none outlives it."""
     monkeypatch.setattr(ibping, "MARK", f"LINERATE_RDMA_TEST_{os.getpid()}")
     yield tools
-    ibping.stop()
+    ibping.stop_servers()
 
 
 def test_servers_live_until_they_are_stopped(servers: Tools) -> None:
     servers.add("ibping", "exec sleep 600")
     names = [PortName("mlx5_0", 1), PortName("mlx5_1", 2)]
-    assert [(server.rdma_device, server.port, server.error) for server in ibping.start(names, 60)] == [
+    assert [(server.rdma_device, server.port, server.error) for server in ibping.start_servers(names, 60)] == [
         ("mlx5_0", 1, None),
         ("mlx5_1", 2, None),
     ]
     assert sorted(servers.calls("ibping")) == ["-S -C mlx5_0 -P 1", "-S -C mlx5_1 -P 2"]
-    assert [(server.rdma_device, server.port) for server in ibping.stop()] == [("mlx5_0", 1), ("mlx5_1", 2)]
-    assert ibping.stop() == ()
+    assert [(server.rdma_device, server.port) for server in ibping.stop_servers()] == [("mlx5_0", 1), ("mlx5_1", 2)]
+    assert ibping.stop_servers() == ()
 
 
 def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
@@ -463,7 +463,7 @@ def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
         "ibping",
         "[ $3 = mlx5_1 ] && { echo \"ibpanic: Failed to open 'mlx5_1' port '1'\" >&2; exit 255; }; exec sleep 600",
     )
-    good, bad = ibping.start([PortName("mlx5_0", 1), PortName("mlx5_1", 1)], 60)
+    good, bad = ibping.start_servers([PortName("mlx5_0", 1), PortName("mlx5_1", 1)], 60)
     assert good.error is None
     assert bad.error is not None
     assert "ended with exit code 255" in bad.error and "Failed to open" in bad.error
@@ -484,7 +484,7 @@ def test_signals_reach_only_a_process_that_still_has_the_mark(
     elif opens.startswith("kernel"):
         monkeypatch.setattr(os, "pidfd_open", refuse_to_open)
     servers.add("ibping", "exec sleep 600")
-    ibping.start([PortName("mlx5_0", 1)], 60)
+    ibping.start_servers([PortName("mlx5_0", 1)], 60)
     listed, looks = ibping._list_marked_processes, []
     with subprocess.Popen([SLEEP, "600"]) as other:
 
@@ -495,7 +495,7 @@ def test_signals_reach_only_a_process_that_still_has_the_mark(
 
         monkeypatch.setattr(ibping, "_list_marked_processes", look)
         try:
-            ibping.stop()
+            ibping.stop_servers()
             assert other.poll() is None and looks[0] and not listed()
         finally:
             other.kill()
@@ -528,15 +528,15 @@ def test_signal_goes_to_the_process_whose_mark_was_read(servers: Tools, monkeypa
 
 def test_servers_of_an_interrupted_run_are_replaced(servers: Tools) -> None:
     servers.add("ibping", "exec sleep 600")
-    ibping.start([PortName("mlx5_0", 1)], 60)
+    ibping.start_servers([PortName("mlx5_0", 1)], 60)
     before = set(ibping._list_marked_processes())
-    ibping.start([PortName("mlx5_0", 1)], 60)
+    ibping.start_servers([PortName("mlx5_0", 1)], 60)
     assert before.isdisjoint(ibping._list_marked_processes())
 
 
 def test_a_server_that_nobody_stops_ends_by_itself(servers: Tools) -> None:
     servers.add("ibping", "exec sleep 600")
-    ibping.start([PortName("mlx5_0", 1)], 1)
+    ibping.start_servers([PortName("mlx5_0", 1)], 1)
     deadline = time.monotonic() + 20
     while ibping._list_marked_processes() and time.monotonic() < deadline:
         os.sched_yield()
@@ -545,8 +545,8 @@ def test_a_server_that_nobody_stops_ends_by_itself(servers: Tools) -> None:
 
 def test_a_server_that_ignores_sigterm_is_ended(servers: Tools) -> None:
     servers.add("ibping", "trap '' TERM; while :; do sleep 1; done")
-    ibping.start([PortName("mlx5_0", 1)], 60)
-    assert len(ibping.stop()) == 1 and not ibping._list_marked_processes()
+    ibping.start_servers([PortName("mlx5_0", 1)], 60)
+    assert len(ibping.stop_servers()) == 1 and not ibping._list_marked_processes()
 
 
 SLEEP = shutil.which("sleep") or "sleep"
@@ -557,7 +557,7 @@ def test_a_mark_that_no_run_writes_is_not_ours(servers: Tools, mark: str) -> Non
     """Any pod on the node may have such a variable, and it must neither end the stage nor be reported as a server."""
     with subprocess.Popen([SLEEP, "600"], env={ibping.MARK: mark, "PATH": os.defpath}) as other:
         try:
-            assert ibping.stop() == () and other.poll() is None
+            assert ibping.stop_servers() == () and other.poll() is None
         finally:
             other.kill()
 
@@ -576,7 +576,7 @@ def test_only_the_first_bytes_of_an_environment_are_read(servers: Tools) -> None
 def test_a_server_is_found_however_large_the_environment_is(servers: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LARGE", "x" * 100_000)
     servers.add("ibping", "exec sleep 600")
-    ibping.start([PortName("mlx5_0", 1)], 60)
+    ibping.start_servers([PortName("mlx5_0", 1)], 60)
     assert PortName("mlx5_0", 1) in ibping._list_marked_processes().values()
 
 
@@ -594,8 +594,8 @@ def test_processes_of_other_users_are_no_servers(servers: Tools, monkeypatch: py
 def test_stop_ends_nobody_else(servers: Tools) -> None:
     servers.add("ibping", "exec sleep 600")
     with subprocess.Popen([str(servers.folder / "ibping"), "-S"]) as other:
-        ibping.start([PortName("mlx5_0", 1)], 60)
-        ibping.stop()
+        ibping.start_servers([PortName("mlx5_0", 1)], 60)
+        ibping.stop_servers()
         assert other.poll() is None
         other.send_signal(signal.SIGKILL)
 
@@ -607,7 +607,7 @@ def test_clients(tools: Tools) -> None:
         f" {FIXTURES}/ibping_no_server.txt;; *) exit 255;; esac",
     )
     tasks = [PingTask("mlx5_0", 1, (6, 13)), PingTask("mlx5_1", 1, (99,))]
-    good, lost, failed = ibping.ping(tasks, count=5, timeout_ms=100, parallel=2, limit_seconds=10)
+    good, lost, failed = ibping.ping_lids(tasks, count=5, timeout_ms=100, parallel=2, limit_seconds=10)
     assert (good.transmitted, good.received, good.error) == (500, 500, None)
     assert (lost.transmitted, lost.received, lost.error) == (2, 0, None), "exit code 0 with all lost is a loss"
     assert failed.error is not None
@@ -625,7 +625,7 @@ printf "$format" "$2"\
 
 def test_few_packets_go_first_and_then_more(tools: Tools) -> None:
     tools.add("ibping", f"{CLIENT} $2")
-    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
+    (ping,) = ibping.ping_lids([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
     assert (ping.transmitted, ping.received, ping.lost) == (500, 500, 0)
     assert [call.split()[7] for call in tools.calls("ibping")] == ["5", "50", "445"]
 
@@ -636,7 +636,7 @@ def test_few_packets_go_first_and_then_more(tools: Tools) -> None:
 )
 def test_after_a_loss_no_more_are_sent(tools: Tools, back: str, stderr: str, lost: int) -> None:
     tools.add("ibping", f"echo '{stderr}' >&2; {CLIENT} {back}")
-    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
+    (ping,) = ibping.ping_lids([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
     assert (ping.transmitted, ping.lost, ping.error) == (5, lost, None) and len(tools.calls("ibping")) == 1
 
 
@@ -645,26 +645,26 @@ RESENT = "echo 'ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)' >&2"
 
 def test_packets_that_were_late_once_are_followed_by_ten_times_as_many(tools: Tools, tmp_path: pathlib.Path) -> None:
     tools.add("ibping", f"[ -e {tmp_path}/late ] || {{ : > {tmp_path}/late; {RESENT}; }}; {CLIENT} $2")
-    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=10)
+    (ping,) = ibping.ping_lids([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=10)
     assert [call.split()[7] for call in tools.calls("ibping")] == ["5", "5", "50", "500", "445"]
     assert (ping.transmitted, ping.lost, ping.late, ping.error) == (1000, 0, 1, None)
 
 
 def test_packets_that_are_late_again_are_lost(tools: Tools) -> None:
     tools.add("ibping", f"{RESENT}; {CLIENT} $2")
-    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=10)
+    (ping,) = ibping.ping_lids([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=10)
     assert (ping.transmitted, ping.lost, ping.late, ping.error) == (10, 2, 0, None)
 
 
 def test_a_second_run_that_does_not_end_says_nothing(tools: Tools, tmp_path: pathlib.Path) -> None:
     tools.add("ibping", f"[ ! -e {tmp_path}/late ] || exec sleep 60; : > {tmp_path}/late; {RESENT}; {CLIENT} $2")
-    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=1)
+    (ping,) = ibping.ping_lids([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=1)
     assert (ping.transmitted, ping.lost, ping.late, ping.error) == (5, 1, 0, None)
 
 
 def test_a_client_that_only_waits_is_a_loss_and_one_that_hangs_is_unknown(tools: Tools) -> None:
     tools.add("ibping", "[ $2 = mlx5_0 ] && echo 'ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)' >&2; exec sleep 60")
-    waits, hangs = ibping.ping(
+    waits, hangs = ibping.ping_lids(
         [PingTask("mlx5_0", 1, (6,)), PingTask("mlx5_1", 1, (6,))], count=5, timeout_ms=100, parallel=2, limit_seconds=1
     )
     assert (waits.lost, waits.error) == (1, None)
@@ -674,13 +674,15 @@ def test_a_client_that_only_waits_is_a_loss_and_one_that_hangs_is_unknown(tools:
 
 def test_an_answer_for_another_lid_is_none(tools: Tools) -> None:
     tools.add("ibping", f"cat {FIXTURES}/ibping_ok.txt")
-    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (7,))], count=4, timeout_ms=100, parallel=1, limit_seconds=10)
+    (ping,) = ibping.ping_lids([PingTask("mlx5_0", 1, (7,))], count=4, timeout_ms=100, parallel=1, limit_seconds=10)
     assert ping.error is not None
     assert (ping.transmitted, ping.received) == (0, 0) and "was started for LID 7 but reports LID 6" in ping.error
 
 
 def test_nothing_to_do_needs_no_tool(tools: Tools) -> None:
-    assert ibping.start([], 60) == () and ibping.ping([], 1, 1, 1, 1) == () and subnet.read_subnets([]) == ()
+    assert (
+        ibping.start_servers([], 60) == () and ibping.ping_lids([], 1, 1, 1, 1) == () and subnet.read_subnets([]) == ()
+    )
 
 
 # platform

@@ -18,8 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
     NicDevice,
     NicState,
     NicTemplate,
-    number,
-    same,
+    is_equal,
+    parse_number,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import devlink, mstconfig
@@ -157,13 +157,15 @@ def test_each_row_is_told_as_it_was_printed(rows: dict[str, tuple[str, str, bool
 
 
 def test_versions_of_the_tool() -> None:
-    assert mstconfig.version(fixture("mstconfig_4.21_version.txt")) == (4, 21)
-    assert mstconfig.version("mlxconfig, mft 4.30.1-113, built on Nov 28 2024, 10:05:44. Git SHA Hash: N/A\n") == (
+    assert mstconfig.parse_version(fixture("mstconfig_4.21_version.txt")) == (4, 21)
+    assert mstconfig.parse_version(
+        "mlxconfig, mft 4.30.1-113, built on Nov 28 2024, 10:05:44. Git SHA Hash: N/A\n"
+    ) == (
         4,
         30,
     )
     with pytest.raises(ParseError):
-        mstconfig.version("mstconfig: command not found\n")
+        mstconfig.parse_version("mstconfig: command not found\n")
 
 
 def test_devlink() -> None:
@@ -206,12 +208,12 @@ def test_devlink_that_says_something_else(text: str) -> None:
 )
 def test_values_that_are_one(one: str, other: str, alike: bool) -> None:
     for pair in ((one, other), (other, one)):
-        assert same(*pair) is alike
+        assert is_equal(*pair) is alike
 
 
 @hypothesis.given(some.text(max_size=30))
 def test_a_number_is_told_or_none(value: str) -> None:
-    assert same(value, value) and (number(value) is None or isinstance(number(value), int))
+    assert is_equal(value, value) and (parse_number(value) is None or isinstance(parse_number(value), int))
 
 
 def card(**status: typing.Any) -> dict[str, typing.Any]:

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.images import (
     mirror_rules,
-    reference,
+    parse_reference,
     registry_sources,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
@@ -48,7 +48,7 @@ DIGEST = f"sha256:{'a' * 64}"
     ],
 )
 def test_names_of_images(text: str, expected: ImageReference) -> None:
-    assert reference(text) == expected
+    assert parse_reference(text) == expected
 
 
 PART = some.from_regex(r"[a-z0-9]+([._-][a-z0-9]+)?", fullmatch=True)
@@ -62,7 +62,7 @@ VERSION = some.one_of(some.from_regex(r":[0-9A-Za-z_][0-9A-Za-z_.-]{0,20}", full
 @hypothesis.given(HOST, some.lists(PART, min_size=1, max_size=3), VERSION)
 def test_a_full_name_comes_back_as_it_was(host: str, path: list[str], version: str) -> None:
     name = "/".join([host, *path])
-    found = reference(name + version)
+    found = parse_reference(name + version)
     assert (found.host, found.repository, found.identity) == (host, name, name + version)
     assert found.form == ("digest" if version.startswith("@") else "tag")
 
@@ -70,7 +70,7 @@ def test_a_full_name_comes_back_as_it_was(host: str, path: list[str], version: s
 @hypothesis.given(some.text() | some.from_regex(r"[a-z./:@-]{1,12}", fullmatch=True))
 def test_any_text_is_a_name_or_an_error(text: str) -> None:
     try:
-        found = reference(text)
+        found = parse_reference(text)
     except ResourceError as error:
         assert "' is not a name of an image" in str(error)
     else:
@@ -92,7 +92,7 @@ def test_any_text_is_a_name_or_an_error(text: str) -> None:
 )
 def test_what_is_no_name_is_an_error(text: str) -> None:
     with pytest.raises(ResourceError, match="' is not a name of an image"):
-        reference(text)
+        parse_reference(text)
 
 
 def of(kind: str, **spec: typing.Any) -> dict[str, typing.Any]:

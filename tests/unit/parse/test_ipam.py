@@ -146,7 +146,7 @@ def test_leases_count_from_the_network_address() -> None:
             },
         },
     }
-    assert ipam.leases(pool) == (AddressLease("10.79.0.2", "training/a"), AddressLease("10.79.0.5", "training/b"))
+    assert ipam.parse_leases(pool) == (AddressLease("10.79.0.2", "training/a"), AddressLease("10.79.0.5", "training/b"))
 
 
 @pytest.mark.parametrize("allocations", [{"x": {}}, {"256": {}}, {"-1": {}}, {"1": "a"}, ["x"]])
@@ -154,7 +154,7 @@ def test_leases_outside_of_their_range_are_an_error(
     allocations: typing.Union[dict[str, typing.Any], list[str]],
 ) -> None:
     with pytest.raises(ResourceError):
-        ipam.leases({"metadata": {"name": "p"}, "spec": {"range": "10.79.0.0/24", "allocations": allocations}})
+        ipam.parse_leases({"metadata": {"name": "p"}, "spec": {"range": "10.79.0.0/24", "allocations": allocations}})
 
 
 def test_pools_of_nv_ipam() -> None:

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.iperf3 import (
     Iperf3Error,
     Iperf3Report,
-    error,
+    find_error,
     parse,
 )
 
@@ -38,7 +38,7 @@ def test_captures(name: str, gbps: float, streams: int) -> None:
     report = parse(capture(name))
     assert report.average_gbps == pytest.approx(gbps, abs=1e-5)
     assert report.streams == streams
-    assert error(capture(name)) == ""
+    assert find_error(capture(name)) == ""
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_an_error_is_no_figure_whatever_the_exit_code(name: str, kind: str) -> N
     text, code = capture(name), int((FIXTURES / f"{name}.client.rc").read_text())
     with pytest.raises(Iperf3Error) as problem:
         parse(text)
-    assert str(problem.value) == error(text) != ""
-    failure = classify(code or 1, code == 124, error(text))
+    assert str(problem.value) == find_error(text) != ""
+    failure = classify(code or 1, code == 124, find_error(text))
     assert failure is not None and failure.kind == kind
 
 

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.job_objec
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import is_job, parse_workload
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.pod_template import parse_networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.train_job import find_runtime
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import quantity
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import parse_quantity
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import definition, objects
 
@@ -236,7 +236,7 @@ def test_little_is_kept_of_an_attachment_whatever_a_tenant_writes(
     ],
 )
 def test_quantities(text: typing.Union[int, str], value: typing.Union[int, str]) -> None:
-    assert quantity(text, "x") == decimal.Decimal(value)
+    assert parse_quantity(text, "x") == decimal.Decimal(value)
 
 
 @pytest.mark.parametrize(
@@ -244,13 +244,13 @@ def test_quantities(text: typing.Union[int, str], value: typing.Union[int, str])
 )
 def test_what_is_no_quantity(text: typing.Optional[typing.Union[list[typing.Any], bool, str]]) -> None:
     with pytest.raises(ResourceError, match="is not a quantity"):
-        quantity(text, "x")
+        parse_quantity(text, "x")
 
 
 @given(st.text(max_size=12))
 def test_any_text_is_a_quantity_or_refused(text: str) -> None:
     try:
-        assert quantity(text, "x").is_finite()
+        assert parse_quantity(text, "x").is_finite()
     except ResourceError:
         return
 

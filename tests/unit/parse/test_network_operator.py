@@ -17,9 +17,9 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import own_interface
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nvidia_network_operator import (
-    attachment,
     nic_policy,
-    reported,
+    parse_attachment,
+    parse_reported,
 )
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -44,7 +44,7 @@ def policy(
 
 
 def test_a_policy_that_is_not_ready_names_its_parts() -> None:
-    seen = reported(policy({"state": "notReady", "reason": "waiting", "appliedStates": STATES}))
+    seen = parse_reported(policy({"state": "notReady", "reason": "waiting", "appliedStates": STATES}))
     assert (seen.kind, seen.name, seen.state, seen.reason, seen.parts) == (
         "NicClusterPolicy",
         "nic-cluster-policy",
@@ -57,7 +57,9 @@ def test_a_policy_that_is_not_ready_names_its_parts() -> None:
 @pytest.mark.parametrize(("generation", "state"), [(1, ""), (2, "ready")])
 def test_a_status_of_an_older_wish_is_none(generation: int, state: str) -> None:
     assert (
-        reported(policy({"state": "ready", "conditions": [{"type": "Ready", "observedGeneration": generation}]})).state
+        parse_reported(
+            policy({"state": "ready", "conditions": [{"type": "Ready", "observedGeneration": generation}]})
+        ).state
         == state
     )
 
@@ -68,7 +70,7 @@ def test_shares_of_a_pool() -> None:
         "metadata": {"name": "pool", "namespace": "ops"},
         "status": {"allocations": [{"nodeName": "a"}, {"nodeName": "b"}]},
     }
-    assert (reported(pool).name, reported(pool).nodes) == ("ops/pool", ("a", "b"))
+    assert (parse_reported(pool).name, parse_reported(pool).nodes) == ("ops/pool", ("a", "b"))
 
 
 def test_whose_a_policy_is() -> None:
@@ -90,7 +92,7 @@ def test_whose_a_policy_is() -> None:
 
 def test_real_attachments_are_read() -> None:
     items = yaml.safe_load((FIXTURES / "networkattachmentdefinitions.yaml").read_text())["items"]
-    read = [attachment(item) for item in items]
+    read = [parse_attachment(item) for item in items]
     assert read and all(item.plugin["type"] and not item.fault for item in read)
 
 
@@ -110,7 +112,7 @@ def test_real_attachments_are_read() -> None:
 def test_what_multus_could_not_read(config: typing.Optional[str], fault: str) -> None:
     assert (
         fault
-        in attachment(
+        in parse_attachment(
             {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": config}}
         ).fault
     )
@@ -123,13 +125,13 @@ def test_what_multus_could_not_read(config: typing.Optional[str], fault: str) ->
     )
 )
 def test_any_configuration_is_read_or_has_a_fault(value: typing.Any) -> None:
-    seen = attachment(
+    seen = parse_attachment(
         {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": json.dumps(value)}}
     )
     assert bool(seen.fault) != bool(seen.plugin)
 
 
-@pytest.mark.parametrize("parser", [reported, nic_policy, attachment])
+@pytest.mark.parametrize("parser", [parse_reported, nic_policy, parse_attachment])
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -14,7 +14,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.node_tuning import (
-    invalid,
+    explain_invalid,
     node_profile,
     parse_recommended_profiles,
     selected_nodes,
@@ -64,8 +64,8 @@ def test_a_profile_without_a_status_is_not_applied() -> None:
 
 def test_tuneds() -> None:
     assert (
-        invalid(ITEMS["Tuned", "default"]) == ""
-        and invalid(ITEMS["Tuned", "linerate-rdma"]) == "duplicate profile linerate-rdma"
+        explain_invalid(ITEMS["Tuned", "default"]) == ""
+        and explain_invalid(ITEMS["Tuned", "linerate-rdma"]) == "duplicate profile linerate-rdma"
     )
     assert parse_recommended_profiles(ITEMS["Tuned", "default"]) == {
         "openshift-control-plane": 30,

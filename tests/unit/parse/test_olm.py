@@ -31,10 +31,10 @@ JSON = st.recursive(
     max_leaves=8,
 )
 PARSERS: tuple[typing.Callable[[Resource], typing.Any], ...] = (
-    olm.catalog,
-    olm.package,
+    olm.parse_catalog,
+    olm.parse_package,
     olm.operator_group,
-    olm.subscription,
+    olm.parse_subscription,
     olm.install_plan,
     olm.service_version,
 )
@@ -73,13 +73,13 @@ def test_what_has_no_status_yet_says_nothing_good(
 
 
 def test_a_catalog() -> None:
-    assert olm.catalog(catalog()) == Catalog("lab", CATALOGS, "READY") and olm.catalog(catalog()).ready
-    assert not olm.catalog(catalog("CONNECTING")).ready
-    assert olm.catalog({**catalog(), "spec": {"address": "192.0.2.1:50051"}}).address == "192.0.2.1:50051"
+    assert olm.parse_catalog(catalog()) == Catalog("lab", CATALOGS, "READY") and olm.parse_catalog(catalog()).ready
+    assert not olm.parse_catalog(catalog("CONNECTING")).ready
+    assert olm.parse_catalog({**catalog(), "spec": {"address": "192.0.2.1:50051"}}).address == "192.0.2.1:50051"
 
 
 def test_a_package() -> None:
-    found = olm.package(package(channels={"stable": ["1.1.0", "1.0.0"], "beta": ["2.0.0"]}))
+    found = olm.parse_package(package(channels={"stable": ["1.1.0", "1.0.0"], "beta": ["2.0.0"]}))
     stable = Channel("stable", "nfd.v1.1.0", {"nfd.v1.1.0": "1.1.0", "nfd.v1.0.0": "1.0.0"})
     assert found == Package(
         "nfd", "lab", CATALOGS, "stable", (stable, Channel("beta", "nfd.v2.0.0", {"nfd.v2.0.0": "2.0.0"}))
@@ -87,9 +87,11 @@ def test_a_package() -> None:
     # one channel is the default, and of two none is
     for channels, default in (({"only": ["1"]}, "only"), ({"a": ["1"], "b": ["1"]}, "")):
         item = package(channels=channels)
-        assert olm.package({**item, "status": {**item["status"], "defaultChannel": None}}).default_channel == default
+        assert (
+            olm.parse_package({**item, "status": {**item["status"], "defaultChannel": None}}).default_channel == default
+        )
     with pytest.raises(ResourceError, match="catalogSource is missing"):
-        olm.package({**package(), "status": {}})
+        olm.parse_package({**package(), "status": {}})
 
 
 def test_an_operator_group() -> None:
@@ -107,7 +109,7 @@ def test_an_operator_group() -> None:
 def test_a_subscription() -> None:
     healthy = {"type": "CatalogSourcesUnhealthy", "status": "False", "reason": "AllCatalogSourcesHealthy"}
     failed = condition("ResolutionFailed", "ConstraintsNotSatisfiable", "no operators found")
-    found = olm.subscription(
+    found = olm.parse_subscription(
         subscription(
             labels=OURS,
             state="UpgradePending",
@@ -123,7 +125,7 @@ def test_a_subscription() -> None:
     )
     assert found.place == "ops/nfd"
     # any tenant can make one of no package
-    assert olm.subscription({**subscription(), "spec": {}}).package == ""
+    assert olm.parse_subscription({**subscription(), "spec": {}}).package == ""
 
 
 def test_an_install_plan() -> None:

@@ -177,22 +177,22 @@ def test_pools_of_nodes(written: typing.Optional[typing.Union[int, str]], read: 
 
 
 def test_a_pod_as_a_drain_sees_it() -> None:
-    pod = kubernetes.pod(fixture("pod-with-vf.yaml"))
+    pod = kubernetes.parse_pod(fixture("pod-with-vf.yaml"))
     assert "openshift.io/igbvf" in pod.requests
     assert (pod.owner, pod.mirror, pod.ended) == ("", False, False)
     owned = {
         "metadata": {"name": "p", "ownerReferences": [{"kind": "Job", "controller": True}]},
         "status": {"phase": "Succeeded"},
     }
-    assert (kubernetes.pod(owned).owner, kubernetes.pod(owned).ended) == ("Job", True)
+    assert (kubernetes.parse_pod(owned).owner, kubernetes.parse_pod(owned).ended) == ("Job", True)
 
 
 def test_a_budget_without_a_status_allows_nothing() -> None:
-    budget = kubernetes.budget(
+    budget = kubernetes.parse_budget(
         {"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}}
     )
     assert (budget.allowed, budget.selector) == (0, LabelSelector({"a": "b"}))
-    assert kubernetes.budget({"metadata": {"name": "b"}}).selector is None
+    assert kubernetes.parse_budget({"metadata": {"name": "b"}}).selector is None
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_budget_without_a_status_allows_nothing() -> None:
     ],
 )
 def test_a_budget_that_asks_too_much_is_one_of_all_pods(asked: typing.Sequence[typing.Any], expected: bool) -> None:
-    budget = kubernetes.budget(
+    budget = kubernetes.parse_budget(
         {"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchExpressions": asked}}}
     )
     assert (budget.selector == LabelSelector()) is expected
@@ -251,7 +251,7 @@ def test_node_state() -> None:
 
 
 def test_node() -> None:
-    node = kubernetes.node(fixture("node-worker-sriov.yaml"))
+    node = kubernetes.parse_node(fixture("node-worker-sriov.yaml"))
     assert (node.name, node.ready, node.unschedulable, node.allocatable) == (
         "kl-a",
         True,
@@ -291,7 +291,7 @@ def test_extended_resources_are_quantities_as_the_api_server_writes_them() -> No
     for text in written:
         resource = fixture("node-worker-sriov.yaml")
         resource["status"]["allocatable"]["devices.kubevirt.io/kvm"] = text
-        node = kubernetes.node(resource)
+        node = kubernetes.parse_node(resource)
         assert node.allocatable == {"openshift.io/igbvf": 4, "devices.kubevirt.io/kvm": int(theirs(text))}, text
         assert node.unread == {}
 
@@ -300,7 +300,7 @@ def test_a_foreign_number_that_can_not_be_read_is_no_error_and_is_not_lost() -> 
     for text in ("many", "", "1.5", "100m", "1 k", "1K", "1ki", "0x10", "1e", "٣", True, None, ["4"], {"value": 4}):
         resource = fixture("node-worker-sriov.yaml")
         resource["status"]["allocatable"]["example.com/odd"] = text
-        node = kubernetes.node(resource)
+        node = kubernetes.parse_node(resource)
         assert node.allocatable == {"openshift.io/igbvf": 4}
         assert node.unread == {"example.com/odd": str(text)}
 
@@ -318,20 +318,20 @@ def test_a_node_says_which_machine_config_it_is_through_with() -> None:
         resource["metadata"]["annotations"].update(
             {f"{prefix}/currentConfig": has, f"{prefix}/desiredConfig": wanted, f"{prefix}/state": state}
         )
-        assert kubernetes.node(resource).machine_config == expected
-    assert kubernetes.node(fixture("node-worker-sriov.yaml")).machine_config == ""
+        assert kubernetes.parse_node(resource).machine_config == expected
+    assert kubernetes.parse_node(fixture("node-worker-sriov.yaml")).machine_config == ""
 
 
 def test_a_node_that_does_not_answer_is_not_ready() -> None:
     resource = fixture("node-worker-sriov.yaml")
     for condition in resource["status"]["conditions"]:
         condition["status"] = "Unknown"
-    assert not kubernetes.node(resource).ready
+    assert not kubernetes.parse_node(resource).ready
 
 
 def test_policy() -> None:
     resource = next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")
-    policy = sriov_operator.policy(resource)
+    policy = sriov_operator.parse_policy(resource)
     assert (policy.name, policy.resource_name, policy.vfs_count, policy.vendor, policy.device, policy.pf_names) == (
         "pol1",
         "igbvf",
@@ -409,12 +409,12 @@ def test_an_old_pod_that_is_available_does_not_stand_for_a_new_one(
     resource = deployment()
     resource["spec"]["replicas"] = replicas
     resource["status"].update(replicas=pods, updatedReplicas=updated, availableReplicas=available)
-    found = sriov_operator.installation(resource).deployment
+    found = sriov_operator.parse_installation(resource).deployment
     assert (found.wanted, found.ready) == (replicas, ready)
 
 
 def test_installation_names_its_origin_and_version() -> None:
-    helm = sriov_operator.installation(
+    helm = sriov_operator.parse_installation(
         deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"})
     )
     assert (helm.origin, helm.version, helm.resource_prefix, helm.deployment.ready) == (
@@ -423,14 +423,17 @@ def test_installation_names_its_origin_and_version() -> None:
         "openshift.io",
         1,
     )
-    nvidia = sriov_operator.installation(deployment(labels={"helm.sh/chart": "network-operator-25.7.0"}))
+    nvidia = sriov_operator.parse_installation(deployment(labels={"helm.sh/chart": "network-operator-25.7.0"}))
     assert (nvidia.origin, nvidia.version) == ("nvidia-network-operator", "v1.6.0")
-    assert sriov_operator.installation(deployment(labels={"olm.owner": "sriov-network-operator.v4.18"})).origin == "olm"
-    assert sriov_operator.installation(deployment()).origin == "unknown"
+    assert (
+        sriov_operator.parse_installation(deployment(labels={"olm.owner": "sriov-network-operator.v4.18"})).origin
+        == "olm"
+    )
+    assert sriov_operator.parse_installation(deployment()).origin == "unknown"
 
 
 def test_status_of_an_older_generation_is_not_ready() -> None:
-    assert sriov_operator.installation(deployment(generation=3)).deployment.ready == 0
+    assert sriov_operator.parse_installation(deployment(generation=3)).deployment.ready == 0
 
 
 @pytest.mark.parametrize(
@@ -477,13 +480,13 @@ JSON = st.recursive(
 
 
 REAL = (
-    (kubernetes.node, fixture("node-worker-sriov.yaml")),
+    (kubernetes.parse_node, fixture("node-worker-sriov.yaml")),
     (sriov_operator.node_state, fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0]),
     (
-        sriov_operator.policy,
+        sriov_operator.parse_policy,
         next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy"),
     ),
-    (kubernetes.pod, fixture("pod-with-vf.yaml")),
+    (kubernetes.parse_pod, fixture("pod-with-vf.yaml")),
     (machine_config.machine_pool, fixture("machineconfigpools.yaml")["items"][1]),
     (
         machine_config.host_config,
@@ -505,7 +508,7 @@ REAL = (
         },
     ),
     (
-        kubernetes.budget,
+        kubernetes.parse_budget,
         {
             "metadata": {"name": "b"},
             "spec": {"selector": {"matchLabels": {"a": "b"}}},
@@ -521,7 +524,7 @@ REAL = (
 
 @given(JSON)
 def test_any_resource(resource: typing.Any) -> None:
-    for parse in (*(parse for parse, _resource in REAL), kubernetes.workload, sriov_operator.installation):
+    for parse in (*(parse for parse, _resource in REAL), kubernetes.parse_workload, sriov_operator.parse_installation):
         try:
             parse(resource)
         except ResourceError as error:

@@ -12,7 +12,11 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import Mark
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, PROOF, mark
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import (
+    ANNOTATION,
+    PROOF,
+    parse_mark,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.roll_mark import mark_node
 
 
@@ -20,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.node.roll_ma
     some.builds(Mark, some.lists(some.text()).map(tuple), some.uuids().map(str), some.booleans(), some.booleans())
 )
 def test_there_and_back(noted: Mark) -> None:
-    assert mark(mark_node(noted)) == noted
+    assert parse_mark(mark_node(noted)) == noted
 
 
 def test_changes_of_a_node() -> None:
@@ -28,7 +32,7 @@ def test_changes_of_a_node() -> None:
     assert mark_node(None, False)["spec"] == {"unschedulable": None} and mark_node(None, True)["spec"] == {
         "unschedulable": True
     }
-    assert mark(mark_node(None)) is None and mark({"metadata": {}}) is None
+    assert parse_mark(mark_node(None)) is None and parse_mark({"metadata": {}}) is None
 
 
 @pytest.mark.parametrize(
@@ -36,4 +40,4 @@ def test_changes_of_a_node() -> None:
 )
 def test_what_is_none(text: typing.Any) -> None:
     with pytest.raises(ParseError):
-        mark({"metadata": {"annotations": {ANNOTATION: text}}})
+        parse_mark({"metadata": {"annotations": {ANNOTATION: text}}})

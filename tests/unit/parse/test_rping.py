@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.rping import parse, short, tail
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.rping import detect_shortfall, join_tail, parse
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 
@@ -48,11 +48,11 @@ def test_any_text(text: str) -> None:
 def test_all_round_trips_are_no_failure_though_the_server_disconnects_at_the_end(version: str) -> None:
     text = "".join((FIXTURES / version / f"rping.client.{stream}").read_text() for stream in ("stdout", "stderr"))
     assert "DISCONNECT EVENT" in text
-    assert short(text, parse(text).count) is None
+    assert detect_shortfall(text, parse(text).count) is None
 
 
 def test_a_server_that_left_before_the_first_round_trip() -> None:
-    found = short("client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", 5)
+    found = detect_shortfall("client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", 5)
     assert found is not None
     assert found.kind == "disconnected"
     assert (
@@ -62,12 +62,12 @@ def test_a_server_that_left_before_the_first_round_trip() -> None:
 
 
 def test_round_trips_that_are_missing_without_a_word() -> None:
-    found = short("", 5)
+    found = detect_shortfall("", 5)
     assert found is not None
     assert (found.kind, found.evidence) == ("no_measurement", "0 of 5 round trips, exit code 0: nothing was printed")
 
 
 @given(st.text(), st.integers(1, 9))
 def test_a_short_row_is_always_a_failure(text: str, wanted: int) -> None:
-    assert (short(text, wanted) is None) == (parse(text).count >= wanted)
-    assert len(tail(text)) <= 200
+    assert (detect_shortfall(text, wanted) is None) == (parse(text).count >= wanted)
+    assert len(join_tail(text)) <= 200

@@ -46,7 +46,7 @@ def test_a_state_that_the_kernel_does_not_know_is_unread() -> None:
 
 
 def test_guids() -> None:
-    assert sysfs.guid("b83f:d203:00e0:0000") == "0xb83fd20300e00000"
+    assert sysfs.parse_guid("b83f:d203:00e0:0000") == "0xb83fd20300e00000"
     assert sysfs.port_guid_of_gid("fe80:0000:0000:0000:b83f:d203:00e0:0001") == "0xb83fd20300e00001"
     # row S1.1, and the sample of the SR-IOV operator's documentation
     assert sysfs.parse_ipoib_address("00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86") == (
@@ -107,7 +107,7 @@ PARSERS = (
     sysfs.parse_hexadecimal,
     sysfs.parse_enumeration_name,
     sysfs.parse_rate,
-    sysfs.guid,
+    sysfs.parse_guid,
     sysfs.port_guid_of_gid,
     sysfs.parse_ipoib_address,
     sysfs.guid_of_bytes,

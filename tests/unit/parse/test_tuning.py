@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import ranges
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import fits, rule_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import format_ranges
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import rule_accepts, rule_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import (
     dcb,
@@ -40,9 +40,9 @@ def captured(name: str) -> str:
     ("parse", "text", "value"),
     [
         # of the GPU server of the captures, and of others
-        (tuning.chosen, "always [madvise] never", "madvise"),
-        (tuning.chosen, "always defer defer+madvise [madvise] never", "madvise"),
-        (tuning.chosen, "[always] madvise never", "always"),
+        (tuning.parse_chosen, "always [madvise] never", "madvise"),
+        (tuning.parse_chosen, "always defer defer+madvise [madvise] never", "madvise"),
+        (tuning.parse_chosen, "[always] madvise never", "always"),
         (tuning.on_off, "Y", "on"),
         (tuning.on_off, "0", "off"),
         (tuning.parse_cpu_list, "0-3,8", frozenset({0, 1, 2, 3, 8})),
@@ -55,7 +55,7 @@ def captured(name: str) -> str:
             8389628,
         ),
         (
-            tuning.memlock,
+            tuning.parse_memlock,
             "Limit                     Soft Limit           Hard Limit           Units     \n"
             "Max locked memory         unlimited            unlimited            bytes     \n",
             "unlimited",
@@ -119,15 +119,15 @@ def test_what_it_says(parse: typing.Callable[[str], typing.Any], text: str, valu
 @pytest.mark.parametrize(
     ("parse", "text"),
     [
-        (tuning.chosen, "always madvise never"),
-        (tuning.chosen, "[always] [never]"),
-        (tuning.word, "two words"),
+        (tuning.parse_chosen, "always madvise never"),
+        (tuning.parse_chosen, "[always] [never]"),
+        (tuning.parse_word, "two words"),
         (tuning.on_off, "2"),
         (tuning.parse_cpu_list, "3-1"),
         (tuning.parse_cpu_list, "0-999999"),
         (tuning.parse_swap_kib, ""),
         (tuning.parse_swap_kib, "Filename Type Size Used Priority\n/dev/sda2 partition x 12 -2\n"),
-        (tuning.memlock, "Max open files 1 1 files"),
+        (tuning.parse_memlock, "Max open files 1 1 files"),
         (tuning.manager_policy, '{"defaultCpuSet":""}'),
         (tuning.manager_policy, '{"policyName":"none","policyName":"static"}'),
         (tuning.parse_kubelet_settings, "apiVersion: v1\nkind: Config\n"),
@@ -245,9 +245,9 @@ ROOT, SWITCH = "/sys/devices/pci0000:17", "/sys/devices/pci0000:17/0000:17:01.0/
     ],
 )
 def test_the_way_between_a_gpu_and_an_hca(gpu: str, hca: str, word: str, bridges: tuple[str, ...]) -> None:
-    one, other = pci_path.path(gpu), pci_path.path(hca)
-    assert (pci_path.distance(one, other, True), pci_path.between(one, other)) == (word, bridges)
-    assert pci_path.distance(one, other, False) == ("SYS" if word == "NODE" else word)
+    one, other = pci_path.parse_path(gpu), pci_path.parse_path(hca)
+    assert (pci_path.measure_distance(one, other, True), pci_path.list_bridges_between(one, other)) == (word, bridges)
+    assert pci_path.measure_distance(one, other, False) == ("SYS" if word == "NODE" else word)
 
 
 def test_how_a_function_asks_and_a_bridge_redirects() -> None:
@@ -265,7 +265,7 @@ def test_how_a_function_asks_and_a_bridge_redirects() -> None:
 
 @given(st.frozensets(st.integers(0, 1023)))
 def test_a_list_of_cpus_is_read_as_it_was_written(cpus: frozenset[int]) -> None:
-    assert tuning.parse_cpu_list(ranges(cpus)) == cpus
+    assert tuning.parse_cpu_list(format_ranges(cpus)) == cpus
 
 
 @given(st.dictionaries(st.integers(0, 63), st.integers(0, 7)), st.lists(st.booleans(), min_size=8, max_size=8))
@@ -301,7 +301,7 @@ def test_a_gpu_is_slow_by_these_bits_alone(mask: int) -> None:
     ],
 )
 def test_rules(rule: str, value: str, fit: bool) -> None:
-    assert fits(rule, value) is fit
+    assert rule_accepts(rule, value) is fit
 
 
 def test_rules_that_somebody_writes() -> None:

@@ -12,7 +12,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve_members
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware_fleet import (
     collect_fleet as compared,
 )
@@ -38,7 +38,7 @@ FLEET = healthy(PAIR)
 FACTS = FLEET.of("platform")
 NODES = {name: observed.value for name, observed in FACTS.nodes.items()}
 MEMBERSHIPS = [
-    resolve(fabric, NODES, {name: observed.value for name, observed in FACTS.subnets.items()})
+    resolve_members(fabric, NODES, {name: observed.value for name, observed in FACTS.subnets.items()})
     for fabric in FLEET.intent.fabrics
 ]
 HCAS = {

@@ -12,7 +12,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve_members
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware_fleet import (
     collect_fleet as compared,
 )
@@ -63,7 +63,7 @@ def host(
     }
     nodes = {name: observed.value for name, observed in facts.nodes.items()}
     subnets = {name: observed.value for name, observed in facts.subnets.items()}
-    memberships = [resolve(fabric, nodes, subnets) for fabric in intent.fabrics]
+    memberships = [resolve_members(fabric, nodes, subnets) for fabric in intent.fabrics]
     platform = facts.platforms[NODE].value
     if total is not None:
         functions = tuple(

@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve_members
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
@@ -76,7 +76,7 @@ def functions(current: typing.Optional[int]) -> tuple[str, ...]:
     facts = FLEET.of("platform")
     nodes = {name: observed.value for name, observed in facts.nodes.items()}
     memberships = [
-        resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
+        resolve_members(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
         for fabric in FLEET.intent.fabrics
     ]
     platform = facts.platforms[NODE].value

@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve_members
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware_fleet import (
     collect_fleet as compared,
 )
@@ -57,7 +57,7 @@ def seen(
     firmware = {**facts.firmware, NODE: ObservedFirmware(NodeFirmware((first, *rest)))}
     nodes = {name: observed.value for name, observed in facts.nodes.items()}
     memberships = [
-        resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
+        resolve_members(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
         for fabric in intent.fabrics
     ]
     return look_at_firmware(

@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.propos
     Section,
     Sections,
     Value,
-    leaves,
+    iterate_leaves,
     make_data,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
@@ -62,7 +62,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import difference
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import list_differences
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_FABRICS, propose
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.proposal import render
@@ -142,7 +142,7 @@ def out(proposal: Proposal) -> str:
 
 
 def values(proposal: Proposal) -> dict[str, typing.Union[Value, Blank]]:
-    return dict(leaves(proposal.variables))
+    return dict(iterate_leaves(proposal.variables))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
@@ -159,7 +159,7 @@ def test_stages_take_it_when_it_is_filled_in(shape: Shape) -> None:
 def test_validate_refuses_it_until_then_and_names_each_line(shape: Shape) -> None:
     proposal = propose(seen_of(shape))
     data = read(proposal)
-    blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
+    blanks = {place: entry for place, entry in iterate_leaves(proposal.variables) if isinstance(entry, Blank)}
     assert {place.rpartition(".")[2] for place in blanks} == {"namespace"}
     with pytest.raises(IntentError) as caught:
         parse_intent(data["rdma_fabrics"], None, data["rdma_cluster"])
@@ -301,7 +301,7 @@ def test_nics_of_other_vendors_are_proposed_where_a_virtual_function_has_rdma(
     (fabric,) = make_data(proposal.fabrics)
     assert fabric["profile"] == "sriov_ethernet"
     assert fabric["select"] == {"vendor": vendor, "device": device, "hcas_per_node": ROCE.rails}
-    (said,) = [leaf for path, leaf in leaves(proposal.variables) if path == "rdma_fabrics[0].select.vendor"]
+    (said,) = [leaf for path, leaf in iterate_leaves(proposal.variables) if path == "rdma_fabrics[0].select.vendor"]
     assert isinstance(said, Value) and said.why.endswith(name)
 
 
@@ -480,7 +480,7 @@ def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:
             seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be queried",)
         )
     )
-    blanks = {place for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
+    blanks = {place for place, entry in iterate_leaves(proposal.variables) if isinstance(entry, Blank)}
     of_fabric = {f"rdma_fabrics[0].{key}" for key in ("network.namespace", "ipam.type", "ipam.range")}
     assert blanks == of_fabric | {f"rdma_cluster.{key}" for key in ("node_selector", "resource_prefix")}
     data = read(proposal)
@@ -772,7 +772,7 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
     seen = seen_of(PAIR)
     there = filled(propose(seen))
     proposal = propose(seen)
-    assert difference(proposal, there["rdma_fabrics"], there["rdma_cluster"]) == ()
+    assert list_differences(proposal, there["rdma_fabrics"], there["rdma_cluster"]) == ()
     (fabric,) = there["rdma_fabrics"]
     other = {
         **fabric,
@@ -780,16 +780,19 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
         "virtual_functions": 7,
         "select": {**fabric["select"], "subnet_manager": ["any"]},
     }
-    assert difference(proposal, [other], None) == (
+    assert list_differences(proposal, [other], None) == (
         (
             "rdma_fabrics[0].virtual_functions: 7; proposed is 2: each HCA has this number of VFs"
             " now; the firmware supports 16"
         ),
     )
-    assert difference(proposal, [fabric, other], {"disruption": "none"})[0] == "rdma_fabrics: 2 fabrics; proposed are 1"
+    assert (
+        list_differences(proposal, [fabric, other], {"disruption": "none"})[0]
+        == "rdma_fabrics: 2 fabrics; proposed are 1"
+    )
     assert any(
         line.startswith("rdma_cluster.disruption: none; proposed is drain")
-        for line in difference(proposal, None, {"disruption": "none"})
+        for line in list_differences(proposal, None, {"disruption": "none"})
     )
     # what it is wrong in is for stage validate to say
-    assert difference(proposal, "{{ nonsense }}", ["no", "mapping"]) == ()
+    assert list_differences(proposal, "{{ nonsense }}", ["no", "mapping"]) == ()

@@ -206,15 +206,15 @@ def test_no_text_of_a_chart_begins_a_line_of_its_own() -> None:
             "sriov-network-operator": ChartSeen(error="x \nquay.io:\r\n images: \u2028{evil/miner: [latest]}\u202e"),
         }
     )
-    for told in (*render.heads(found, {}).values(), render.lines(found)):
+    for told in (*render.render_heads(found, {}).values(), render.format_list(found)):
         assert any("evil/miner" in line for line in told) and all(line.isprintable() for line in told)
 
 
 def test_a_chart_that_was_not_read_leaves_the_list_incomplete() -> None:
     found = listed(seen={**SEEN, "sriov-network-operator": ChartSeen(error="helm template ended with 1: no such host")})
     assert found.unlisted == ("images of operator sriov-network-operator: helm template ended with 1: no such host",)
-    assert all(any("NOT COMPLETE" in line for line in head) for head in render.heads(found, {}).values())
-    assert any(line.startswith("NOT LISTED") for line in render.lines(found))
+    assert all(any("NOT COMPLETE" in line for line in head) for head in render.render_heads(found, {}).values())
+    assert any(line.startswith("NOT LISTED") for line in render.format_list(found))
 
 
 def test_packages_of_olm_in_their_catalogs() -> None:
@@ -240,7 +240,7 @@ def test_packages_of_olm_in_their_catalogs() -> None:
             ],
         },
     ]
-    assert any("oc-mirror knows" in line for line in render.heads(found, {})[render.SKOPEO])
+    assert any("oc-mirror knows" in line for line in render.render_heads(found, {})[render.SKOPEO])
 
 
 def test_a_catalog_of_the_clusters_own_is_told() -> None:
@@ -258,7 +258,7 @@ def test_what_is_installed_by_hand_is_a_note(olm: bool) -> None:
 def test_file_of_skopeo() -> None:
     cluster = {"network_operator": {"ofed_driver": "doca3.4.0"}, "node_selector": {"role": "gpu"}}
     found = listed(SHARED, SRIOV, cluster=cluster, seen={**SEEN, "network-operator": ChartSeen()})
-    content = render.sync(found)
+    content = render.render_sync(found)
     assert content["registry.example"]["images"]["tools"] == ["sha256:" + "a" * 64]
     # a chart of an OCI registry is an image there
     assert content["registry.k8s.io"]["images"]["nfd/charts/node-feature-discovery"] == ["0.18.3"]
@@ -284,13 +284,13 @@ def test_file_of_oc_mirror_and_the_commands_beside_it() -> None:
         }
     ]
     assert {"name": "nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"} in mirror["additionalImages"]
-    assert render.commands(found, {}) == (
+    assert render.render_commands(found, {}) == (
         "helm pull network-operator --repo https://helm.ngc.nvidia.com/nvidia --version 26.4.1",
         "helm push network-operator-26.4.1.tgz oci://MIRROR/helm.ngc.nvidia.com/nvidia",
     )
     assert any(
         "skopeo copy --all docker://registry.k8s.io/nfd/charts/node-feature-discovery:0.18.3" in line
-        for line in render.heads(found, {})[render.OC_MIRROR]
+        for line in render.render_heads(found, {})[render.OC_MIRROR]
     )
 
 
@@ -300,24 +300,24 @@ def test_with_a_mirror_the_commands_name_it() -> None:
         {"*": "mirror.example/m"},
         {"helm.ngc.nvidia.com": "mirror.example/n", "registry.example": "mirror.example/r"},
     )
-    assert "oci://mirror.example/m/helm.ngc.nvidia.com/nvidia" in render.commands(found, everything)[1]
-    assert render.heads(found, everything)[render.SKOPEO][0].endswith(" skopeo-sync.yml mirror.example/m")
+    assert "oci://mirror.example/m/helm.ngc.nvidia.com/nvidia" in render.render_commands(found, everything)[1]
+    assert render.render_heads(found, everything)[render.SKOPEO][0].endswith(" skopeo-sync.yml mirror.example/m")
     # skopeo sync knows one layout, so that of oc-mirror takes a command for each image
     name = SRIOV["pods"]["image"]
     assert (
         f"skopeo copy --all docker://{name} docker://{name.replace('registry.example', 'mirror.example/r')}"
-        in render.commands(found, mapping)
+        in render.render_commands(found, mapping)
     )
-    assert render.commands(found, mapping)[-1].endswith("oci://mirror.example/n/nvidia")
+    assert render.render_commands(found, mapping)[-1].endswith("oci://mirror.example/n/nvidia")
 
 
 def test_what_the_intent_names_on_the_mirror_is_not_copied() -> None:
     mirror = {"*": "mirror.example/m"}
     found = listed({**SRIOV, "pods": {"image": "mirror.example/m/site/tools:1"}})
     copied = render.to_copy(found, mirror)
-    assert len(found.images) == len(copied.images) + 1 and "mirror.example" not in render.sync(copied)
+    assert len(found.images) == len(copied.images) + 1 and "mirror.example" not in render.render_sync(copied)
     assert (
-        render.copied("mirror.example/m/site/tools:1", mirror)
+        render.render_copy("mirror.example/m/site/tools:1", mirror)
         == "skopeo copy --all docker://SOURCE docker://mirror.example/m/site/tools:1"
     )
     assert render.to_copy(found, {}) == found

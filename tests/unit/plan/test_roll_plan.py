@@ -34,8 +34,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
     RollCluster,
     choose_action,
-    lines,
-    plan,
+    describe_plan,
+    plan_roll,
 )
 
 REBOOT = ClusterIntent(disruption="reboot")
@@ -59,7 +59,9 @@ def planned(
 ) -> RollPlan:
     marks = {} if mark == () else {"worker-1": mark}
     seen = NodeDifferences(tuple(differences), (), error)
-    return plan({"worker-1": seen}, RollCluster(**{"nodes": (shown or node(),), "marks": marks, **cluster}), intent)
+    return plan_roll(
+        {"worker-1": seen}, RollCluster(**{"nodes": (shown or node(),), "marks": marks, **cluster}), intent
+    )
 
 
 def step(*arguments: typing.Any, **more: typing.Any) -> NodeStep:
@@ -178,7 +180,7 @@ def test_only_what_needs_a_reset_is_refused(disruption: typing.Any) -> None:
         "worker-1" in refused.refusal and "rdma_cluster.disruption to reboot" in refused.refusal and not refused.waves
     )
     assert planned([AT_ONCE], intent=intent).refusal == "" and planned([], intent=intent).refusal == ""
-    assert lines(refused)[0] == refused.refusal
+    assert describe_plan(refused)[0] == refused.refusal
 
 
 def test_unread_pods_refuse_a_drain() -> None:
@@ -206,7 +208,7 @@ def test_never_more_nodes_away_than_allowed(rows: typing.Any, most: int) -> None
         nodes.append(node(name, ready=is_ready, unschedulable=cordoned))
         seen[name] = NodeDifferences((IOMMU,) if differs else ())
         marks.update({name: mark} if mark else {})
-    found = plan(
+    found = plan_roll(
         seen,
         RollCluster(nodes=tuple(nodes), marks=marks),
         ClusterIntent(disruption="reboot", node_pool=DrainPool(most)),

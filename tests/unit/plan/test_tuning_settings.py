@@ -14,7 +14,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.filter.host import tuning_settings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import Settings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import chosen, fits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import (
+    choose_setting,
+    rule_accepts,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
@@ -106,12 +109,12 @@ _OPTIONS = some.one_of(
 
 @hypothesis.given(some.lists(_OPTIONS, min_size=1, max_size=3).map("|".join), some.one_of(some.just(""), _NUMBERS))
 def test_what_is_chosen_fits_the_rule(rule: str, best: str) -> None:
-    bound, value = chosen(rule, best)
-    assert fits(rule, value)
+    bound, value = choose_setting(rule, best)
+    assert rule_accepts(rule, value)
     assert bound in ("", ">", "<")
     # what the bound leaves as it is fits as well
     kept = {">": str(int(value) + 1), "<": str(max(0, int(value) - 1))}[bound] if bound else value
-    assert fits(rule, kept)
+    assert rule_accepts(rule, kept)
 
 
 def test_each_key_is_set_by_one_row() -> None:
@@ -119,7 +122,7 @@ def test_each_key_is_set_by_one_row() -> None:
     assert len(keys) == len(set(keys)) and len(keys) > 15
     # what the best value is for must take it
     assert all(
-        fits(rule, row.setting.best)
+        rule_accepts(rule, row.setting.best)
         for row in ROWS
         if row.setting and row.setting.best
         for rule in (row.training, row.inference)

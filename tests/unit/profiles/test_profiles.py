@@ -29,13 +29,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import (
     PROFILES,
     attachment_kind,
-    definitions,
     find_traits,
+    list_definitions,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import pods
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import measured
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import move_fabrics
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import RENDERERS, render
 
 HERE = pathlib.Path(__file__).parent
@@ -195,7 +195,9 @@ def test_the_intent_is_a_right_one(profile: str) -> None:
 @pytest.mark.parametrize("profile", FOLDERS)
 def test_objects_and_pods(profile: str) -> None:
     intent = intent_of(profile)
-    made = objects_of(profile) + [pods.pod(fabric, intent.cluster, "worker-1") for fabric in measured(intent.fabrics)]
+    made = objects_of(profile) + [
+        pods.render_measuring_pod(fabric, intent.cluster, "worker-1") for fabric in move_fabrics(intent.fabrics)
+    ]
     text = "---\n" + yaml.safe_dump_all(made, sort_keys=False, default_flow_style=False, width=150)
     path = HERE / profile / "objects.golden"
     if os.environ.get("LINERATE_UPDATE_GOLDEN"):
@@ -220,7 +222,7 @@ def test_a_field_that_is_missing_or_misspelt_is_refused(profile: str) -> None:
 @pytest.mark.parametrize("profile", FOLDERS)
 def test_each_kind_has_a_definition_that_stage_operators_looks_for(profile: str) -> None:
     intent = intent_of(profile)
-    wanted = {name for fabric in intent.fabrics for name in definitions(fabric)}
+    wanted = {name for fabric in intent.fabrics for name in list_definitions(fabric)}
     for item in objects_of(profile):
         if item["kind"] not in ("Namespace", "SriovNetworkPoolConfig"):
             group = item["apiVersion"].partition("/")[0]

@@ -38,8 +38,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.
     start_daemon,
     take_requests,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import measured, render_policy
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import (
+    move_fabrics,
+    render_policy,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import render_measuring_pod
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS
 
 WANTED = Collectives("registry.example/nccl-tests:1", "32", "256Gi", gpus_per_node=8)
@@ -258,7 +261,7 @@ def test_ranks_start_with_the_hcas_of_their_pod_behind_one_line() -> None:
     """The script of the start is found again whole."""
     script = render_ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
     found = subprocess.run(["/bin/sh", "-c", 'printf %b "$1"', "x", script], check=True, capture_output=True, text=True)
-    assert found.stdout == job_start.start("openshift.io/mlx_compute", False, ["x"])[2]
+    assert found.stdout == job_start.render_start_command("openshift.io/mlx_compute", False, ["x"])[2]
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=x", "a\nb"])
@@ -271,14 +274,14 @@ def test_no_host_is_an_option(host: str) -> None:
 
 @pytest.mark.parametrize("run", ["run-1", "2026-11-28T10:00:00Z of user@host"])
 def test_pods_of_a_run_admit_each_other_and_no_pod_of_another_run(run: str) -> None:
-    (fabric,), admitted = measured([COMPUTE]), render_policy(run)
+    (fabric,), admitted = move_fabrics([COMPUTE]), render_policy(run)
     ((peer,),) = (rule["from"] for rule in admitted["spec"]["ingress"])
     of_run = peer.pop("podSelector")["matchLabels"].items()
     # no selector of namespaces: pods of the same namespace
     assert not peer and admitted["spec"]["podSelector"] == {}
 
     def made(owner: str) -> list[dict[str, typing.Any]]:
-        return [render_pod("a", WANTED, fabric, CLUSTER, owner), pod(fabric, CLUSTER, "a", run=owner)]
+        return [render_pod("a", WANTED, fabric, CLUSTER, owner), render_measuring_pod(fabric, CLUSTER, "a", run=owner)]
 
     assert {item["metadata"]["namespace"] for item in made(run)} == {admitted["metadata"]["namespace"]}
     assert all(of_run <= item["metadata"]["labels"].items() for item in made(run))

@@ -222,7 +222,7 @@ SHOW = ("sh", "-c", 'echo "${NCCL_IB_HCA-unset} ${NCCL_IB_GID_INDEX-unset}" "$@"
 
 
 def start(roce: bool = False) -> tuple[str, ...]:
-    return job_start.start("openshift.io/mlx_compute", roce, SHOW)
+    return job_start.render_start_command("openshift.io/mlx_compute", roce, SHOW)
 
 
 def test_names_of_the_functions_that_the_plugin_gave(pod: Pod) -> None:
@@ -299,7 +299,7 @@ def test_addresses_and_routes_of_the_map(pod: Pod) -> None:
     pod.write("map/nic-map", MAP)
     pod.write("bin/ip", f'#!/bin/sh\necho "$@" >> {pod.root}/calls\n')
     (pod.root / "bin/ip").chmod(0o755)
-    assert pod.run(job_start.addresses(), NODE_NAME="worker-1").returncode == 0
+    assert pod.run(job_start.render_address_command(), NODE_NAME="worker-1").returncode == 0
     assert (pod.root / "calls").read_text().splitlines() == [
         "address flush dev net1 scope global",
         "address add 10.249.65.9/32 dev net1",
@@ -313,7 +313,7 @@ def test_addresses_and_routes_of_the_map(pod: Pod) -> None:
 
 def test_a_node_that_the_map_does_not_know(pod: Pod) -> None:
     pod.write("map/nic-map", MAP)
-    done = pod.run(job_start.addresses(), NODE_NAME="worker-3")
+    done = pod.run(job_start.render_address_command(), NODE_NAME="worker-3")
     assert done.returncode == 1
     assert "no line of node worker-3" in done.stderr
 
@@ -322,4 +322,4 @@ def test_a_failing_command_ends_the_start(pod: Pod) -> None:
     pod.write("map/nic-map", MAP)
     pod.write("bin/ip", "#!/bin/sh\nexit 2\n")
     (pod.root / "bin/ip").chmod(0o755)
-    assert pod.run(job_start.addresses(), NODE_NAME="worker-1").returncode == 2
+    assert pod.run(job_start.render_address_command(), NODE_NAME="worker-1").returncode == 2

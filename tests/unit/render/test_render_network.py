@@ -231,12 +231,15 @@ def test_a_pool_that_somebody_else_made_is_left_alone() -> None:
 def test_pods() -> None:
     same_as_golden(
         "pods.golden",
-        [pods.pod(fabric(COMPUTE), CLUSTER, "worker-1"), pods.pod(fabric(STORAGE), CLUSTER, "worker-2.example.org")],
+        [
+            pods.render_measuring_pod(fabric(COMPUTE), CLUSTER, "worker-1"),
+            pods.render_measuring_pod(fabric(STORAGE), CLUSTER, "worker-2.example.org"),
+        ],
     )
 
 
 def test_a_pod_is_guaranteed_and_not_privileged() -> None:
-    (container,) = pods.pod(fabric(COMPUTE), CLUSTER, "worker-1")["spec"]["containers"]
+    (container,) = pods.render_measuring_pod(fabric(COMPUTE), CLUSTER, "worker-1")["spec"]["containers"]
     assert container["resources"]["requests"] == container["resources"]["limits"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -251,7 +254,7 @@ def test_pods_of_a_tainted_and_closed_cluster() -> None:
         "service_account": "rdma",
         "image_pull_secrets": ["registry"],
     }
-    made = pods.pod(fabric(COMPUTE, pods=wanted), CLUSTER, "worker-1", 3)
+    made = pods.render_measuring_pod(fabric(COMPUTE, pods=wanted), CLUSTER, "worker-1", 3)
     assert made["metadata"]["name"] == "linerate-compute-worker-1-3"
     assert made["spec"]["tolerations"] == wanted["tolerations"]
     assert made["spec"]["serviceAccountName"] == "rdma"
@@ -260,7 +263,7 @@ def test_pods_of_a_tainted_and_closed_cluster() -> None:
 
 def test_the_rendered_policy_is_read_back() -> None:
     (policy,) = sriov.render_policies(fabric(COMPUTE), CLUSTER, {"worker-1": RAILS})
-    parsed = sriov_operator.policy(policy)
+    parsed = sriov_operator.parse_policy(policy)
     assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
 
 

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ob
     owned_namespace,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import render_objects
 from ansible_collections.linerate.rdma.tests.unit.render.test_render_host import same_as_golden
 
 IMAGE = "registry.example/rdma-tools@sha256:" + "ab" * 32
@@ -40,15 +40,15 @@ WHOLE = Wanted(
 
 @pytest.mark.parametrize(("name", "wanted"), [("observers", PLAIN), ("observers-openshift", WHOLE)])
 def test_golden(name: str, wanted: Wanted) -> None:
-    same_as_golden(f"{name}.golden", yaml.safe_dump_all(objects(wanted), sort_keys=False))
+    same_as_golden(f"{name}.golden", yaml.safe_dump_all(render_objects(wanted), sort_keys=False))
 
 
 def test_in_a_prepared_namespace_only_what_is_in_it_is_made() -> None:
-    assert [item["kind"] for item in objects(WHOLE, prepared=True)] == ["ServiceAccount", "DaemonSet"]
+    assert [item["kind"] for item in render_objects(WHOLE, prepared=True)] == ["ServiceAccount", "DaemonSet"]
 
 
 def daemon(wanted: Wanted) -> dict[str, typing.Any]:
-    return objects(wanted)[-1]
+    return render_objects(wanted)[-1]
 
 
 texts = some.text("abc-", min_size=1, max_size=5)
@@ -67,7 +67,7 @@ texts = some.text("abc-", min_size=1, max_size=5)
     )
 )
 def test_they_may_do_nothing_in_the_cluster_and_write_nothing_on_the_host(wanted: Wanted) -> None:
-    made = objects(wanted)
+    made = render_objects(wanted)
     assert {item["metadata"].get("namespace", wanted.namespace) for item in made} == {wanted.namespace}
     (account,) = (item for item in made if item["kind"] == "ServiceAccount")
     spec = daemon(wanted)["spec"]["template"]["spec"]
@@ -132,7 +132,7 @@ def test_other_options_make_other_pods(change: dict[str, typing.Any]) -> None:
 )
 def test_what_cannot_be_written_is_named(change: dict[str, typing.Any], said: str) -> None:
     with pytest.raises(RenderError, match=said):
-        objects(dataclasses.replace(PLAIN, **change))
+        render_objects(dataclasses.replace(PLAIN, **change))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import Settings
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
-from ansible_collections.linerate.rdma.plugins.module_utils._render.node.tuned import data, render_tuned
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.tuned import render_profile, render_tuned
 
 from ..plan.test_tuning_settings import intent_of
 
@@ -93,6 +93,6 @@ def test_the_profile_is_an_ini_file_that_adds_to_its_parent() -> None:
     found = collect_settings(intent_of())
     parsed = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parsed.optionxform = str  # type: ignore[method-assign, assignment]
-    parsed.read_string(data(found, "openshift-control-plane"))
+    parsed.read_string(render_profile(found, "openshift-control-plane"))
     assert parsed["main"]["include"] == "openshift-control-plane"
     assert {name: dict(parsed[name]) for name in parsed.sections() if name != "main"} == found.sections

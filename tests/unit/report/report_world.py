@@ -58,7 +58,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
     Sriov,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, build_pass, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.inputs import ReportFacts
 
@@ -167,7 +167,7 @@ def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = (
     raw = RawIntent(fabrics(world), list(waivers))
     result = {}
     for stage in STAGES:
-        gate = judge([ok(f"{stage}.node", name, "read", "read") for name in world.names[:3]])
+        gate = judge([build_pass(f"{stage}.node", name, "read", "read") for name in world.names[:3]])
         result[stage] = Record(stage, RUN, STARTED, FINISHED, False, "open", gate.judged)
     context = StageContext("fabric", RUN, STARTED, FINISHED, False, {})
     hcas, subnets, topologies = _hcas(world), _subnets(world), _topologies(world)

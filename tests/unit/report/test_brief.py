@@ -19,11 +19,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     STAGES,
     Finding,
     Waiver,
+    build_pass,
     judge,
-    ok,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.brief import MOST_TEXT, render_markdown
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
@@ -48,7 +48,7 @@ MASTER = Finding(
 def record(
     stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = (), closed_by: typing.Optional[str] = None
 ) -> Record:
-    gate = judge(findings or [ok(f"{stage}.fine", "worker-1")], waivers)
+    gate = judge(findings or [build_pass(f"{stage}.fine", "worker-1")], waivers)
     state: typing.Literal["open", "closed"] = "open" if gate.open else "closed"
     return Record(
         stage,
@@ -65,7 +65,9 @@ def record(
 
 def report(*others: Record) -> Report:
     records = {stage: record(stage) for stage in STAGES}
-    made = build({**records, **{other.stage: other for other in others}}, {}, RUN, NOW, {"linerate.rdma": "1.0.0"})
+    made = build_report(
+        {**records, **{other.stage: other for other in others}}, {}, RUN, NOW, {"linerate.rdma": "1.0.0"}
+    )
     return dataclasses.replace(made, about=ABOUT)
 
 

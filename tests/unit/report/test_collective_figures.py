@@ -18,12 +18,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
     EarlierLatency,
     EarlierStep,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.collective_figures import (
     render_bar,
     render_picture,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.signature import render_signature
@@ -58,7 +58,7 @@ def made(slow: typing.Collection[tuple[str, int]] = (), cluster: typing.Any = No
 
 
 def test_the_page_has_each_group_with_its_floor_and_its_sizes() -> None:
-    text = render_html(build(made().records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made().source))
+    text = render_html(build_report(made().records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made().source))
     assert "Verified collectives" in text and "a, b, c, d" in text
     sizes = "1 GiB 94.1 GB/s, 2 GiB 94.1 GB/s, 4 GiB 94.1 GB/s, 8 GiB 94.1 GB/s"
     assert f'aria-label="{sizes}; floor 88.2 GB/s, upper bound of the links 98.0 GB/s"' in text
@@ -66,7 +66,7 @@ def test_the_page_has_each_group_with_its_floor_and_its_sizes() -> None:
 
 def test_a_slow_group_comes_first_and_says_so() -> None:
     text = render_html(
-        build(made({("d", 1)}).records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made({("d", 1)}).source)
+        build_report(made({("d", 1)}).records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made({("d", 1)}).source)
     )
     table = text[text.index("Verified collectives") :]
     assert "too slow" in table and table.index("c, d") < table.index("a, b")
@@ -106,7 +106,7 @@ def test_the_page_draws_steps_from_run_to_run() -> None:
 def page(whole: Made, earlier: EarlierCollectives) -> str:
     """Return the page of a run with kept runs before it."""
     whole = whole.change("collectives", {**whole.facts["collectives"], "earlier": to_data(earlier)})
-    return render_html(build(whole.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=whole.source))
+    return render_html(build_report(whole.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=whole.source))
 
 
 def test_metrics_of_each_step() -> None:
@@ -165,7 +165,7 @@ def test_the_sheet_has_the_steps_with_their_floors() -> None:
 def test_a_site_that_asks_for_nothing_is_told_by_name_and_not_counted() -> None:
     record = judge_stage(CONTEXT, RawIntent([FABRIC]), to_data(Facts(("a", "b"))))
     assert record.gate == "open" and record.is_unasked
-    assert describe(record)[0] == "collectives: nothing was checked - not asked for"
+    assert describe_record(record)[0] == "collectives: nothing was checked - not asked for"
     whole = records(SMALL)
     unasked = dataclasses.replace(whole, records={**whole.records, "collectives": record})
     shown = report(unasked)
@@ -174,7 +174,7 @@ def test_a_site_that_asks_for_nothing_is_told_by_name_and_not_counted() -> None:
         and len(shown.asked) == len(shown.stages) - 1
         and shown.summary.startswith(f"GREEN - {len(shown.stages) - 1} stages")
     )
-    text = render_html(build(unasked.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=unasked.source))
+    text = render_html(build_report(unasked.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=unasked.source))
     assert "not asked for" in text and "Verified collectives" not in text
     assert not [name for name, _labels in samples(render_metrics(shown)) if "collective" in name]
     assert "Verified collectives" not in words(render_signature(shown, EVIDENCE))

@@ -22,8 +22,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.diff
     MOST_OF_NODE,
     RunDifference,
     Snapshot,
+    describe_differences,
     find_differences,
-    show,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.difference_page import (
     difference_html,
@@ -137,7 +137,10 @@ def test_firmware_link_and_vf_by_node() -> None:
         RunDifference("worker-2", "mlx5_1", "present", "absent"),
         RunDifference("worker-2", "subnet manager of mlx5_0 port 1 master guid", "0x1", "0x2"),
     ]
-    assert show(find_differences(before, after))[0] == "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"
+    assert (
+        describe_differences(find_differences(before, after))[0]
+        == "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"
+    )
 
 
 def test_nodes_that_come_go_or_fall_silent() -> None:

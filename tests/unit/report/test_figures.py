@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
     NodePlan,
     PoolPlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, build_pass, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content import pair_matrices
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import (
     Undrawable,
@@ -29,12 +29,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.inpu
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.matrix import (
     Cell,
     Matrix,
-    fold,
+    fold_matrix,
     group_by_number,
     list_rows_of_nodes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.pair_matrices import list_matrices
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
@@ -45,7 +45,7 @@ SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 
 def page(made: Made) -> str:
-    return render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source))
+    return render_html(build_report(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source))
 
 
 def drawn(made: Made, stage: str) -> tuple[Matrix, ...]:
@@ -193,7 +193,7 @@ def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None
 
     with pytest.raises(Undrawable, match=r"bandwidth\.json: torn"):
         list_matrices(made.records["bandwidth"], ReportFacts(torn), {})
-    text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=torn))
+    text = render_html(build_report(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=torn))
     assert "The facts of this stage could not be shown: facts/reachability.json: torn" in text and "GREEN" in text
 
 
@@ -268,7 +268,7 @@ def test_what_several_stages_were_judged_by_is_read_once() -> None:
         asked.extend(parts)
         return made.source(stage, parts)
 
-    text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=source))
+    text = render_html(build_report(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=source))
     assert text == page(made) and "compute, rail 1: loss in %" in text
     assert sorted(asked) == [
         "bandwidth",
@@ -298,12 +298,12 @@ def matrix(nodes: int, leaves: typing.Optional[typing.Mapping[str, str]] = None,
 
 
 def test_small_matrix_is_not_folded() -> None:
-    assert fold(matrix(4), 4) == matrix(4)
+    assert fold_matrix(matrix(4), 4) == matrix(4)
 
 
 def test_large_matrix_is_folded_by_leaf_and_shows_its_worst() -> None:
     bad = Cell("fail", 190.0, "", 1, 1)
-    folded = fold(matrix(8, {f"n{number}": f"leaf{number // 4}" for number in range(8)}, n1_n6=bad), 4)
+    folded = fold_matrix(matrix(8, {f"n{number}": f"leaf{number // 4}" for number in range(8)}, n1_n6=bad), 4)
     assert folded.folded == {"leaf0": 4, "leaf1": 4} and set(folded.cells) == {
         (a, b) for a in folded.names for b in folded.names
     }
@@ -320,7 +320,7 @@ def test_large_matrix_is_folded_by_leaf_and_shows_its_worst() -> None:
 
 @pytest.mark.parametrize("leaves", [{}, {"n1": "leaf0"}, {f"n{number}": "the only leaf" for number in range(9)}])
 def test_without_leaves_that_help_it_is_folded_in_order(leaves: dict[str, str]) -> None:
-    folded = fold(matrix(9, leaves), 4)
+    folded = fold_matrix(matrix(9, leaves), 4)
     assert list(folded.folded.items()) == [("n0 \u2026 n2", 3), ("n3 \u2026 n5", 3), ("n6 \u2026 n8", 3)]
 
 
@@ -379,7 +379,7 @@ def test_any_name_changes_no_element(name: str) -> None:
 def test_the_operators_that_are_needed_stand_in_their_order() -> None:
     made = records(SMALL)
     found = (
-        ok(
+        build_pass(
             "operators.needed",
             "node-feature-discovery",
             "nfd/nfd-master v0.18.3",
@@ -394,14 +394,14 @@ def test_the_operators_that_are_needed_stand_in_their_order() -> None:
             "Nobody does.",
             "Install it.",
         ),
-        ok("operators.read", "cluster", "all objects read", "everything"),
+        build_pass("operators.read", "cluster", "all objects read", "everything"),
     )
     record = dataclasses.replace(made.records["fabric"], stage="operators", judged=judge(found).judged)
-    shown = render_html(build({"operators": record}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts))
+    shown = render_html(build_report({"operators": record}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts))
     table = shown.partition("Required operators")[2].partition("</table>")[0]
     assert table.index("node-feature-discovery") < table.index("gpu-operator")
     assert "rdma_job" in table and "no &lt;Deployment&gt; runs it" in table and "all objects read" not in table
     without = dataclasses.replace(record, judged=judge(found[2:]).judged)
     assert "Required operators" not in render_html(
-        build({"operators": without}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts)
+        build_report({"operators": without}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts)
     )

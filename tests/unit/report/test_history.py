@@ -12,12 +12,17 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    STAGES,
+    Finding,
+    build_pass,
+    judge,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._store.history import keep, list_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import keep_run, list_kept
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 
@@ -54,7 +59,9 @@ def a_run(
     os.utime(folder / "run.json", (moment, moment))
     facts.write("hcas", "worker-1", {"hcas": [{"name": "mlx5_0", "firmware": firmware}], "errors": []})
     for stage in STAGES:
-        gate = judge(findings if stage == "fabric" and findings else [ok(f"{stage}.fine", "worker-1", "1", "1")])
+        gate = judge(
+            findings if stage == "fabric" and findings else [build_pass(f"{stage}.fine", "worker-1", "1", "1")]
+        )
         write_record(
             str(folder / "stages"),
             Record(stage, run, MOMENT, MOMENT, check_mode, "open" if gate.open else "closed", gate.judged),
@@ -204,13 +211,13 @@ def test_no_room_is_told_with_the_way_out(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 1, keep=0)
     (tmp_path / "runs").write_text("no folder", encoding="utf-8")
     with pytest.raises(FileError, match="could not be stored:") as told:
-        keep(str(tmp_path), run_of(1), 3)
+        keep_run(str(tmp_path), run_of(1), 3)
     assert "rdma_report_keep: 0" in told.value.remedy
 
 
 def test_only_the_run_of_the_folder_is_kept(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 1, keep=0)
-    assert keep(str(tmp_path), run_of(7), 3) == [] and list_kept(str(tmp_path)) == []
+    assert keep_run(str(tmp_path), run_of(7), 3) == [] and list_kept(str(tmp_path)) == []
 
 
 def test_of_many_differences_the_first_are_on_the_page(tmp_path: pathlib.Path) -> None:

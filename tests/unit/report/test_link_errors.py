@@ -43,7 +43,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.link
     render_picture,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep_run
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
@@ -238,7 +238,7 @@ def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path
     torn.write_text("{", encoding="utf-8")
     page = a_run(tmp_path, 4, 9)
     assert 'aria-label="5, 1 errors"' in page and f"Kept runs that could not be read: {name(2)}" in html.unescape(page)
-    keep(str(tmp_path), name(4), 1)
+    keep_run(str(tmp_path), name(4), 1)
     assert "Errors of links" in a_run(tmp_path, 5, 9)
 
 

@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as of_node_exporter
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, Waiver, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import RUN, Made, World, records
 
@@ -20,7 +20,7 @@ Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 def report(made: Made, run: str = RUN) -> Report:
-    return build(
+    return build_report(
         made.records,
         {},
         run,
@@ -106,7 +106,7 @@ def test_a_stage_that_did_not_run_is_not_open_and_has_no_figures() -> None:
 
 
 def test_no_run_at_all() -> None:
-    found = samples(render_metrics(build({}, {}, "", "2026-01-02T03:10:00+00:00")))
+    found = samples(render_metrics(build_report({}, {}, "", "2026-01-02T03:10:00+00:00")))
     assert found[key("green")] == 0 and key("finished_seconds") not in found
 
 
@@ -140,8 +140,8 @@ def test_waived_findings_count_as_waived() -> None:
 
 @hypothesis.given(some.text(max_size=40))
 def test_any_text_stays_text(text: str) -> None:
-    made = build({}, {}, "run", "2026-01-02T03:10:00+00:00", {"linerate.rdma": text})
-    harmless = build({}, {}, "run", "2026-01-02T03:10:00+00:00", {"linerate.rdma": "1.0.0"})
+    made = build_report({}, {}, "run", "2026-01-02T03:10:00+00:00", {"linerate.rdma": text})
+    harmless = build_report({}, {}, "run", "2026-01-02T03:10:00+00:00", {"linerate.rdma": "1.0.0"})
     assert [name for name, _labels in samples(render_metrics(made))] == [
         name for name, _labels in samples(render_metrics(harmless))
     ]

@@ -31,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Judged, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import Undrawable
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.nodes import Nodes, nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.nodes import Nodes, build_nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet import make_sheet
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet_parts import (
     MOST_GPUS,
@@ -42,7 +42,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.shee
     Statement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.tree import render_picture
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.node_page import MOST_SHEETS, render_section
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
@@ -58,7 +58,7 @@ Change = typing.Callable[[Servers], Servers]
 
 
 def found(made: Made) -> Nodes:
-    seen = nodes(made.records, made.seen, {})
+    seen = build_nodes(made.records, made.seen, {})
     assert seen is not None
     return seen
 
@@ -68,7 +68,7 @@ def sheets(change: Change = lambda shown: shown, world: World = WORLD) -> dict[s
 
 
 def page(made: Made) -> str:
-    return render_html(build(made.records, {}, RUN, NOW, facts=made.source))
+    return render_html(build_report(made.records, {}, RUN, NOW, facts=made.source))
 
 
 def well_formed(html: str) -> ElementTree.Element:
@@ -363,7 +363,7 @@ def test_who_is_odd_say_the_checks_and_the_table_says_the_same() -> None:
 def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> None:
     shown = servers(WORLD).row(ILL, "thp", RowReading("never")).runs("node-3", "0000:12:00.0", "28.40.0")
     made = run(WORLD, shown)
-    data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
+    data = json.loads(render_json(build_report(made.records, {}, RUN, NOW, facts=made.source)))
     jsonschema.validate(data, json.loads((root / "docs" / "report.schema.json").read_text(encoding="utf-8")))
     of_nodes, of_hcas = data["groups"]
     assert (of_nodes["what"], of_nodes["members"], of_hcas["what"], len(of_hcas["members"])) == (
@@ -381,7 +381,7 @@ def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> N
     assert data["groups_unknown"] == []
     for stage in ("tuning", "platform"):
         made = made.change(stage, facts={})
-    data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
+    data = json.loads(render_json(build_report(made.records, {}, RUN, NOW, facts=made.source)))
     assert data["groups"] == [] and [
         note.split(" wrote no facts in this run, so the groups that the stage compares are unknown.")[0]
         for note in data["groups_unknown"]
@@ -406,11 +406,12 @@ def test_without_the_facts_of_a_stage_nobody_is_called_alike() -> None:
         for note in seen.notes
     ] == ["Stage tuning", "Stage platform"]
     assert (
-        nodes({stage: record for stage, record in made.records.items() if stage != "discover"}, made.seen, {}) is None
+        build_nodes({stage: record for stage, record in made.records.items() if stage != "discover"}, made.seen, {})
+        is None
     )
     broken = {"nodes": {"a": {"hcas": 7}}}
     with pytest.raises(Undrawable, match="The facts of stage discover could not be shown"):
-        nodes(made.records, made.change("discover", facts=broken).seen, {})
+        build_nodes(made.records, made.change("discover", facts=broken).seen, {})
     for stage in ("discover", "fabric", "reachability", "bandwidth"):
         made = made.change(stage, facts=broken)
     assert "The facts of stage discover could not be shown" in page(made)

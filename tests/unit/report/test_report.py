@@ -32,14 +32,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     Finding,
     Judged,
     Waiver,
+    build_pass,
     judge,
-    ok,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content import listing
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import (
     Report,
-    build,
+    build_report,
     list_times,
     make_stats,
     verdict_line,
@@ -51,8 +51,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.juni
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.markup.style import STYLE
-from ansible_collections.linerate.rdma.plugins.module_utils._report.markup.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import now
+from ansible_collections.linerate.rdma.plugins.module_utils._report.markup.text import escape_plain
+from ansible_collections.linerate.rdma.plugins.module_utils._store.fact_file import format_now
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
@@ -81,7 +81,7 @@ HOSTILE = "<script>alert('x')</script>\"&\x00\x1b[31m\ud800 {{ 1 }} ]]>"
 
 
 def record(stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = (), **rest: typing.Any) -> Record:
-    gate = judge(findings or [ok(f"{stage}.fine", "worker-1", "1", "1")], waivers)
+    gate = judge(findings or [build_pass(f"{stage}.fine", "worker-1", "1", "1")], waivers)
     values: dict[str, typing.Any] = {
         "stage": stage,
         "run": RUN,
@@ -106,7 +106,7 @@ def report(
     run: str = RUN,
 ) -> Report:
     records = {stage: item for stage, item in all_open(*others).items() if stage not in without}
-    return build(records, unreadable or {}, run, NOW)
+    return build_report(records, unreadable or {}, run, NOW)
 
 
 def test_green_needs_every_stage() -> None:
@@ -120,7 +120,7 @@ def test_green_needs_every_stage() -> None:
 
 def test_green_names_waivers_and_warnings() -> None:
     waived = report(
-        record("platform", UNKNOWN, waivers=[WAIVER]), record("network", WARN, ok("network.made", "storage"))
+        record("platform", UNKNOWN, waivers=[WAIVER]), record("network", WARN, build_pass("network.made", "storage"))
     )
     assert waived.summary == f"GREEN, 1 WAIVED - {len(STAGES)} stages, {len(STAGES) - 1} findings pass, 1 warn"
     assert (waived.verdict, waived.green, waived.success, waived.waived) == ("GREEN, 1 WAIVED", True, True, 1)
@@ -195,7 +195,7 @@ def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
 
 
 def test_nothing_at_all_is_not_green() -> None:
-    empty = build({}, {}, "", NOW)
+    empty = build_report({}, {}, "", NOW)
     assert not empty.success and empty.summary.startswith("NOT GREEN - stages validate, discover")
 
 
@@ -307,13 +307,15 @@ def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
 
 
 def test_a_remedy_names_each_link_once() -> None:
-    steps, _after = next_steps(build(records(World(cut=(0, 1))).records, {}, "", NOW))
+    steps, _after = next_steps(build_report(records(World(cut=(0, 1))).records, {}, "", NOW))
     assert steps.count("leaf-0-1 port 40 ") == 1 and steps.count("the forwarding with ibtracert") == 1
 
 
 def test_a_closed_stage_says_what_is_wrong_before_its_pictures() -> None:
     made = records(World(slow=3))
-    slow, well = (render_html(build(one.records, {}, "", "", facts=one.source)) for one in (made, records(World())))
+    slow, well = (
+        render_html(build_report(one.records, {}, "", "", facts=one.source)) for one in (made, records(World()))
+    )
     section = slow.partition('id="bandwidth"')[2].partition("</section>")[0]
     assert 0 < section.index("bandwidth.suspect") < section.index("<figure>")
     # one rail of four is ill
@@ -372,19 +374,19 @@ def test_newest_run_is_taken_when_none_is_given() -> None:
 
 
 def test_check_mode_is_never_green() -> None:
-    clean = build({stage: record(stage, check_mode=True) for stage in STAGES}, {}, RUN, NOW)
+    clean = build_report({stage: record(stage, check_mode=True) for stage in STAGES}, {}, RUN, NOW)
     assert (clean.verdict, clean.success) == ("CHECK MODE", True)
     assert clean.summary == "check mode: 0 changes would be made, nothing is verified"
     records = {stage: record(stage, check_mode=True) for stage in STAGES}
     records["operators"] = record("operators", check_mode=True, changes=("a",))
     records["network"] = record("network", FAIL, check_mode=True, changes=("b", "c"), gate="pending")
-    pending = build(records, {}, RUN, NOW)
+    pending = build_report(records, {}, RUN, NOW)
     assert (
         pending.success
         and pending.summary == "check mode: 3 changes would be made (operators 1, network 2), nothing is verified"
     )
     records["fabric"] = record("fabric", FAIL, check_mode=True)
-    assert not build(records, {}, RUN, NOW).success
+    assert not build_report(records, {}, RUN, NOW).success
 
 
 class Page(html.parser.HTMLParser):
@@ -523,7 +525,7 @@ def test_no_secret_in_any_format() -> None:
     ],
 )
 def test_what_a_reader_would_not_see_is_made_visible(text: str, seen: str) -> None:
-    assert plain(text) == seen
+    assert escape_plain(text) == seen
 
 
 def test_whoever_runs_next_is_told_the_verdict_and_its_first_cause() -> None:
@@ -603,7 +605,7 @@ def test_page_counts_facts_and_leads_to_where_they_lie(tmp_path: pathlib.Path) -
 def test_junit_maps_every_status() -> None:
     skipped = Finding("bandwidth.run", "stage bandwidth", "skipped", why="closed", remedy="open")
     made = report(
-        record("fabric", FAIL, ok("fabric.topology", "compute")),
+        record("fabric", FAIL, build_pass("fabric.topology", "compute")),
         record(
             "platform", UNKNOWN, Finding("platform.iommu", "worker-1", "unknown", why="x", remedy="y"), waivers=[WAIVER]
         ),
@@ -688,10 +690,10 @@ def test_json_is_as_its_schema_says(root: pathlib.Path) -> None:
     )
     skipped = Finding("bandwidth.run", "stage bandwidth", "skipped", why="closed", remedy="open")
     late = report(record("fabric", FAIL), record("bandwidth", skipped, closed_by="fabric"), record("network", run=OLD))
-    checked = build(
+    checked = build_report(
         {stage: record(stage, check_mode=True, changes=("a",)) for stage in STAGES}, {}, RUN, NOW, {"python": "3.11"}
     )
-    for made in (report(), broken, late, checked, build({}, {}, "", NOW), hostile(HOSTILE)):
+    for made in (report(), broken, late, checked, build_report({}, {}, "", NOW), hostile(HOSTILE)):
         validator.validate(json.loads(render_json(made)))
 
 
@@ -720,10 +722,15 @@ def test_json_holds_the_findings_and_names_the_record() -> None:
 
 
 def test_passes_are_counted_and_what_is_no_pass_is_kept() -> None:
-    fine = [ok(f"fabric.{check}", f"node-{number}", "1", "1") for number in range(4000) for check in ("rate", "width")]
+    fine = [
+        build_pass(f"fabric.{check}", f"node-{number}", "1", "1")
+        for number in range(4000)
+        for check in ("rate", "width")
+    ]
     waived = [dataclasses.replace(UNKNOWN, subject=f"worker-{number}") for number in range(250)]
     made = report(
-        record("fabric", *fine, WARN), record("platform", ok("platform.iommu", "worker-1"), *waived, waivers=[WAIVER])
+        record("fabric", *fine, WARN),
+        record("platform", build_pass("platform.iommu", "worker-1"), *waived, waivers=[WAIVER]),
     )
     text, junit = render_json(made), render_junit(made)
     assert len(text) < 130_000 and len(junit) < 130_000
@@ -748,7 +755,7 @@ def test_passes_are_counted_and_what_is_no_pass_is_kept() -> None:
 
 def test_large_report_is_small_and_what_it_leaves_out_is_in_the_records(tmp_path: pathlib.Path) -> None:
     made = records(World(nodes=64, rails=4, on_leaf=8))
-    whole = build(made.records, {}, "", NOW, facts=made.source)
+    whole = build_report(made.records, {}, "", NOW, facts=made.source)
     data = json.loads(render_json(whole))
     for stage, item in made.records.items():
         write_record(str(tmp_path), item)
@@ -836,7 +843,7 @@ def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
     assert len({len(line) for line in list_times(made)}) == 1, "in columns"
     assert json.loads(render_json(made))["seconds"] == 352.375
     assert "passed, 112.4 s" in " ".join(Page(render_html(made)).text)
-    assert list_times(build({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
+    assert list_times(build_report({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
     skipped = record(
         "compare", Finding("compare.run", "stage compare", "skipped", why="x", remedy="y"), closed_by="bandwidth"
     )
@@ -845,9 +852,9 @@ def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
 
 def test_now_is_utc_to_the_millisecond() -> None:
     before = datetime.datetime.now(datetime.timezone.utc)
-    moment = datetime.datetime.fromisoformat(now())
+    moment = datetime.datetime.fromisoformat(format_now())
     assert moment.utcoffset() == datetime.timedelta(0) and re.fullmatch(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", now()
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", format_now()
     )
     assert abs((moment - before).total_seconds()) < 5
 

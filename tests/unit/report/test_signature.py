@@ -11,13 +11,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._app.again import sign
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import sign_sheet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart, intent_checksum
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build_report
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.signature import (
     MOST_WAIVERS,
     SignedEvidence,
-    figures,
+    build_figures,
     render_signature,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
@@ -34,7 +34,7 @@ EVIDENCE = SignedEvidence(
 
 def report(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = ()) -> Report:
     made = records(world, waivers)
-    return build(made.records, {}, "", "2026-01-02T03:10:00+00:00", {"linerate.rdma": "1.0.0"}, made.source)
+    return build_report(made.records, {}, "", "2026-01-02T03:10:00+00:00", {"linerate.rdma": "1.0.0"}, made.source)
 
 
 def words(page: str) -> str:
@@ -63,7 +63,7 @@ def test_a_sheet_says_what_is_accepted() -> None:
 
 def test_figures_are_those_of_the_pairs_and_their_floor() -> None:
     world = World(slow=3)
-    (found,) = figures(report(world))
+    (found,) = build_figures(report(world))
     averages = sorted(
         world.average(rail, client, server) for rail in range(world.rails) for client, server in world.pairs()
     )
@@ -101,8 +101,8 @@ def test_what_nobody_gave_is_a_line_to_fill_in() -> None:
 
 def test_a_run_without_figures_says_so() -> None:
     made = records(World()).change("bandwidth", intent=None)
-    one = build(made.records, {}, "", "2026-01-02T03:10:00+00:00", {}, made.source)
-    assert figures(one) == () and "No pair has a measured bandwidth in this run." in words(
+    one = build_report(made.records, {}, "", "2026-01-02T03:10:00+00:00", {}, made.source)
+    assert build_figures(one) == () and "No pair has a measured bandwidth in this run." in words(
         render_signature(one, EVIDENCE)
     )
 
@@ -112,7 +112,7 @@ def test_the_archive_is_the_one_that_was_signed(tmp_path: pathlib.Path) -> None:
     archive, sheet = tmp_path / "evidence.tar.gz", tmp_path / "evidence.signature.html"
     digest = pack(str(tmp_path / "report"), str(archive), "evidence").sha256
     assert digest == hashlib.sha256(archive.read_bytes()).hexdigest()
-    sign(str(tmp_path / "report"), str(sheet), archive.name, digest, {"customer": "Example University"})
+    sign_sheet(str(tmp_path / "report"), str(sheet), archive.name, digest, {"customer": "Example University"})
     shown = words(sheet.read_text(encoding="utf-8"))
     assert digest in shown and test_history.run_of(1) in shown and "Example University" in shown and "Nodes 1" in shown
     assert unpack(str(archive), str(tmp_path / "back"), signed=f" {digest.upper()}\n").sha256 == digest

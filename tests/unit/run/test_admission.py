@@ -20,7 +20,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import admitted, remove_leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import (
+    iterate_admitted,
+    remove_leftovers,
+)
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 
@@ -96,7 +99,7 @@ def cluster(api: FakeApi) -> Cluster:
 
 
 def test_the_account_is_there_while_pods_are_made_and_gone_afterwards(openshift: OpenShift) -> None:
-    with admitted(cluster(openshift), fabrics(), "run-1") as found:
+    with iterate_admitted(cluster(openshift), fabrics(), "run-1") as found:
         assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
         assert (openshift.kinds, openshift.former) == ([kind for kind, _namespace in MADE], [])
         constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
@@ -106,7 +109,7 @@ def test_the_account_is_there_while_pods_are_made_and_gone_afterwards(openshift:
 
 
 def test_an_interrupt_takes_it_back_too(openshift: OpenShift) -> None:
-    with pytest.raises(KeyboardInterrupt), admitted(cluster(openshift), fabrics(), "run-1"):
+    with pytest.raises(KeyboardInterrupt), iterate_admitted(cluster(openshift), fabrics(), "run-1"):
         raise KeyboardInterrupt
     assert openshift.kinds == []
 
@@ -117,7 +120,7 @@ def test_what_a_killed_run_has_left_in_a_namespace_of_jobs_is_removed_before_any
 ) -> None:
     for definition in render_objects(["test"], host_paths, run="run-0"):
         assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
-    with admitted(cluster(openshift), fabrics(), "run-1", former=["test"]):
+    with iterate_admitted(cluster(openshift), fabrics(), "run-1", former=["test"]):
         constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
         assert (len(openshift.kinds), openshift.former, constraints["volumes"]) == (len(MADE), [], ["emptyDir"])
     assert openshift.kinds == []
@@ -125,7 +128,7 @@ def test_what_a_killed_run_has_left_in_a_namespace_of_jobs_is_removed_before_any
 
 def test_constraints_that_an_admin_has_made_are_used_and_never_taken_for_ours(openshift: OpenShift) -> None:
     assert cluster(openshift).apply(MANIFEST[0], "admin", dry_run=False)
-    with admitted(cluster(openshift), fabrics(), "run-1"):
+    with iterate_admitted(cluster(openshift), fabrics(), "run-1"):
         assert openshift.kinds == [kind for kind, _namespace in MADE]
     left = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
     assert openshift.kinds == ["SecurityContextConstraints"] and "labels" not in left["metadata"]
@@ -178,7 +181,7 @@ def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> N
     for definition in prepared:
         assert cluster(openshift).apply(definition, "admin", dry_run=False)
     openshift.refused = "SecurityContextConstraints"
-    with admitted(cluster(openshift), fabrics(), "run-1") as found:
+    with iterate_admitted(cluster(openshift), fabrics(), "run-1") as found:
         assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
     assert len(openshift.kinds) == len(MADE)
 
@@ -186,18 +189,21 @@ def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> N
 def test_in_a_namespace_that_was_prepared_nothing_is_bound(openshift: OpenShift) -> None:
     """A tenant may have made it, with that label, and would have the constraints."""
     why = "was prepared by an admin, but without the ServiceAccount linerate-rdma"
-    with pytest.raises(RdmaError, match=why) as caught, admitted(cluster(openshift), fabrics(), "run-1", own=False):
+    with (
+        pytest.raises(RdmaError, match=why) as caught,
+        iterate_admitted(cluster(openshift), fabrics(), "run-1", own=False),
+    ):
         pytest.fail("pods would be made")
     assert openshift.kinds == [] and "docs/rbac/measuring-openshift.yml" in (caught.value.remedy or "")
     for definition in MANIFEST:
         assert cluster(openshift).apply(definition, "admin", dry_run=False)
-    with admitted(cluster(openshift), fabrics(), "run-1", own=False) as found:
+    with iterate_admitted(cluster(openshift), fabrics(), "run-1", own=False) as found:
         assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
     assert len(openshift.kinds) == len(MADE)
 
 
 def test_an_account_that_the_intent_names_is_not_replaced(openshift: OpenShift) -> None:
-    with admitted(cluster(openshift), fabrics(service_account="mine"), "run-1") as found:
+    with iterate_admitted(cluster(openshift), fabrics(service_account="mine"), "run-1") as found:
         assert [fabric.pods.service_account for fabric in found] == ["mine"]
         assert openshift.kinds == []
 
@@ -205,7 +211,7 @@ def test_an_account_that_the_intent_names_is_not_replaced(openshift: OpenShift) 
 @pytest.mark.parametrize("kind", [kind for kind, _namespace in MADE])
 def test_who_may_not_make_it_is_told_what_to_ask_for_and_nothing_stays(openshift: OpenShift, kind: str) -> None:
     openshift.refused = kind
-    with pytest.raises(ApiError) as caught, admitted(cluster(openshift), fabrics(), "run-1"):
+    with pytest.raises(ApiError) as caught, iterate_admitted(cluster(openshift), fabrics(), "run-1"):
         pytest.fail("pods would be made that nobody admits")
     assert f"may not make a {kind}" in str(caught.value)
     assert (
@@ -225,7 +231,7 @@ def plain() -> typing.Iterator[OpenShift]:
 
 
 def test_elsewhere_the_account_alone_is_made_and_gone_afterwards(plain: OpenShift) -> None:
-    with admitted(cluster(plain), fabrics(), "run-1") as found:
+    with iterate_admitted(cluster(plain), fabrics(), "run-1") as found:
         assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
         assert plain.kinds == ["ServiceAccount"]
     assert plain.kinds == []
@@ -233,7 +239,7 @@ def test_elsewhere_the_account_alone_is_made_and_gone_afterwards(plain: OpenShif
 
 def test_in_a_namespace_that_an_admin_has_prepared_elsewhere_nothing_is_made(plain: OpenShift) -> None:
     wanted = fabrics()
-    with admitted(cluster(plain), wanted, "run-1", own=False) as found:
+    with iterate_admitted(cluster(plain), wanted, "run-1", own=False) as found:
         assert found == wanted
     assert not [request for request in plain.requests if not request.startswith("list")]
 
@@ -247,6 +253,6 @@ def test_the_manifest_for_admins_is_what_a_run_makes() -> None:
 
 
 def test_pods_that_mount_the_host_s_devices_may(openshift: OpenShift) -> None:
-    with admitted(cluster(openshift), fabrics(mount_infiniband=True), "run-1"):
+    with iterate_admitted(cluster(openshift), fabrics(mount_infiniband=True), "run-1"):
         constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
     assert (constraints["allowHostDirVolumePlugin"], constraints["volumes"]) == (True, ["emptyDir", "hostPath"])

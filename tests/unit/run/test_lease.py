@@ -29,8 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease imp
     Lease,
     LeaseHeld,
     LeaseLost,
-    decide,
-    describe,
+    decide_taking,
+    describe_holder,
     take_lease,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -89,7 +89,7 @@ def test_who_may_take_it(
     alive: typing.Optional[bool],
     verdict: str,
 ) -> None:
-    assert decide(lease, me, now, unchanged, alive) == verdict
+    assert decide_taking(lease, me, now, unchanged, alive) == verdict
 
 
 def test_a_new_holder_begins_and_the_same_one_renews() -> None:
@@ -111,7 +111,7 @@ def test_it_reads_back_as_it_was_written() -> None:
         take_lease(None, TWO, at(0.25), BETWEEN, "vf_pods"),
         held(holder=Holder("custom_resources-a1b2c3")),
     ):
-        assert parse.lease(json.loads(json.dumps(render.render_lease(lease)))) == lease
+        assert parse.parse_lease(json.loads(json.dumps(render.render_lease(lease)))) == lease
     assert render.render_lease(held())["spec"] == {
         "holderIdentity": "run-1@control-1",
         "leaseDurationSeconds": 60,
@@ -130,7 +130,7 @@ def test_what_nobody_of_us_wrote_is_never_taken_for_free() -> None:
         "acquireTime": "soon",
         "leaseTransitions": "x",
     }
-    lease = parse.lease({"metadata": {"uid": "u"}, "spec": spec})
+    lease = parse.parse_lease({"metadata": {"uid": "u"}, "spec": spec})
     assert (lease.holder, lease.seconds, lease.renewed, lease.since, lease.transitions) == (
         Holder("host_6f1d"),
         15,
@@ -138,13 +138,15 @@ def test_what_nobody_of_us_wrote_is_never_taken_for_free() -> None:
         None,
         0,
     )
-    assert parse.lease({"spec": {"holderIdentity": "x", "leaseDurationSeconds": -1}}).seconds == BETWEEN
+    assert parse.parse_lease({"spec": {"holderIdentity": "x", "leaseDurationSeconds": -1}}).seconds == BETWEEN
     # as client-go gives it back
     assert (
-        parse.lease({"metadata": {"annotations": {parse.RUN: "run-1"}}, "spec": {"holderIdentity": ""}}).holder.run
+        parse.parse_lease(
+            {"metadata": {"annotations": {parse.RUN: "run-1"}}, "spec": {"holderIdentity": ""}}
+        ).holder.run
         == ""
     )
-    assert parse.lease({}).holder.run == ""
+    assert parse.parse_lease({}).holder.run == ""
 
 
 def test_dates_of_answers() -> None:
@@ -162,7 +164,7 @@ def test_a_refusal_names_the_holder_and_the_way_out() -> None:
         " default"
     )
     assert "60 s after its last renewal" in str(LeaseHeld(held(), None))
-    assert describe(Lease(Holder("x")), NOON) == "run x"
+    assert describe_holder(Lease(Holder("x")), NOON) == "run x"
     lost = str(LeaseLost(TWO, held(), at(12)))
     assert (
         "run run-2 lost its Lease on this cluster" in lost
@@ -529,25 +531,26 @@ def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
 
 
 def test_processes_of_this_machine() -> None:
-    mine = process.identity(os.getpid())
-    assert process.alive(mine) is True
+    mine = process.read_identity(os.getpid())
+    assert process.is_alive(mine) is True
     boot, namespace, _pid, start = mine.split("/")
-    assert process.alive("/".join((boot, namespace, str(os.getpid()), "1"))) is False, "its number was used again"
-    assert process.alive("/".join(("other", namespace, str(os.getpid()), start))) is None, (
+    assert process.is_alive("/".join((boot, namespace, str(os.getpid()), "1"))) is False, "its number was used again"
+    assert process.is_alive("/".join(("other", namespace, str(os.getpid()), start))) is None, (
         "another machine, or another boot of it"
     )
-    assert process.alive("/".join((boot, "1", str(os.getpid()), start))) is None, "another container"
+    assert process.is_alive("/".join((boot, "1", str(os.getpid()), start))) is None, "another container"
     for number in ("²", "1" * 5000, "-1", ""):
-        assert process.alive("/".join((boot, namespace, number, start))) is None, "no number"
+        assert process.is_alive("/".join((boot, namespace, number, start))) is None, "no number"
     assert [
-        process.alive(name) for name in ("", "///", "a/b", f"{boot}/{namespace}/x/1", f"{boot}/{namespace}/{10**30}/1")
+        process.is_alive(name)
+        for name in ("", "///", "a/b", f"{boot}/{namespace}/x/1", f"{boot}/{namespace}/{10**30}/1")
     ] == [None] * 5
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        other = process.identity(child.pid)
-        assert process.alive(other) is True
+        other = process.read_identity(child.pid)
+        assert process.is_alive(other) is True
         child.kill()
         # also before anybody has waited for it
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert process.alive(other) is False
-    assert process.alive(other) is False
-    assert process.identity(1, "/nowhere") == "//1/" and process.alive("//1/") is None
+        assert process.is_alive(other) is False
+    assert process.is_alive(other) is False
+    assert process.read_identity(1, "/nowhere") == "//1/" and process.is_alive("//1/") is None

@@ -22,12 +22,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import render_namespace
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import render_measuring_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     ForeignMeasuringNamespace,
     HcasByNode,
     MeasuringNamespace,
-    measuring,
+    prepare_measurement,
 )
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
@@ -173,14 +173,14 @@ def cluster(api: Api) -> Cluster:
 def measure(
     api: Api, wanted: typing.Sequence[Fabric] = fabrics(), stays: bool = False
 ) -> typing.ContextManager[HcasByNode]:
-    return measuring(place(api), cluster(api), wanted, CLUSTER, "run-1", stays)
+    return prepare_measurement(place(api), cluster(api), wanted, CLUSTER, "run-1", stays)
 
 
 def test_pods_and_networks_are_in_a_namespace_of_the_run_and_it_goes_with_it(api: Api) -> None:
     with measure(api) as seats:
         (fabric,) = seats.fabrics
         assert not seats.refused and attachment_name(fabric) == "linerate-measure/net"
-        made = pod(fabric, CLUSTER, "a", run="run-1")
+        made = render_measuring_pod(fabric, CLUSTER, "a", run="run-1")
         assert made["metadata"]["namespace"] == NAMESPACE and made["spec"]["serviceAccountName"] == "linerate-rdma"
         assert made["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "linerate-measure/net"}
         labels = (api.there or {})["metadata"]["labels"]
@@ -324,7 +324,7 @@ def test_pods_of_this_run_alone_connect_to_those_that_measure(api: Api) -> None:
         # before anything by which a pod could be made
         assert [line.partition(" ")[0] for line in api.written][:2] == ["POST", "PATCH"]
         assert api.written[1].endswith(f"/networkpolicies/{POLICY}")
-        made = pod(seats.fabrics[0], CLUSTER, "a", run="run-1")
+        made = render_measuring_pod(seats.fabrics[0], CLUSTER, "a", run="run-1")
         assert RUN_1.items() <= made["metadata"]["labels"].items()
 
 

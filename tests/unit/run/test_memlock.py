@@ -240,7 +240,7 @@ def test_a_pod_of_others_under_the_name_of_a_pod_stays() -> None:
     api.pods["linerate-memlock-compute-a"]["metadata"]["labels"] = {}
     create = api.create
 
-    def refuse(definition: typing.Any, manager: str) -> typing.Any:
+    def refuse(definition: typing.Any, manager: str = "") -> typing.Any:
         if definition["metadata"]["name"] in api.pods:
             raise ApiError(409, "AlreadyExists", "already exists", "POST")
         return create(definition)
@@ -266,9 +266,11 @@ def test_a_pod_that_replaced_the_one_of_an_earlier_run_is_neither_deleted_nor_aw
         return gone
 
     api.delete = replace  # type: ignore[method-assign, assignment]
-    api.create = lambda definition, manager: (_ for _ in ()).throw(  # type: ignore[method-assign]
-        ApiError(409, "AlreadyExists", "already exists", "POST")
-    )
+
+    def refuse(definition: typing.Any, manager: str = "") -> typing.Any:
+        raise ApiError(409, "AlreadyExists", "already exists", "POST")
+
+    api.create = refuse  # type: ignore[method-assign]
     prove(api)
     assert asked == [{"uid": f"left-{name}"}] and api.pods[name]["metadata"]["uid"] == "theirs"
     assert api.now < REMOVAL

@@ -19,13 +19,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod as render_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import (
+    render_measuring_pod as render_pod,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     GONE_SECONDS,
     Plan,
-    workers,
+    start_workers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
@@ -965,7 +967,7 @@ def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest
     pods = MeasuringPods(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append)
     monkeypatch.setattr(pods._readiness, "_open_feed", News)
     monkeypatch.setattr(pods, "_start_loss_watcher", lambda: None)
-    with workers(2) as pool:
+    with start_workers(2) as pool:
         started = pods.start_whole(
             pool,
             intent.fabrics[0],

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.f
     compute_udp_port,
     not_of_label,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover_links
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import find_paths_between
@@ -139,7 +139,7 @@ def test_no_two_flows_leave_a_leaf_at_once_and_each_end_has_one_out_of_it() -> N
     assert f"storage: between leaves, {len(NAMES)} tests" in world.lines
     ways, why = find_paths_between(world.intent.fabrics[0], world.facts)
     assert ways is not None, why
-    turns = [[ways.way(*test) or () for test in turn] for item in cover(ways).rounds for turn in item.turns]
+    turns = [[ways.way(*test) or () for test in turn] for item in cover_links(ways).rounds for turn in item.turns]
     for turn in turns:
         between = [ways.directions[way[1]] for way in turn if len(way) == 3]
         assert len({one.source for one in between}) == len({one.target for one in between}) == len(between)

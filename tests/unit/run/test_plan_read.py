@@ -50,7 +50,7 @@ OBJECTS: dict[str, typing.Any] = {
     "PodDisruptionBudget": (),
     "Pod": resources("pod-with-vf.yaml"),
 }
-NOW = sriov_operator.policy(POLICIES[0])
+NOW = sriov_operator.parse_policy(POLICIES[0])
 MORE = dataclasses.replace(NOW, vfs_count=5)
 
 

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.no
     NodeDifference,
     NodeDifferences,
     NodeRoll,
-    proven,
+    prove_outcomes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import (
     KernelArguments,
@@ -31,7 +31,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_a
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.machine_config import PAUSED_ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines, turn
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
+    choose_turn,
+    describe_plan,
+    describe_step,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import node_roll
@@ -211,7 +215,7 @@ class Pooled(Site):
         done = self.run()
         assert not self.world.pool["spec"]["paused"], "it stays paused"
         self.look(*missing)
-        return proven(done, self.prove()) if "unproven" in states(done).values() else done
+        return prove_outcomes(done, self.prove()) if "unproven" in states(done).values() else done
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +260,7 @@ def dies(site: Pooled, point: str) -> None:
 
 def test_the_plan_says_one_reboot_of_each_node_by_whom_and_why(site: Pooled) -> None:
     only(site, "worker-1", "worker-2")
-    told = lines(site.plan())
+    told = describe_plan(site.plan())
     assert len(told) == 4 and told[3].startswith("MachineConfigPool worker: rolled once, 1 at a time"), told
     for number, text in enumerate(told[:3], 1):
         assert (
@@ -302,7 +306,7 @@ def test_nothing_is_proven_before_somebody_has_looked(site: Pooled) -> None:
     done = site.run()
     assert set(states(done).values()) == {"unproven"} and all(site.world.note(name)["reset"] for name in NODES)
     site.look("worker-2")
-    shown = proven(done, site.prove())
+    shown = prove_outcomes(done, site.prove())
     assert states(shown) == {"worker-1": "done", "worker-2": "failed", "worker-3": "done"}
     assert "the node did not apply these settings at the reset: kernel argument iommu=pt" in of(shown, "worker-2").why
     again = site.run()
@@ -386,7 +390,9 @@ def test_a_pool_that_is_under_way_is_waited_for_and_its_nodes_are_never_reset_by
     site.world.sticks = ("worker-2",)
     planned = site.plan()
     assert {(step.phase, step.pool, step.wave) for step in planned.steps} == {("wait", "worker", 0)}
-    assert "wait until the node is back after its reboot by the machine config operator" in line(planned.steps[0])
+    assert "wait until the node is back after its reboot by the machine config operator" in describe_step(
+        planned.steps[0]
+    )
     done = site.run()
     assert (
         of(done, "worker-2").state == "failed"
@@ -475,7 +481,8 @@ def test_a_node_of_no_pool_goes_the_usual_way(site: Pooled) -> None:
         ("worker-3", "", 1),
     ]
     assert any(
-        text.startswith("worker-3 (wave 1): set, drain, reset by its BMC: BIOS sriov") for text in lines(planned)
+        text.startswith("worker-3 (wave 1): set, drain, reset by its BMC: BIOS sriov")
+        for text in describe_plan(planned)
     )
     done = site.run()
     assert states(done) == dict.fromkeys(NODES, "done"), done
@@ -504,7 +511,7 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     site.more = (_Shown({"worker-2": firmware}),)
     roller = site.roller()
     planned = roller.plan(NODES, ClusterIntent(disruption="reboot"))
-    (text,) = (text for text in lines(planned) if text.startswith("worker-2"))
+    (text,) = (text for text in describe_plan(planned) if text.startswith("worker-2"))
     assert text.startswith("worker-2 (wave 1): set, drain, power cycle by its BMC: BIOS sriov")
     assert (
         "afterwards also rebooted by the machine config operator (MachineConfigPool worker)" in text
@@ -522,7 +529,9 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     )
     site.look()
     site.more = ()
-    assert states(proven(done, site.prove())) == dict.fromkeys(NODES, "done") and site.resets() == {"worker-2": 1}
+    assert states(prove_outcomes(done, site.prove())) == dict.fromkeys(NODES, "done") and site.resets() == {
+        "worker-2": 1
+    }
     assert set(states(site.run()).values()) == {"nothing"}
 
 
@@ -675,7 +684,7 @@ def test_an_answer_that_fails_between_two_waves_keeps_the_outcomes_before_it(
     site: Pooled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     also_by_its_bmc(site, "worker-2")
-    counted, turns = turn, list[typing.Any]()
+    counted, turns = choose_turn, list[typing.Any]()
 
     def fail(*given: typing.Any) -> typing.Any:
         turns.append(given)

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.no
     NodeDifference,
     NodeDifferences,
     NodeRoll,
-    proven,
+    prove_outcomes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LOOKS_ONLY
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims
@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_a
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May
@@ -109,7 +109,7 @@ def test_one_reset_for_three_differences_and_the_look_after_it_proves_them(site:
     look(site)
     shown = site.prove()
     assert site.world.note("worker-1") is None and site.resets() == {"worker-1": 1}
-    merged_roll = proven(done, shown)
+    merged_roll = prove_outcomes(done, shown)
     assert (
         states(merged_roll) == {"worker-1": "done", "worker-2": "nothing", "worker-3": "nothing"}
         and findings(merged_roll)["worker-1"] == "pass"
@@ -123,7 +123,7 @@ def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> 
     look(site, WANTED, "worker-1")
     done = site.run()
     look(site, WANTED[:1], "worker-1")
-    shown = proven(done, site.prove())
+    shown = prove_outcomes(done, site.prove())
     assert (
         of(shown, "worker-1").state == "failed"
         and "the node did not apply these settings at the reset: kernel argument intel_iommu=on"
@@ -159,7 +159,7 @@ def test_nobody_looked_after_the_reset(site: Site) -> None:
         in of(late, "worker-1").why
     )
     assert (
-        findings(proven(done, late))["worker-1"] == "unknown"
+        findings(prove_outcomes(done, late))["worker-1"] == "unknown"
         and site.resets() == {"worker-1": 1}
         and site.world.note("worker-1") is not None
     )
@@ -199,7 +199,7 @@ def test_killed_at_each_point_and_taken_up_again(site: Site, point: str) -> None
     done = site.run()
     assert of(done, "worker-1").state == ("unknown" if point == "uncordon worker-1" else "unproven"), done
     look(site)
-    shown = site.run() if point == "uncordon worker-1" else proven(done, site.prove())
+    shown = site.run() if point == "uncordon worker-1" else prove_outcomes(done, site.prove())
     assert of(shown, "worker-1").state == "done" and site.resets() == {"worker-1": 1}
     assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
 
@@ -214,7 +214,7 @@ def test_a_proof_begins_nothing(site: Site) -> None:
         of(shown, "worker-1").state == "blocked"
         and "other settings differ now. Rerun: the next run plans this change." in of(shown, "worker-1").why
     )
-    assert site.resets() == {"worker-1": 1} and of(proven(done, shown), "worker-2").state == "nothing"
+    assert site.resets() == {"worker-1": 1} and of(prove_outcomes(done, shown), "worker-2").state == "nothing"
 
 
 def test_a_power_cycle_where_any_difference_needs_it(site: Site) -> None:
@@ -304,7 +304,7 @@ def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:
         and site.world.note("worker-1") is not None
     )
     look(site)
-    assert of(proven(done, site.prove()), "worker-1").state == "done" and site.resets() == {"worker-1": 1}
+    assert of(prove_outcomes(done, site.prove()), "worker-1").state == "done" and site.resets() == {"worker-1": 1}
 
 
 def firmware(site: Site, name: str, stored: bool) -> None:
@@ -334,7 +334,7 @@ def test_bios_kernel_and_firmware_are_one_power_cycle(site: Site) -> None:
     ] and step.action == "power_cycle"
     done = site.run()
     look(site)
-    assert of(proven(done, site.prove()), "worker-1").state == "done" and site.servers["worker-1"].resets == [
+    assert of(prove_outcomes(done, site.prove()), "worker-1").state == "done" and site.servers["worker-1"].resets == [
         "PowerCycle"
     ]
 
@@ -347,7 +347,7 @@ def test_a_setting_that_the_firmware_dropped_at_the_reset_is_a_failure_and_never
     # it is as before the reset, and nothing waits
     look(site)
     firmware(site, "worker-1", stored=False)
-    shown = proven(done, site.prove())
+    shown = prove_outcomes(done, site.prove())
     assert (
         of(shown, "worker-1").state == "failed"
         and ("the node did not apply these settings at the reset: firmware 0000:10:00.0 NUM_OF_VFS 16 or more (now 8)")
@@ -373,7 +373,7 @@ def test_what_else_happens_to_a_node_is_in_the_plan(site: Site) -> None:
     look(site, WANTED, "worker-1")
     for name in ("worker-1", "worker-2"):
         site.facts[name] += NodeDifferences(notes=("stage host restarts containerd",))
-    first, second = lines(site.plan())
+    first, second = describe_plan(site.plan())
     assert first.startswith("worker-1 (wave 1): set, drain, reset") and first.endswith(
         "; stage host restarts containerd"
     )

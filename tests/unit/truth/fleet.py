@@ -14,7 +14,7 @@ import typing
 import uuid
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import iterate_rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
@@ -38,7 +38,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import attachment_kind, definitions
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import (
+    attachment_kind,
+    list_definitions,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import (
@@ -796,7 +799,7 @@ class _Made:
             Workload("nfd-worker", "node-feature-discovery", shape.nodes, shape.nodes, (), names), {}, WorkerConfig()
         )
         return OperatorFacts(
-            tuple(sorted({name for fabric in self.fabrics for name in definitions(fabric)})),
+            tuple(sorted({name for fabric in self.fabrics for name in list_definitions(fabric)})),
             (OperatorInstallation(deployment, "1.6.0", "helm", "openshift.io"),),
             (OPERATOR,),
             tuple(ClusterNode(name, labels, True, False, offered, f"boot-{name}") for name in names),
@@ -1015,7 +1018,7 @@ class _Made:
         for at in self._hcas(0):
             fabric = self.fabrics[at.fabric]
             wanted = fabric.bandwidth.rounds
-            for turn in rounds(names, wanted if isinstance(wanted, int) else None):
+            for turn in iterate_rounds(names, wanted if isinstance(wanted, int) else None):
                 for one, other in turn:
                     both = ((one, other), (other, one)) if fabric.bandwidth.directions == "both" else ((one, other),)
                     pairs += [self._result(fabric, client, server, at.rail) for client, server in both]

@@ -13,7 +13,7 @@ from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool, Route
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError, is_address, parse_network, parse_range
 from ..._parse.kubernetes.nv_ipam import Blocks, parse_blocks, parse_networks
 
@@ -99,7 +99,7 @@ def count_needed_on_a_node(fabric: Fabric) -> int:
     return count_pods_on_a_node(fabric)
 
 
-def need(fabric: Fabric, nodes: int) -> str:
+def describe_need(fabric: Fabric, nodes: int) -> str:
     """Return the number of required addresses with its calculation, as text for a finding.
 
     :param nodes: number of nodes
@@ -214,7 +214,9 @@ def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> lis
     :param path: path of the ipam mapping in the intent
     """
     pool = find_pool(ipam)
-    findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} accepts")]
+    findings = [
+        build_pass("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} accepts")
+    ]
     if isinstance(pool, Blocks):
         findings += run_rule(_check_pool_blocks, fabric, pool, path, max(1, len(nodes)))
     else:
@@ -310,7 +312,7 @@ def _check_pool_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> t
 
 def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Finding:
     needed = nodes * count_needed_on_a_node(fabric)
-    subject, measured, expected = f"{path}.range", f"{pool.capacity} addresses", need(fabric, nodes)
+    subject, measured, expected = f"{path}.range", f"{pool.capacity} addresses", describe_need(fabric, nodes)
     if pool.capacity < needed:
         why = (
             "Each pod takes one address. Pods without an address wait forever with the error 'Could not allocate IP in"
@@ -336,7 +338,7 @@ def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Findin
             why,
             "Enlarge range.",
         )
-    return ok("validate.addresses", subject, measured, expected)
+    return build_pass("validate.addresses", subject, measured, expected)
 
 
 def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Finding:
@@ -374,7 +376,7 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
             why,
             "Change this key so that each share is larger.",
         )
-    return ok(
+    return build_pass(
         "validate.addresses",
         f"{path}.range",
         f"{nodes} shares, {poorest} addresses in the smallest",
@@ -395,7 +397,9 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
         ]
     # whereabouts itself reserves none; pool_of and the renderer exclude it
     return [
-        ok("validate.gateway", f"{path}.gateway", ipam.gateway, f"an address in {pool.network} that pods do not get")
+        build_pass(
+            "validate.gateway", f"{path}.gateway", ipam.gateway, f"an address in {pool.network} that pods do not get"
+        )
     ]
 
 
@@ -456,7 +460,7 @@ def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject:
                 why,
                 "Remove gw, and set gateway (IPPool) or pool.gateway_index (CIDRPool).",
             )
-        return ok("validate.routes", subject, str(target), "a route through the gateway of the pool")
+        return build_pass("validate.routes", subject, str(target), "a route through the gateway of the pool")
     over = way if way is not None else ipam.gateway
     if over is None or not parse_range(ipam.range).on_network(over):
         why = "Without a gateway on its own network, a pod cannot reach the destination of the route."
@@ -468,7 +472,7 @@ def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject:
             why,
             "Set gw of the route, or gateway of ipam.",
         )
-    return ok("validate.routes", subject, f"{target} via {over}", f"a gateway in {network}")
+    return build_pass("validate.routes", subject, f"{target} via {over}", f"a gateway in {network}")
 
 
 def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
@@ -500,7 +504,7 @@ def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
                 )
         pools.append((path, network))
     return tuple(findings) or (
-        ok(
+        build_pass(
             "validate.disjoint_ranges",
             "rdma_fabrics",
             f"{len(pools)} networks without overlap",

@@ -10,15 +10,15 @@ import dataclasses
 import ipaddress
 import typing
 
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, judge
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError, parse_network
 from ..._parse.kubernetes.nv_ipam import Blocks
-from .arithmetic import count_needed_on_a_node, find_pool, need
+from .arithmetic import count_needed_on_a_node, describe_need, find_pool
 
 #: end of the reason for a network that is not valid
 _INVALID = "is not a valid network"
@@ -44,7 +44,9 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
         why = "The run ended before it read the addresses that the cluster uses."
         remedy = "Correct the other findings of stage network, then run stage network again."
         return tuple(
-            Finding("network.addresses", fabric.name, UNKNOWN, "not read", need(fabric, len(nodes)), why, remedy)
+            Finding(
+                "network.addresses", fabric.name, UNKNOWN, "not read", describe_need(fabric, len(nodes)), why, remedy
+            )
             for fabric, _ipam in fabrics
         )
     seen = _exclude_invalid_networks(seen)
@@ -107,7 +109,7 @@ def _is_network(text: str) -> bool:
     return True
 
 
-def refused(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str]:
+def list_refused_fabrics(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str]:
     """Return the reason for each fabric that must not be applied, by name of the fabric. A finding with the subject
     ``cluster`` that closes the gate refuses all fabrics.
 
@@ -129,10 +131,10 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     :param seen: addresses that are in use in the cluster
     """
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
-    left, expected = pool.capacity - len(leaks), need(fabric, len(nodes))
+    left, expected = pool.capacity - len(leaks), describe_need(fabric, len(nodes))
     if not leaks:
-        return ok("network.addresses", fabric.name, f"{left} addresses available, none leaked", expected)
-    pods = folded(sorted({lease.pod or "pod not recorded" for lease in leaks}), _SHOWN)
+        return build_pass("network.addresses", fabric.name, f"{left} addresses available, none leaked", expected)
+    pods = join_first(sorted({lease.pod or "pod not recorded" for lease in leaks}), _SHOWN)
     measured = f"{left} addresses available, {len(leaks)} still allocated to pods that no longer exist: {pods}"
     why = (
         "whereabouts frees an address when the sandbox of the pod is removed. That did not happen for these pods: a"
@@ -166,7 +168,7 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     )
     if found is None:
         if wanted.create:
-            return ok("network.address_pool", fabric.name, "does not exist yet", expected)
+            return build_pass("network.address_pool", fabric.name, "does not exist yet", expected)
         why = (
             "The pool does not exist, and stage network does not create it (pool.create is false). Pods would get no"
             " address."
@@ -189,9 +191,10 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
         return _check_other(fabric, found, measured, expected, wanted.create)
     missing = sorted(set(nodes) - set(found.nodes))
     if not missing:
-        return ok("network.address_pool", fabric.name, measured, expected)
+        return build_pass("network.address_pool", fabric.name, measured, expected)
     why = (
-        f"These nodes have no address block: {folded(missing, _SHOWN)}. The nodeSelector of the pool excludes them, the"
+        f"These nodes have no address block: {join_first(missing, _SHOWN)}. The nodeSelector of the pool excludes"
+        f" them, the"
         " pool has no addresses left, or the controller of nv-ipam does not run."
     )
     remedy = (
@@ -225,7 +228,7 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
             "Correct range and pool in the intent, or change the pool in the cluster. Then run stage network again.",
         )
     if not found.nodes:
-        return ok("network.address_pool", fabric.name, f"{measured}; will be changed", expected)
+        return build_pass("network.address_pool", fabric.name, f"{measured}; will be changed", expected)
     why = (
         "The run changes the pool to the values of the intent. nv-ipam then discards the address blocks of all nodes."
         " Running pods keep their addresses, but nv-ipam may give the same addresses to other pods."
@@ -263,7 +266,7 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
         if item.kind != "attachment" and _is_overlapping_network(route, item)
     ]
     if not met and not routes:
-        return ok(
+        return build_pass(
             "network.address_overlap",
             fabric.name,
             f"{network} overlaps with none of {count_of(len(taken), 'network')}",
@@ -274,7 +277,7 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
         (f"the route to {route} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})")
         for route, item in routes
     ]
-    measured = folded(said, _SHOWN, "; ")
+    measured = join_first(said, _SHOWN, "; ")
     if all(item.kind == "attachment" for item in met) and not routes:
         # tenants write them as they like, and must not keep a fabric from being made
         why = (
@@ -332,7 +335,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
     findings = []
     for item in seen.unread:
         # a fabric, too, may have the name of a node
-        why = f"The addresses of the node were not compared with the ranges of the fabrics: {clause(item.why)}."
+        why = f"The addresses of the node were not compared with the ranges of the fabrics: {format_clause(item.why)}."
         remedy = (
             f"Correct status.addresses of the node (kubectl get node {item.node} -o yaml), which its kubelet or its"
             " cloud controller writes. Then run stage network again."
@@ -343,7 +346,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
     if seen.errors:
         why = (
             "These networks were not compared with the ranges of the fabrics:"
-            f" {clause('; '.join(seen.errors[:_SHOWN]))}."
+            f" {format_clause('; '.join(seen.errors[:_SHOWN]))}."
         )
         invalid = [error for error in seen.errors if error.endswith(_INVALID)]
         steps = ["Correct the invalid network in the named object."] if invalid else []
@@ -376,7 +379,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
             )
         )
     if seen.unclear:
-        why = f"The addresses of these attachments are unknown: {clause('; '.join(seen.unclear[:_SHOWN]))}."
+        why = f"The addresses of these attachments are unknown: {format_clause('; '.join(seen.unclear[:_SHOWN]))}."
         measured = f"{count_of(len(seen.unclear), 'attachment')} not compared"
         findings.append(
             Finding(

@@ -59,13 +59,13 @@ def find_bounds(
             else None
         )
         if node is not None and function is not None and limit and (floor is None or limit / 1000 < floor):
-            found.append(limited(pod.node, pod.pci or "", limit, node))
+            found.append(bound_by_rate_limit(pod.node, pod.pci or "", limit, node))
         if pod.far_cpus:
-            found.append(far(f"the pod on {pod.node}", pod.binding, pod.node))
+            found.append(bound_by_far_cpus(f"the pod on {pod.node}", pod.binding, pod.node))
     return found
 
 
-def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> BandwidthBound:
+def bound_by_rate_limit(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> BandwidthBound:
     """Return the bound for a rate limit of a virtual function.
 
     :param name: name of the node
@@ -89,7 +89,7 @@ def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas
     return BandwidthBound(text, remedy)
 
 
-def far(what: str, binding: str, name: str) -> BandwidthBound:
+def bound_by_far_cpus(what: str, binding: str, name: str) -> BandwidthBound:
     """Return the bound for CPUs on another NUMA node than the HCA.
 
     :param what: subject of the text: the pod or the process that ran there

@@ -13,13 +13,13 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import End, PairResult, RdmaPod
 from ..._model.node.hca import NodeHcas, Port
 from ..fleet.line_rates import HcaRates, LineRates, compute_most_of_pcie
-from ..schedule.wider import wider
+from ..schedule.wider import widen_amount
 
 #: of a rate: clocks of processors, by which the tools measure time, are a little off
 CLOCKS = 1.01
@@ -132,7 +132,7 @@ class PairLimits:
         if rule.floor_gbps is not None:
             return (
                 rule.floor_gbps,
-                f"absolute floor of the intent: {gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}",
+                f"absolute floor of the intent: {format_gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}",
             )
         ends = self.ends(pair)
         unknown: dict[str, dict[str, None]] = {}
@@ -194,7 +194,7 @@ class PairLimits:
         :param more_than: number of queue pairs of the first measurement, if the figure is that of a repetition with
             more of them; None for the first measurement
         """
-        amount = wider(self.fabric, more_than) if more_than is not None else None
+        amount = widen_amount(self.fabric, more_than) if more_than is not None else None
         if amount is not None:
             return self._explain_invalid_figure(
                 pair, amount.message_bytes, amount.iterations, "more queue pairs", "more queue pairs"
@@ -220,7 +220,7 @@ class PairLimits:
         found = pair.wider
         if found is None or not found.average_gbps:
             return (found.why if found is not None else "") or "The pair was not measured with more queue pairs."
-        wanted = wider(self.fabric, pair.queue_pairs)
+        wanted = widen_amount(self.fabric, pair.queue_pairs)
         if wanted is None or found.queue_pairs != wanted.queue_pairs:
             return (
                 f"The figure is from {found.queue_pairs} queue pairs, but {wanted.queue_pairs if wanted else 'none'}"
@@ -275,7 +275,7 @@ class PairLimits:
                 return f"The figure is from {pair.iterations} messages, but {asked}."
             # both have two digits behind the point, or six
             if pair.peak_gbps is not None and average > pair.peak_gbps * CLOCKS + 0.01:
-                return f"The average is above the peak of the same measurement, {gbps(pair.peak_gbps)}."
+                return f"The average is above the peak of the same measurement, {format_gbps(pair.peak_gbps)}."
         limits = [limit for end in self.ends(pair) for limit in end.most]
         least = min(limits, default=None)
         if least is not None and average > self.ways * least.gbps * CLOCKS:
@@ -320,7 +320,7 @@ def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRa
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
-        return EndRate((), clause(found.why), most, now, f"{pod.node} {found.hca}")
+        return EndRate((), format_clause(found.why), most, now, f"{pod.node} {found.hca}")
     limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
         limits.append(("PCIe", hca.could, _strip_pci_function(address)))
@@ -361,7 +361,7 @@ def in_pods(pods: typing.Iterable[RdmaPod]) -> dict[tuple[str, str], float]:
     }
 
 
-def read(hcas: typing.Mapping[str, typing.Any]) -> dict[str, NodeHcas]:
+def select_read_hcas(hcas: typing.Mapping[str, typing.Any]) -> dict[str, NodeHcas]:
     """Return the HCAs of the nodes that were read without an error, by the name of the node.
 
     :param hcas: fact ``hcas`` of each node
@@ -369,7 +369,7 @@ def read(hcas: typing.Mapping[str, typing.Any]) -> dict[str, NodeHcas]:
     return {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None}
 
 
-def gbps(value: float) -> str:
+def format_gbps(value: float) -> str:
     """Return a rate as text with its unit, such as ``381.2 Gb/s``.
 
     :param value: rate in Gb/s

@@ -12,9 +12,9 @@ import collections
 import functools
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.kubernetes.disruption import Budget, ClusterPod
-from .sriov_operator import leaves, matches
+from .sriov_operator import is_evicted, labels_match
 
 #: pods of a node that a drain waits for, and budgets of a pod, in a text
 MOST_NAMED = 4
@@ -60,7 +60,7 @@ class BudgetIndex:
             for label in pod.labels.items():
                 candidates += self._by_label.get((namespace, *label), ())
             self._compared[namespace] += sum(map(_count_requirements, candidates))
-            self._known[key] = tuple(budget for budget in candidates if matches(budget.selector, pod.labels))
+            self._known[key] = tuple(budget for budget in candidates if labels_match(budget.selector, pod.labels))
         return self._known[key]
 
 
@@ -112,7 +112,7 @@ def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, b
     :param prefix: prefix of the resources of virtual functions
     :param budgets: PodDisruptionBudgets of the cluster
     """
-    going = [pod for pod in pods if not pod.ended and leaves(pod, full, prefix)]
+    going = [pod for pod in pods if not pod.ended and is_evicted(pod, full, prefix)]
     found, more, twice = typing.cast(list[str], []), 0, 0
     for pod in going:
         its = budgets.find(pod)
@@ -123,7 +123,7 @@ def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, b
             more += 1
             twice += not closed
             continue
-        names = folded([f"{budget.namespace}/{budget.name}" for budget in closed or its], MOST_NAMED)
+        names = join_first([f"{budget.namespace}/{budget.name}" for budget in closed or its], MOST_NAMED)
         several = len(closed) > 1
         found.append(
             (

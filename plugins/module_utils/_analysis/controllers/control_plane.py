@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.kubernetes.control_plane import EtcdMember
 from ..._model.kubernetes.objects import ClusterNode
 
@@ -135,5 +135,5 @@ def describe_shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[s
             "all of its nodes are control-plane nodes and workers. The nodes are reset one at a time, and etcd"
             " tolerates no other failure during that time"
         )
-        return (f"compact cluster of {len(nodes)} nodes: {clause(why)}.",)
+        return (f"compact cluster of {len(nodes)} nodes: {format_clause(why)}.",)
     return ()

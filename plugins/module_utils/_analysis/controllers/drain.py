@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import ClusterPod
-from .sriov_operator import leaves
+from .sriov_operator import is_evicted
 
 #: of the pods that stop it, those that are named
 _NAMED = 5
 
 
-def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str, ...]:
+def list_drain_blockers(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str, ...]:
     """Return the reasons why a node with these pods must not be drained, each with its remedy; empty if nothing
     prevents the drain.
 
@@ -26,7 +26,7 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str
 
     :param allowed: options of the drain in the intent
     """
-    going = [pod for pod in pods if leaves(pod, True, "") and not pod.ended and not pod.of_run]
+    going = [pod for pod in pods if is_evicted(pod, True, "") and not pod.ended and not pod.of_run]
     alone = _format_pod_names(pod for pod in going if not pod.owner and not pod.unread)
     local = _format_pod_names(pod for pod in going if pod.empty_dir)
     found = []
@@ -49,4 +49,4 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str
 
 def _format_pod_names(pods: typing.Iterable[ClusterPod]) -> str:
     names = [f"{pod.namespace}/{pod.name}" for pod in pods]
-    return folded(names, _NAMED)
+    return join_first(names, _NAMED)

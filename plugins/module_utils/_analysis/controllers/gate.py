@@ -104,7 +104,7 @@ def list_counted_nodes(
     )
 
 
-def stays(
+def list_node_blockers(
     node: ClusterNode, stand: GateInputs, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
 ) -> tuple[str, ...]:
     """Return the reasons why a node must not go down now, each with its remedy: etcd would lose its quorum, or a health
@@ -138,7 +138,7 @@ def explain_too_many(pool: MachinePool, control: bool) -> str:
     )
 
 
-def closed(
+def list_roll_blockers(
     rolls: typing.Sequence[PoolPlan],
     drained: typing.Container[str],
     stand: GateInputs,
@@ -185,7 +185,7 @@ def closed(
         for node in rebooted:
             found += [
                 f"{node.name}: {why}"
-                for why in stays(node, stand, roll.machines and intent.pause_health_checks, how=how)
+                for why in list_node_blockers(node, stand, roll.machines and intent.pause_health_checks, how=how)
             ]
     for labels in control.values():
         if len(labels) > 1:

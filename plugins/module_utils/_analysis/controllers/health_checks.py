@@ -9,7 +9,7 @@ import typing
 
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from ..._model.kubernetes.objects import ClusterNode
-from .sriov_operator import matches
+from .sriov_operator import labels_match
 
 #: what to do about one, where the roll can pause it
 HOW = (
@@ -36,7 +36,7 @@ def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Ma
     mine = [
         one
         for one in machines
-        if one.namespace == check.namespace and (check.selector is None or matches(check.selector, one.labels))
+        if one.namespace == check.namespace and (check.selector is None or labels_match(check.selector, one.labels))
     ]
     return (
         check
@@ -48,7 +48,8 @@ def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Ma
 def of_nodes(check: HealthCheck, nodes: typing.Iterable[ClusterNode]) -> HealthCheck:
     """Return a NodeHealthCheck with the names of the nodes that it watches."""
     return dataclasses.replace(
-        check, nodes=tuple(one.name for one in nodes if check.selector is None or matches(check.selector, one.labels))
+        check,
+        nodes=tuple(one.name for one in nodes if check.selector is None or labels_match(check.selector, one.labels)),
     )
 
 

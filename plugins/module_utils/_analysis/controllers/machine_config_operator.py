@@ -12,7 +12,7 @@ from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector, M
 from ..._model.kubernetes.host import ROLE_LABEL, HostConfig
 from ..._model.kubernetes.objects import ClusterNode
 from .budgets import BudgetIndex, find_held_pods
-from .sriov_operator import describe, find_machine_pool, matches
+from .sriov_operator import describe_pool, find_machine_pool, labels_match
 
 Names = typing.Container[str]
 
@@ -30,7 +30,7 @@ def collect_made_configs(config: HostConfig, pools: typing.Iterable[MachinePool]
     if config.kind == "MachineConfig":
         return {config.name: config.labels}
     selected = [
-        pool.name for pool in pools if config.selector != LabelSelector() and matches(config.selector, pool.labels)
+        pool.name for pool in pools if config.selector != LabelSelector() and labels_match(config.selector, pool.labels)
     ]
     prefixes = {f"99-{name}-generated-kubelet": name for name in selected}
     # another KubeletConfig of the pool gets the name with a number behind it
@@ -50,7 +50,9 @@ def find_rendered_configs(
     :param pools: MachineConfigPools of the cluster
     """
     return tuple(
-        name for name, labels in collect_made_configs(config, pools).items() if matches(pool.config_selector, labels)
+        name
+        for name, labels in collect_made_configs(config, pools).items()
+        if labels_match(pool.config_selector, labels)
     )
 
 
@@ -93,7 +95,7 @@ def find_conflicting_configs(
     )
 
 
-def current(pool: MachinePool) -> bool:
+def is_current(pool: MachinePool) -> bool:
     """Return whether all machines of a MachineConfigPool have the desired configuration of the pool. Return False for a
     pool whose configuration is not rendered yet.
     """
@@ -208,7 +210,7 @@ def find_rollout_blocker(
         return "", ""
     if pool.conditions.get("Degraded") == "True":
         remedy = f"Repair the pool first: oc describe machineconfigpool {pool.name}"
-        return f"{describe(pool)} and is degraded: {pool.message or 'no reason reported'}", remedy
+        return f"{describe_pool(pool)} and is degraded: {pool.message or 'no reason reported'}", remedy
     if pool.paused and not pool.paused_by_us:
         who = "the SR-IOV operator" if pool.paused_by_operator else "a user or another program"
         return (
@@ -218,7 +220,7 @@ def find_rollout_blocker(
     # a pool that we have paused is let go by whoever holds the Lease; a node that had begun goes on all the same
     if under_way(pool, node, pools, nodes, inventory) or (pool.paused and not node.machine_config):
         return (
-            f"{describe(pool)}, so it may reboot the node",
+            f"{describe_pool(pool)}, so it may reboot the node",
             f"Wait until the pool is updated: oc get machineconfigpool {pool.name}",
         )
     return "", ""

@@ -43,7 +43,7 @@ class TuningState:
     owners: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def parent(nodes: typing.Iterable[ClusterNode]) -> str:
+def get_parent_profile(nodes: typing.Iterable[ClusterNode]) -> str:
     """Return the name of OpenShift's TuneD profile that the collection's profile includes: that of control-plane nodes
     if any of these nodes belongs to the control plane, else that of workers.
 

@@ -83,21 +83,21 @@ def judge(nodes: typing.Iterable[str], seen: ObserversSeen) -> tuple[Observer, .
     return tuple(index.judge(node) for node in nodes)
 
 
-def line(observer: Observer) -> str:
+def describe_missing(observer: Observer) -> str:
     """Return one line with the reason why a node has no observer, and the remedy. The line is empty if the observer is
     ready.
     """
     if observer.phase == "ready":
         return ""
-    return f"{absence(observer)}. {observer.remedy}".strip()
+    return f"{explain_absence(observer)}. {observer.remedy}".strip()
 
 
-def absence(observer: Observer) -> str:
+def explain_absence(observer: Observer) -> str:
     """Return the reason why a node has no observer as a clause, without the remedy."""
     return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split()).rstrip('.')}"
 
 
-def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> tuple[str, ...]:
+def select_nodes(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> tuple[str, ...]:
     """Return the sorted names of the Linux nodes that a node selector matches."""
     wanted = {"kubernetes.io/os": "linux", **node_selector}
     return tuple(

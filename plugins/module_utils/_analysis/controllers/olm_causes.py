@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.operators.olm import Catalog, DesiredOperator, ServiceVersion, Subscription
 from ..._parse.kubernetes.pod_state import PodState
 from .image_pull import Keys, explain
@@ -84,7 +84,7 @@ def _explain_image(
                 state.detail,
                 Keys(key, f"imagePullPolicy of {key}", "imagePullSecrets of its service account", space, show),
             )
-            return Trouble("image", f"pod {name}: {clause(state.detail)}. {cause}", remedy, LASTING_SECONDS)
+            return Trouble("image", f"pod {name}: {format_clause(state.detail)}. {cause}", remedy, LASTING_SECONDS)
     return None
 
 

@@ -26,7 +26,7 @@ MELLANOX = "15b3"
 # Selection
 
 
-def selects(policy: Policy, interface: StateInterface) -> bool:
+def policy_selects(policy: Policy, interface: StateInterface) -> bool:
     """Return whether the nicSelector of the policy selects this physical function. [api/v1/helper.go Selected]
 
     :param interface: physical function as the config daemon reports it
@@ -74,7 +74,7 @@ def takes_node(policy: Policy, node: ClusterNode) -> bool:
     return all(node.labels.get(key) == value for key, value in policy.node_selector.items())
 
 
-def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
+def labels_match(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
     """Return whether a label selector of the Kubernetes API selects these labels. None selects nothing, and an empty
     selector selects everything.
     """
@@ -114,7 +114,7 @@ def find_wanted(policies: typing.Iterable[Policy], node: ClusterNode, state: Nod
     previous = None
     for policy in sorted(mine, key=lambda policy: (-policy.priority, policy.name)):
         for interface in state.interfaces:
-            if selects(policy, interface):
+            if policy_selects(policy, interface):
                 new = find_wanted_by(policy, interface)
                 old = wanted.get(interface.address)
                 wanted[interface.address] = _merge_interfaces(old, new, previous == policy.priority) if old else new
@@ -263,7 +263,7 @@ def find_pools(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[Nod
 
     :param pools: SriovNetworkPoolConfigs of the cluster
     """
-    return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
+    return tuple(pool for pool in pools if not pool.offload and labels_match(pool.selector, node.labels))
 
 
 def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.Iterable[ClusterNode]) -> Turn:
@@ -289,7 +289,7 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
             "", size, 1, "the default of the operator for nodes without a SriovNetworkPoolConfig is 1 node at a time"
         )
     (pool,) = mine
-    size = sum(matches(pool.selector, other.labels) for other in nodes)
+    size = sum(labels_match(pool.selector, other.labels) for other in nodes)
     at_once, error = _count_at_once(pool.max_unavailable, size)
     limit = (
         f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is"
@@ -312,7 +312,7 @@ def _count_at_once(text: typing.Optional[str], size: int) -> tuple[typing.Option
     return (number * size // 100 if text.endswith("%") else number), ""
 
 
-def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
+def is_evicted(pod: ClusterPod, full: bool, prefix: str) -> bool:
     """Return whether a drain evicts the pod from its node: before a reboot every pod, else only pods with a virtual
     function. Static pods and pods of DaemonSets remain. [pkg/drain/drainer.go]
 
@@ -324,7 +324,7 @@ def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
     return full or any(name.startswith(prefix) for name in pod.requests)
 
 
-def describe(pool: MachinePool) -> str:
+def describe_pool(pool: MachinePool) -> str:
     """Describe how many machines of a MachineConfigPool have its desired MachineConfig."""
     return (
         f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on"
@@ -340,7 +340,7 @@ def explain_what_holds_back(pool: MachinePool) -> str:
     """
     if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
         return ""
-    stand = describe(pool)
+    stand = describe_pool(pool)
     if pool.conditions.get("Degraded") == "True":
         return f"{stand} and is degraded ({count_of(pool.degraded, 'machine')}): {pool.message or 'no reason reported'}"
     if pool.paused:
@@ -355,12 +355,12 @@ def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) ->
     :param pools: MachineConfigPools of the cluster
     """
     mine = sorted(
-        (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
+        (pool for pool in pools if labels_match(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
     )
     return mine[0] if mine else None
 
 
-def rolls(pool: MachinePool, node: ClusterNode) -> bool:
+def pool_may_roll(pool: MachinePool, node: ClusterNode) -> bool:
     """Return whether the pool may currently give this node another MachineConfig, which reboots it. A paused or
     degraded pool does not.
 

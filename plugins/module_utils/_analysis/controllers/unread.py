@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.run.findings import UNKNOWN, Finding
 
 #: errors that the finding quotes
@@ -24,7 +24,7 @@ def count_unread(errors: typing.Sequence[str], noun: str = "") -> str:
     """
     names = dict.fromkeys(error.partition(":")[0].strip()[:_LONGEST] for error in errors)
     words = f"{count_of(len(errors), noun or 'object')} not read"
-    return f"{words}: {folded(list(names), _NAMED)}"
+    return f"{words}: {join_first(list(names), _NAMED)}"
 
 
 def describe_unread(check: str, subject: str, errors: typing.Sequence[str], rights: str) -> Finding:
@@ -45,4 +45,4 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
 
 
 def _quote(errors: typing.Sequence[str]) -> str:
-    return clause("; ".join(errors[:_QUOTED]))
+    return format_clause("; ".join(errors[:_QUOTED]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import (
     DisruptionPlan,
@@ -17,7 +17,7 @@ from ..._model.kubernetes.disruption import (
     PoolPlan,
 )
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: pods that are named
 _NAMED = 5
@@ -94,7 +94,10 @@ def check_plan(
     ]
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
-        return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing that blocks a drain"))
+        return (
+            *found,
+            build_pass("network.drain", "cluster", "no node is drained or rebooted", "nothing that blocks a drain"),
+        )
     found += [_report_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in _ESSENTIAL]
     found += [_report_blocked(node) for node in planned.nodes if node.blockers]
     found += [_report_closed(why) for why in planned.closed]
@@ -192,7 +195,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
     if node.pods and not planned.drains and not node.rolled_by:
         why = (
             "disableDrain is true, so the operator does not evict pods. These pods lose their virtual functions while"
-            f" they run: {folded(node.pods, _NAMED)}."
+            f" they run: {join_first(node.pods, _NAMED)}."
         )
         return Finding(
             "network.disruption",
@@ -205,7 +208,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             " network again.",
         )
     if node.lost:
-        why = f"The drain deletes pods that no controller recreates: {folded(node.lost, _NAMED)}."
+        why = f"The drain deletes pods that no controller recreates: {join_first(node.lost, _NAMED)}."
         return Finding(
             "network.disruption",
             subject,
@@ -216,7 +219,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             "Before the drain, save the definitions (kubectl get pod -o yaml) and the data of these pods, and create"
             " them again after it.",
         )
-    return ok("network.disruption", subject, measured, expected)
+    return build_pass("network.disruption", subject, measured, expected)
 
 
 def _describe_unknown_remedy(node: NodePlan) -> str:
@@ -310,7 +313,7 @@ def _list_turns(pool: PoolPlan) -> Finding:
         return Finding(
             "network.drain", _name_pool(pool), FAIL, "; ".join(pool.blockers), "each node gets its turn", why, remedy
         )
-    return ok("network.drain", _name_pool(pool), _describe_turns(pool), "each node gets its turn")
+    return build_pass("network.drain", _name_pool(pool), _describe_turns(pool), "each node gets its turn")
 
 
 def _name_pool(pool: PoolPlan) -> str:

@@ -12,15 +12,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.kubernetes.disruption import Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, PoolPlan
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..controllers.budgets import PodsOfCluster, find_held_pods
-from ..controllers.machine_config_operator import current, find_conflicting_configs, find_rendered_configs
-from ..controllers.sriov_operator import describe, find_machine_pool, leaves
+from ..controllers.machine_config_operator import find_conflicting_configs, find_rendered_configs, is_current
+from ..controllers.sriov_operator import describe_pool, find_machine_pool, is_evicted
 
 _LOG_OF_CONTROLLER = "oc logs -n openshift-machine-config-operator deployment/machine-config-controller"
 _IN_FORCE = "accepted by the machine config operator, and applied on all machines of its pools"
@@ -94,7 +94,7 @@ def left_paused(pool: MachinePool) -> bool:
 def _add_pool_reboot(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
     if node.action == "unknown":
         return node
-    here = [pod for pod in machines.list_pods(node.node) if leaves(pod, True, "")]
+    here = [pod for pod in machines.list_pods(node.node) if is_evicted(pod, True, "")]
     # the SR-IOV operator waits for the pool before it touches the node [sriov-network-operator
     # pkg/platforms/openshift/openshift.go]
     later = (
@@ -148,7 +148,7 @@ def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] 
 def _list_pool_blockers(pool: MachinePool) -> typing.Iterator[str]:
     if pool.conditions.get("Degraded") == "True":
         yield (
-            f"{describe(pool)} and is degraded ({count_of(pool.degraded, 'machine')}):"
+            f"{describe_pool(pool)} and is degraded ({count_of(pool.degraded, 'machine')}):"
             f" {pool.message or 'no reason reported'}"
         )
     if pool.paused and not pool.paused_by_us:
@@ -182,7 +182,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
     expected, again = "all machines on the new configuration, after 1 roll", _describe_rerun(check)
     if error:
         why = (
-            f"The machine config operator did not render the new configuration: {clause(error)}. The pools were"
+            f"The machine config operator did not render the new configuration: {format_clause(error)}. The pools were"
             " unpaused nevertheless, so that no pool stays paused."
         )
         yield Finding(
@@ -201,7 +201,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
             f" {'once' if roll.rolls == 1 else f'{roll.rolls} times'}",
         )
         if roll.error:
-            why = f"Not all nodes of the pool reached the new configuration: {clause(roll.error)}."
+            why = f"Not all nodes of the pool reached the new configuration: {format_clause(roll.error)}."
             remedy = (
                 "Run oc describe machineconfigpool, and read the log of the machine-config-daemon on the"
                 " node that makes"
@@ -238,7 +238,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
         elif roll.others:
             why = (
                 "Each node of the inventory has the new configuration. These other nodes of the pool do not have it:"
-                f" {folded(roll.others, 20)}."
+                f" {join_first(roll.others, 20)}."
             )
             yield Finding(
                 check,
@@ -251,7 +251,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 f" remove it, then {again}.",
             )
         else:
-            yield ok(check, subject, measured, expected)
+            yield build_pass(check, subject, measured, expected)
 
 
 def report_not_rolled(
@@ -297,7 +297,7 @@ def report_not_rolled(
         if odd:
             why = (
                 "The stored result contradicts itself: the list of the nodes that the pool updates and the entries of"
-                f" these nodes differ: {folded(odd)}."
+                f" these nodes differ: {join_first(odd)}."
             )
             yield Finding(check, subject, UNKNOWN, "nodes of the pool not determined", expected, why, remedy)
 
@@ -318,12 +318,12 @@ def _describe_behind(pool: MachinePool, config: HostConfig, stand: KubeletStatus
     :param stand: status of the KubeletConfigs of the cluster
     """
     missing = set(find_rendered_configs(pool, config, stand.pools)) - set(pool.sources)
-    if current(pool) and missing:
+    if is_current(pool) and missing:
         return (
             f"the configuration {pool.wanted_config} of MachineConfigPool {pool.name} does not contain"
-            f" {folded(sorted(missing))}"
+            f" {join_first(sorted(missing))}"
         )
-    return describe(pool)
+    return describe_pool(pool)
 
 
 def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
@@ -336,7 +336,7 @@ def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> ty
     if stand.error or not stand.wanted:
         why = (
             "The KubeletConfigs and MachineConfigPools were not read:"
-            f" {clause(stand.error, 'the run ended before it read them')}."
+            f" {format_clause(stand.error, 'the run ended before it read them')}."
         )
         remedy = "Run stage network again."
         if stand.error:
@@ -357,7 +357,7 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
         pool
         for pool in pools
         if not (
-            (current(pool) or pool.name in stand.reached)
+            (is_current(pool) or pool.name in stand.reached)
             and set(find_rendered_configs(pool, config, stand.pools)) <= set(pool.sources)
         )
     ]
@@ -430,5 +430,7 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
             "Wait for the update of the MachineConfigPool (oc get machineconfigpool), or unpause it and repair its"
             " degraded machines. Then run stage network again.",
         )
-    which = "all machines" if all(map(current, pools)) else "all machines of the inventory, but not all machines,"
-    return ok(check, subject, f"{config.what}: on {which} of {', '.join(pool.name for pool in pools)}", _IN_FORCE)
+    which = "all machines" if all(map(is_current, pools)) else "all machines of the inventory, but not all machines,"
+    return build_pass(
+        check, subject, f"{config.what}: on {which} of {', '.join(pool.name for pool in pools)}", _IN_FORCE
+    )

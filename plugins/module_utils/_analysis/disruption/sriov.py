@@ -28,7 +28,7 @@ from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ..controllers.budgets import PodsOfCluster, find_held_pods
-from ..controllers.gate import GateInputs, closed, list_pauses
+from ..controllers.gate import GateInputs, list_pauses, list_roll_blockers
 from ..controllers.sriov_operator import (
     Turn,
     explain_what_holds_back,
@@ -36,7 +36,7 @@ from ..controllers.sriov_operator import (
     find_pools,
     find_wanted,
     firmware_changes,
-    leaves,
+    is_evicted,
     list_changes,
     turn_of,
 )
@@ -121,7 +121,7 @@ def add_gate(
         for pool in planned.pools
     )
     rolls = [turn for turn in turns if turn.nodes]
-    found = closed(rolls, drained, stand, machine_pools, cluster, inventory)
+    found = list_roll_blockers(rolls, drained, stand, machine_pools, cluster, inventory)
     return dataclasses.replace(planned, closed=found, pauses=tuple(map(str, list_pauses(rolls, stand, cluster))))
 
 
@@ -244,10 +244,10 @@ def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> 
     if live.settings.disable_drain:
         # without a drain no pod is evicted, and those with a virtual function lose it
         return dataclasses.replace(
-            planned, pods=tuple(_name_pod(pod) for pod in here if leaves(pod, False, prefix) and not pod.ended)
+            planned, pods=tuple(_name_pod(pod) for pod in here if is_evicted(pod, False, prefix) and not pod.ended)
         )
     full = planned.action == "reboot"
-    going = [pod for pod in here if leaves(pod, full, prefix)]
+    going = [pod for pod in here if is_evicted(pod, full, prefix)]
     machines = find_machine_pool(node, live.machine_pools)
     held = explain_what_holds_back(machines) if machines else ""
     return dataclasses.replace(

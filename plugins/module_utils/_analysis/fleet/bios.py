@@ -9,7 +9,7 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.node.bios import KEYS, BiosAttribute, BiosIntent, BiosSetting, BiosState, Key, NodeBios, State
-from ..._parse.redfish.values import matches
+from ..._parse.redfish.values import value_matches
 
 Wanted = typing.Mapping[Key, tuple[typing.Any, ...]]
 
@@ -106,7 +106,7 @@ def _judge_bios_setting(bios: NodeBios, setting: BiosSetting, wanted: tuple[typi
         setting.key,
         state,
         wanted,
-        ", ".join(map(shown, attributes)),
+        ", ".join(map(describe_attribute, attributes)),
         "; ".join(whys),
         job if state in ("pending", "read_only") else "",
     )
@@ -132,7 +132,7 @@ def _can_have_value(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any
     """
     if key not in _ALTERNATIVES or not attribute.allowed:
         return True
-    return any(matches(key, wanted, one.value, one.label) for one in attribute.allowed)
+    return any(value_matches(key, wanted, one.value, one.label) for one in attribute.allowed)
 
 
 def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> _Judged:
@@ -168,7 +168,7 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
     )
     if attribute.read_only:
         return _Judged("read_only", f"{seen}; {attribute.read_only}")
-    if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):
+    if attribute.allowed and not any(value_matches(key, wanted, one.value, one.label) for one in attribute.allowed):
         return _Judged(
             "wrong",
             (
@@ -201,10 +201,10 @@ def is_right(
     :param wanted: accepted values
     """
     labels = [one.label for one in attribute.allowed if one.value == value]
-    return matches(key, wanted, value, labels[0] if labels else None)
+    return value_matches(key, wanted, value, labels[0] if labels else None)
 
 
-def shown(attribute: BiosAttribute) -> str:
+def describe_attribute(attribute: BiosAttribute) -> str:
     """Return an attribute with its value as text, and with the value that is pending until a reset.
 
     :param attribute: attribute of the BIOS

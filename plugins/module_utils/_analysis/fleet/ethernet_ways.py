@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.text import both_ends, cut, folded
+from ..._model.base.text import both_ends, cut_text, join_first
 from ..._model.infiniband.fabric import FabricNode, Link, LinkEnd, Topology
 from ..._model.node.hca import Netdev
 from ..._model.node.neighbours import NodeNeighbours, ObservedNeighbours, SwitchPort
@@ -207,7 +207,7 @@ def _read_port_neighbour(
     if len(ports) == 1:
         return next(netdev for netdev in listened if by_name[netdev.name].switch_ports), ports[0], ""
     if ports:
-        several = folded(sorted(_format_switch_port(port) for port in ports), _MOST_HEARD)
+        several = join_first(sorted(_format_switch_port(port) for port in ports), _MOST_HEARD)
         return (
             listened[0],
             None,
@@ -246,7 +246,7 @@ def _explain_shared_switch_port(heard: typing.Optional[SwitchPort], counted: typ
 
 
 def _format_switch_port(port: SwitchPort) -> str:
-    return f"{cut(port.system or port.chassis, _MOST_NAME)} port {cut(port.port, _MOST_NAME)}"
+    return f"{cut_text(port.system or port.chassis, _MOST_NAME)} port {cut_text(port.port, _MOST_NAME)}"
 
 
 def _identify_switch(port: SwitchPort) -> _Switch:

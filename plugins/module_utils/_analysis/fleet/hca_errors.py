@@ -13,10 +13,10 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause
-from ..._model.base.text import folded
+from ..._model.base.phrases import format_clause
+from ..._model.base.text import join_first
 from ..._model.measurement.hca_counters import CONGESTION, ERRORS, FATAL, MAXIMUM, HcaErrors
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: counters in one text, at most
 _MOST = 8
@@ -128,7 +128,7 @@ def judge_errors(
             yield finding
     if quiet:
         measured = f"no error counter of {len(quiet)} of {total} HCAs increased"
-        yield ok(measurement.check, subject, f"{measured}{_spell_congestion(quiet)}{note}", EXPECTED)
+        yield build_pass(measurement.check, subject, f"{measured}{_spell_congestion(quiet)}{note}", EXPECTED)
 
 
 def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.Optional[Finding]:
@@ -145,7 +145,7 @@ def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.O
         why = f"The HCA loses or damages packets under load ({rate}). {measurement.cost}"
         return Finding(check, name, FAIL if fatal else WARN, said, EXPECTED, why, measurement.remedy)
     if unknown:
-        why = f"The error counters of this HCA could not be read: {clause(item.why, 'none was read')}."
+        why = f"The error counters of this HCA could not be read: {format_clause(item.why, 'none was read')}."
         remedy = (
             "Check /sys/class/infiniband in the pod, and the driver of the HCA on the node. Then run stage"
             f" {measurement.stage} again."
@@ -166,7 +166,7 @@ def _spell_congestion(items: typing.Iterable[HcaErrors]) -> str:
         total.update(item.congestion)
     if not total:
         return ""
-    return f"; congestion: {folded([f'{name} +{rise}' for name, rise in sorted(total.items())], _MOST)}"
+    return f"; congestion: {join_first([f'{name} +{rise}' for name, rise in sorted(total.items())], _MOST)}"
 
 
 def _spell_grown(item: HcaErrors) -> list[str]:

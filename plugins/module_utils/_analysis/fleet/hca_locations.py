@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.infiniband.cables import take_cables
 from ..._model.infiniband.fabric import (
     Link,
@@ -145,14 +145,14 @@ def find_topology_with_source(
         ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
         observed = topologies.get(name)
         if observed is None or observed.value is None:
-            words.append(f"{name}: {clause(observed.error if observed else None, 'the node was not queried')}")
+            words.append(f"{name}: {format_clause(observed.error if observed else None, 'the node was not queried')}")
             continue
         for seen in observed.value:
             if (seen.rdma_device, seen.port) in ports:
                 if seen.topology is not None:
                     return name, seen, ""
                 without = without if without[1] is not None else (name, seen)
-                words.append(f"{name} {seen.rdma_device}: {clause(seen.error)}")
+                words.append(f"{name} {seen.rdma_device}: {format_clause(seen.error)}")
     if not words:
         return (*without, "No topology was read, because stage fabric queried no port of this fabric.")
     return (*without, f"No topology was read from a port of this fabric: {'; '.join(words[:6])}.")

@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import SeenSubnet
 from ..._model.intent.intent import Fabric, Select
 from ..._model.intent.profiles import find_traits, is_infiniband
@@ -66,7 +66,7 @@ class Membership:
         return not self.why
 
 
-def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
+def hca_matches(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
     """Return whether an HCA matches all selectors that the intent sets. Virtual functions are never selected.
 
     :param names: names by which its interfaces may be selected; None for the names of all its interfaces
@@ -89,7 +89,7 @@ def find_candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
     chosen = [
         hca
         for hca in node.hcas
-        if find_traits(fabric).members and selects(fabric.select, hca, bonds.list_usable_names(fabric, hca))
+        if find_traits(fabric).members and hca_matches(fabric.select, hca, bonds.list_usable_names(fabric, hca))
     ]
     if is_infiniband(fabric):
         return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.all_ports))
@@ -103,7 +103,7 @@ def find_candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
     )
 
 
-def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
+def resolve_members(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     """Return the members of one fabric.
 
     On InfiniBand, HCAs that see the same subnet manager form a group. The group with ``hcas_per_node`` HCAs on every
@@ -159,7 +159,7 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
         fabric,
         f"each of {len(choice)} subnet managers is seen by {count_of(count, 'HCA')} of a node: {seen_by}",
         f"Set select.subnet_manager of the fabric '{fabric.name}' to the GUID of its subnet manager: "
-        + folded(sorted(choice), _MOST, " or "),
+        + join_first(sorted(choice), _MOST, " or "),
         tuple(sorted(choice)),
     )
 
@@ -259,7 +259,7 @@ def _make_unresolved_membership(fabric: Fabric, why: str, remedy: str, contested
 
 
 def _describe_manager_groups(groups: typing.Mapping[str, Group], between: str = ", ") -> str:
-    return folded([_describe_manager_group(groups, guid) for guid in groups], _MOST, between)
+    return join_first([_describe_manager_group(groups, guid) for guid in groups], _MOST, between)
 
 
 def _describe_manager_group(groups: typing.Mapping[str, Group], guid: str) -> str:

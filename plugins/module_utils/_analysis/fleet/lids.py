@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import SeenTopology
 from ..._model.node.hca import Hca, Port
 from .hca_locations import Topologies, find_topology_with_source
@@ -92,7 +92,7 @@ def find_false_claims(
 
 
 def _describe_lid_claim(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
-    names = folded([str(port) for port in ports], _MOST, " and " if len(ports) == 2 else ", ")
+    names = join_first([str(port) for port in ports], _MOST, " and " if len(ports) == 2 else ", ")
     return f"{'The node reports' if len(ports) == 1 else 'The nodes report'} LID {lid} for {names}."
 
 
@@ -166,7 +166,7 @@ class _TopologyLids:
         owner = self._owners.get(lid)
         others = [f"LID {self.at(port)} at {port}" for port in wrong if self.at(port) not in (None, lid)]
         at = [f"this LID at {self._called.get(owner) or 'a port'} (GUID {owner})"] if owner else []
-        return f" The topology shows {folded([*at, *others], _MOST)}." if at or others else ""
+        return f" The topology shows {join_first([*at, *others], _MOST)}." if at or others else ""
 
 
 def _is_from(device: str, number: int, seen: typing.Optional[SeenTopology]) -> bool:

@@ -15,14 +15,14 @@ import dataclasses
 import re
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.boundary.fabric import LANES, PAYLOAD, PCIE_SPEED
 from ..._model.infiniband.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import Hca, NodeHcas, PcieLink, compute_pcie_gbps
 from .hca_locations import collect_far_ends, collect_possible_rates, end_of, find_topology_or_first_view, number_by_leaf
-from .hcas_of_fabric import Member, Subnets, resolve
+from .hcas_of_fabric import Member, Subnets, resolve_members
 
 _WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)
 _SPEED = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps\b", re.ASCII)
@@ -136,7 +136,7 @@ def find_line_rates(
     :param in_pods: rates in Gb/s that were read in the pods. An interface that moved into a pod shows no rate on its
         node
     """
-    membership = number_by_leaf(resolve(fabric, nodes, subnets), topologies)
+    membership = number_by_leaf(resolve_members(fabric, nodes, subnets), topologies)
     members = [
         (name, member, member.hca.pci)
         for name, members in membership.members.items()
@@ -277,7 +277,7 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
         known = (capabilities.error if capabilities else None) or why
-        why = f"iblinkinfo returned no rates: {clause(known)}" if known else "iblinkinfo was not run"
+        why = f"iblinkinfo returned no rates: {format_clause(known)}" if known else "iblinkinfo was not run"
         return [(member.port.rate_gbps if member.port else None, None, why) for member in members]
     ends = collect_far_ends(topology)
     faster = collect_possible_rates(capabilities)

@@ -12,7 +12,7 @@ import typing
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.platform import ObservedPlatform
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 _LOOK = "cat /proc/sys/kernel/random/boot_id"
 
@@ -87,7 +87,7 @@ def _check_node(
     )
     odd = {kind: boot for kind, boot in sorted(given.items()) if not boot or boot != told}
     if told and not odd:
-        return ok(check_id, name, f"boot ID {told}", expected)
+        return build_pass(check_id, name, f"boot ID {told}", expected)
     compare = (
         f"Compare the output of '{_LOOK}' at the address of {name} with status.nodeInfo.bootID in kubectl get node"
         f" {name} -o yaml"

@@ -24,7 +24,7 @@ class Apart(typing.NamedTuple):
     shared: tuple[str, ...]
 
 
-def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typing.Optional[Apart]:
+def explain_separation(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typing.Optional[Apart]:
     """Return why two ports cannot exchange management datagrams. Return None if they can, or if the keys of one of them
     were not read.
 
@@ -38,10 +38,10 @@ def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typin
         why = f"Both ports are limited members of partition {first}, and limited members drop each other's packets."
     else:
         why = f"ibping sends with partition key {first}, and the other port has only {', '.join(receiver[:8])}."
-    return Apart(why, shared(sender, receiver))
+    return Apart(why, list_shared_keys(sender, receiver))
 
 
-def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> tuple[str, ...]:
+def list_shared_keys(one: typing.Iterable[str], other: typing.Iterable[str]) -> tuple[str, ...]:
     """Return the keys of the partitions in which two ports can communicate, in the form of full members, such as
     ``0xffff``.
 

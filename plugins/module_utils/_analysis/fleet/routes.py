@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.text import percent
+from ..._model.base.text import format_percent
 from ..._model.infiniband.fabric import ObservedTopologies
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_infiniband
-from ..._model.run.findings import UNKNOWN, Finding, ok
+from ..._model.run.findings import UNKNOWN, Finding, build_pass
 from ..schedule.coverage import Coverage
 from ..schedule.paths import End, PathTable
 from .ethernet_ways import Neighbours, find_ethernet_paths
@@ -93,20 +93,20 @@ def report_coverage(
         if ways.spread
         else ""
     )
-    text = f"{percent(len(used.covered), used.usable)} % of {used.usable} link directions{where}"
+    text = f"{format_percent(len(used.covered), used.usable)} % of {used.usable} link directions{where}"
     if used.unused and not ways.spread:
         text += f"; {len(used.unused)} more link directions are on no path between these nodes"
     text += f"; {note}" if note else ""
     expected = "100 %: each link that these nodes use, in both directions"
     if not used.missing:
-        return ok(check, fabric.name, text, expected)
-    why = f"No measurement used these links: {listed([ways.name(number) for number in used.missing], '; ')}."
+        return build_pass(check, fabric.name, text, expected)
+    why = f"No measurement used these links: {join_names([ways.name(number) for number in used.missing], '; ')}."
     return Finding(
         check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run stage {check.partition('.')[0]} again."
     )
 
 
-def listed(names: typing.Sequence[str], between: str) -> str:
+def join_names(names: typing.Sequence[str], between: str) -> str:
     """Join the first ``MOST_NAMES`` names as text, and add the number of the rest.
 
     :param between: separator

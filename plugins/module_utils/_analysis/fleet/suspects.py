@@ -114,7 +114,7 @@ def make_trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial
     return Trial(one, other, passed, tuple(dict.fromkeys(elements)))
 
 
-def named(elements: typing.Sequence[Element]) -> str:
+def name_suspect(elements: typing.Sequence[Element]) -> str:
     """Return the name of a suspect for a finding, such as ``HCA worker-1 mlx5_0 or leaf leaf-1``.
 
     :param elements: elements of the suspect, which the trials cannot distinguish

@@ -9,7 +9,7 @@ import typing
 from ..._model.kubernetes.observers import DAEMON_SET
 
 
-def remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
+def get_remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
     """Return the remedy for a node that gave no answer.
 
     :param name: name of the node

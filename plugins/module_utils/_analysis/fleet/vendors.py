@@ -199,7 +199,7 @@ def more_functions(hca: Hca) -> str:
     return _add_address(text, _list_addresses([hca]))
 
 
-def burn(hca: Hca) -> str:
+def describe_burning(hca: Hca) -> str:
     """Return the instruction to write other firmware to a NIC, without a capital letter and a period, for use in a
     sentence.
     """

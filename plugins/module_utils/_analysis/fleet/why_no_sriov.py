@@ -43,7 +43,7 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
 }
 
 
-def why(hca: Hca) -> tuple[str, str]:
+def explain_no_sriov(hca: Hca) -> tuple[str, str]:
     """Return the cause why a physical function cannot create virtual functions, and the remedy. The cause names the
     responsible layer.
     """

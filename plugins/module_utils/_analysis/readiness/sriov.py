@@ -20,12 +20,12 @@ from ..._model.operators.sriov_operator import NodeState, Policy
 from ..._parse.kubernetes.pod_state import PodState
 from ..controllers.device_plugin import why_not_offered
 from ..controllers.sriov_operator import (
-    describe,
+    describe_pool,
     find_machine_pool,
     find_pools,
     nearest_match,
-    rolls,
-    selects,
+    policy_selects,
+    pool_may_roll,
     takes_node,
 )
 from ..controllers.sync_errors import add_cause, explain
@@ -64,7 +64,7 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
         return judgement
     machines = find_machine_pool(node, world.machine_pools.values())
     since = f"since the operator last changed the desired state of the node (generation {history.generation})"
-    if history.boots >= BOOTS and not (machines and rolls(machines, node)):
+    if history.boots >= BOOTS and not (machines and pool_may_roll(machines, node)):
         detail = f"the node booted {history.boots} times {since} and made no progress: {judgement.node.detail}"
         remedy = (
             "Stop the reboots: delete the policy, and read the log of the config daemon for the setting that does not"
@@ -162,7 +162,7 @@ def _judge_state(
             world,
             "sync_stuck",
         )
-    matched = tuple(interface.address for interface in state.interfaces if selects(policy, interface))
+    matched = tuple(interface.address for interface in state.interfaces if policy_selects(policy, interface))
     if len(matched) != target.hcas_per_node:
         return _wrong_selection(target, name, state, policy, matched)
     pool = next(iter(find_pools(node, world.pools.values())), NodePool(""))
@@ -276,8 +276,8 @@ def _judge_offer(
             offered,
         )
     machines = find_machine_pool(node, world.machine_pools.values())
-    if machines and rolls(machines, node):
-        detail = f"all objects exist, but the node may reboot once more: {describe(machines)}"
+    if machines and pool_may_roll(machines, node):
+        detail = f"all objects exist, but the node may reboot once more: {describe_pool(machines)}"
         return _make_waiting_judgement(target, node.name, detail, "", matched, offered)
     detail = f"{offered} {target.resource} on {len(matched)} physical functions"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, matched=matched, allocatable=offered))

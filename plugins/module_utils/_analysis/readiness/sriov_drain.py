@@ -9,11 +9,11 @@ from ..._model.operators.sriov_operator import NodeState
 from ..controllers.budgets import BudgetIndex, find_held_pods
 from ..controllers.sriov_operator import (
     Turn,
-    describe,
+    describe_pool,
     explain_what_holds_back,
     find_machine_pool,
     find_pools,
-    rolls,
+    pool_may_roll,
     turn_of,
 )
 from .state import ClusterState, Target
@@ -66,8 +66,8 @@ def describe_drain(
     held_back = explain_what_holds_back(machines) if machines else ""
     if held_back:
         return f"{detail}; {held_back}", "pool_held"
-    if machines and rolls(machines, node):
-        return f"{detail}; {describe(machines)}", ""
+    if machines and pool_may_roll(machines, node):
+        return f"{detail}; {describe_pool(machines)}", ""
     if state.current_state == "DrainComplete":
         return detail, "" if node.ready else "rebooting" if reboots else "node_lost"
     if not node.ready:

@@ -19,7 +19,7 @@ STEPS = 4
 _Role = tuple[int, str, str]
 
 
-def chosen(
+def choose_pairs(
     pairs: typing.Sequence[PairResult], passed: typing.Sequence[typing.Optional[bool]]
 ) -> tuple[PairResult, ...]:
     """Return the failed pairs to measure layer by layer, the slowest first.
@@ -51,7 +51,7 @@ def chosen(
     return tuple(result)
 
 
-def every(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
+def list_pairs(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
     """Return all pairs with an RDMA figure, each once for each direction."""
     return tuple({pair.key: pair for pair in pairs if pair.is_comparable}.values())
 

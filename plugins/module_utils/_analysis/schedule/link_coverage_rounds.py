@@ -109,7 +109,7 @@ class OccupiedLinks:
                 yield direction.target, True
 
 
-def cover(ways: PathTable) -> Cover:
+def cover_links(ways: PathTable) -> Cover:
     """Return the first rounds of a fabric, which together use each link in both directions.
 
     :param ways: paths between the ports
@@ -152,7 +152,7 @@ def cover(ways: PathTable) -> Cover:
     return Cover(tuple(rounds), frozenset(covered))
 
 
-def apart(ways: PathTable) -> bool:
+def has_separate_rails(ways: PathTable) -> bool:
     """Return whether the rails of the fabric are separate: there are several rails that could be measured with each
     other, but no path leads from one rail of a host to another.
 

@@ -15,11 +15,11 @@ from ..._model.intent.profiles import carries_rdma
 from ..._model.intent.profiles import list_rails as rails_of
 from ..._model.measurement.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
 from .coverage import compute_coverage
-from .link_coverage_rounds import Cover, Turn, apart
+from .link_coverage_rounds import Cover, Turn, has_separate_rails
 from .paths import PathTable
-from .rounds import rounds
+from .rounds import iterate_rounds
 from .suspect_rounds import MOST_ROUNDS, MOST_TURNS
-from .wider import wider
+from .wider import widen_amount
 
 Pair = frozenset[End]
 #: a suspect that fails with so many partners that pass with others is at fault itself
@@ -99,7 +99,7 @@ def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterato
         yield tuple(task for task in tasks if task.rail == rail)
 
 
-def steps(
+def iterate_steps(
     rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None
 ) -> typing.Iterator[Step]:
     """Yield all pairs, in steps of pairs that are measured at the same time.
@@ -108,7 +108,7 @@ def steps(
     :param wanted: bandwidth settings of the intent
     :param most_rounds: maximum number of rounds; None for all
     """
-    each = [rounds(sorted(rails[rail]), most_rounds) for rail in sorted(rails)]
+    each = [iterate_rounds(sorted(rails[rail]), most_rounds) for rail in sorted(rails)]
     numbers = sorted(rails)
     if wanted.rails == "serial":
         for rail, its in zip(numbers, each):
@@ -137,10 +137,17 @@ def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> 
     in_hosts = sum(
         ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests
     )
-    plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread, in_hosts, apart(ways))
+    plan = CoverPlan(
+        first.tests, used.usable, len(used.covered), len(used.unused), ways.spread, in_hosts, has_separate_rails(ways)
+    )
     nodes = len({end.node for end in ways.ends})
     return RoundPlan(
-        fabric.name, len(first.rounds), everybody(nodes), float(waves * usual), float((waves + later) * most), plan
+        fabric.name,
+        len(first.rounds),
+        count_all_rounds(nodes),
+        float(waves * usual),
+        float((waves + later) * most),
+        plan,
     )
 
 
@@ -160,7 +167,7 @@ def compute_seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
     Both are 0 if the fabric has no RDMA, or if no larger measurement is possible.
     """
     pods = fabric.pods
-    if not carries_rdma(fabric) or wider(fabric, pods.queue_pairs) is None:
+    if not carries_rdma(fabric) or widen_amount(fabric, pods.queue_pairs) is None:
         return 0, 0
     return _BESIDE_SECONDS + pods.seconds, pods.limit_seconds + SERVER_LIMIT + SLACK
 
@@ -175,7 +182,7 @@ def compute_usual_seconds_of_a_pair(fabric: Fabric) -> int:
     return _compute_seconds(fabric)[0]
 
 
-def everybody(nodes: int) -> int:
+def count_all_rounds(nodes: int) -> int:
     """Return the number of rounds that are needed to pair each node with every other node once.
 
     :param nodes: number of nodes
@@ -197,7 +204,7 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
     turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
     usual, most = _compute_seconds(fabric)
     usual, most = turns * usual, turns * (most + compute_seconds_of_wider(fabric)[1])
-    all_rounds = everybody(nodes)
+    all_rounds = count_all_rounds(nodes)
     if wanted.rounds == "all":
         chosen = all_rounds
     elif isinstance(wanted.rounds, int):

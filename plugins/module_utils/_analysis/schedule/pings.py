@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.measurement.reachability import PingPlan, PingSchedule, PingTask, PortName
-from .rounds import rounds
+from .rounds import iterate_rounds
 
 #: one destination when nothing is lost: a few runs of the client, each a fraction of a second
 _USUAL_SECONDS = 1
@@ -101,7 +101,7 @@ def _choose_partners(count: int, most_rounds: typing.Optional[int]) -> list[list
     :param most_rounds: maximum number of rounds; None for all
     """
     result: list[list[int]] = [[] for _end in range(count)]
-    for pairs in rounds(range(count), most_rounds):
+    for pairs in iterate_rounds(range(count), most_rounds):
         for one, other in pairs:
             result[one].append(other)
             result[other].append(one)

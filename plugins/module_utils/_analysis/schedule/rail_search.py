@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .rounds import rounds
+from .rounds import iterate_rounds
 
 #: part: members of a slow group; single: one node beside a fast one of its leaf; abroad: beside a fast one of another
 #: leaf, which accuses nobody; pair: two of a leaf, where nobody is known to be fast; leaf: a leaf beside a node of
@@ -260,7 +260,7 @@ class RailSearch:
         by_leaf: dict[str, list[str]] = {}
         for node in members:
             by_leaf.setdefault(self._leaf_of[node], []).append(node)
-        turns = [[pair for turn in rounds(nodes) for pair in turn] for nodes in by_leaf.values()]
+        turns = [[pair for turn in iterate_rounds(nodes) for pair in turn] for nodes in by_leaf.values()]
         longest = max(map(len, turns))
         pairs = [turn[place] for place in range(longest) for turn in turns if place < len(turn)][:PAIRS]
         self._samples[key] = _Sample(tuple(members), len(pairs), bool(pairs))
@@ -269,7 +269,7 @@ class RailSearch:
     def _schedule_leaf_pairs(self) -> None:
         """Schedule tests of pairs of leaves, with all nodes of both leaves, to find leaves whose uplinks are fast."""
         leaves = list(dict.fromkeys(self._leaf_of[node] for node in self._active))
-        turns = list(rounds(leaves))
+        turns = list(iterate_rounds(leaves))
         for pair in turns[self._met] if self._met < len(turns) else ():
             self._waiting.append(_Job("leaves", tuple(node for node in self._active if self._leaf_of[node] in pair)))
         self._met += 1

@@ -11,7 +11,7 @@ import typing
 Item = typing.TypeVar("Item")
 
 
-def rounds(
+def iterate_rounds(
     items: typing.Sequence[Item], most: typing.Optional[int] = None
 ) -> typing.Iterator[tuple[tuple[Item, Item], ...]]:
     """Yield the rounds of the circle method. For N items there are N - 1 rounds if N is even. There are N rounds if N

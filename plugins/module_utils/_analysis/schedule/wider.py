@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._model.intent.intent import Fabric
-from ..._parse.kubernetes.quantity import quantity
+from ..._parse.kubernetes.quantity import parse_quantity
 from ..._parse.kubernetes.resource import ResourceError
 
 #: queue pairs that fill any link, and by how much messages grow
@@ -38,7 +38,7 @@ class Amount(typing.NamedTuple):
     iterations: typing.Optional[int]
 
 
-def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[Amount]:
+def widen_amount(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[Amount]:
     """Return the amount for the repetition of a pair that is too slow: enough queue pairs to fill any link, and
     messages as large as the memory of the pod and the number of messages allow. Return None if the first measurement
     was as large already, or if the memory does not suffice.
@@ -61,7 +61,7 @@ def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[
     return None
 
 
-def widened(fabric: Fabric, amount: Amount) -> Fabric:
+def widen_fabric(fabric: Fabric, amount: Amount) -> Fabric:
     """Return the fabric with its measurement settings replaced by those of the repetition.
 
     :param amount: amount of data of the repetition
@@ -75,6 +75,6 @@ def widened(fabric: Fabric, amount: Amount) -> Fabric:
 def _parse_pod_memory(fabric: Fabric) -> int:
     """Return the memory of a pod in bytes, or 0 if the setting is invalid."""
     try:
-        return int(quantity(fabric.pods.memory, "pods.memory"))
+        return int(parse_quantity(fabric.pods.memory, "pods.memory"))
     except ResourceError:
         return 0

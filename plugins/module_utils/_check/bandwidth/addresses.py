@@ -11,7 +11,7 @@ import ipaddress
 import operator
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits
 from ..._model.measurement.bandwidth import End, RdmaPod
@@ -107,4 +107,4 @@ def _find_shared(
 
 
 def _name(pods: typing.Sequence[RdmaPod]) -> str:
-    return folded([f"the pod {pod.name} on {pod.node}" for pod in pods], 2)
+    return join_first([f"the pod {pod.name} on {pod.node}" for pod in pods], 2)

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.bandwidth.floors import Best, PairLimits, read
+from ..._analysis.bandwidth.floors import Best, PairLimits, select_read_hcas
 from ..._analysis.fleet.hca_locations import collect_possible_rates, find_topology_with_source
 from ..._analysis.fleet.line_rates import LineRates
 from ..._analysis.fleet.routes import report_coverage
 from ..._analysis.schedule.coverage import compute_coverage
 from ..._analysis.schedule.measurements import by_links
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma, is_infiniband, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, PairResult, RoundPlan
@@ -53,7 +53,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings: list[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
-    nodes = {**read(facts.hcas), **read(facts.functions)}
+    nodes = {**select_read_hcas(facts.hcas), **select_read_hcas(facts.functions)}
     for fabric in intent.fabrics:
         pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
         pairs = [pair for pair in seen.pairs if pair.fabric == fabric.name]
@@ -161,7 +161,7 @@ def _check_suspects(
                 UNKNOWN,
                 "paths between the nodes unknown",
                 "100 %: each link that these nodes use, in both directions",
-                f"Without the paths, it is unknown which links were measured: {clause(why)}.",
+                f"Without the paths, it is unknown which links were measured: {format_clause(why)}.",
                 remedy,
             )
         ]

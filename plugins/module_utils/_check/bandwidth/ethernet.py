@@ -12,7 +12,7 @@ import typing
 
 from ..._analysis.fleet.ethernet_ways import HOW, Neighbours, find_ports_without_lldp
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.routes import listed
+from ..._analysis.fleet.routes import join_names
 from ..._analysis.schedule.flows import compute_flow_label, compute_udp_port, not_of_label
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.localization import GOOD, Evidence
@@ -82,7 +82,7 @@ def report_ports_without_lldp(
     if not found:
         return []
     count = sum(map(len, membership.members.values()))
-    names = listed([f"{port.node} rail {port.rail}: {port.why}" for port in found], "; ")
+    names = join_names([f"{port.node} rail {port.rail}: {port.why}" for port in found], "; ")
     taken = (
         "Each of these ports was treated as the only port of its switch"
         if covered
@@ -140,7 +140,7 @@ def report_between_leaves(
             for test, share in shares.items()
             if others[test] and figures[test]
         ]
-        flows = listed([_describe_flow(ways, test, labels.get(test)) for test in shares], ", ")
+        flows = join_names([_describe_flow(ways, test, labels.get(test)) for test in shares], ", ")
         good = sum(evidence.measured[test].good for test in measured[leaves])
         why = (
             f"The cables at both ends of these flows are good in other flows: {flows}."

@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.bandwidth.floors import PairLimits, in_pods, read
+from ..._analysis.bandwidth.floors import PairLimits, in_pods, select_read_hcas
 from ..._analysis.fleet.hca_locations import (
     collect_places,
     number_by_leaf,
 )
-from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
 from ..._analysis.fleet.line_rates import LineRates, find_line_rates
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
 from ..._model.intent.intent import Fabric
@@ -72,12 +72,16 @@ def find_rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> 
 
     :param pods: pods of the fabric
     """
-    return find_line_rates(fabric, read(facts.hcas), _collect_subnets(facts), facts.topologies, in_pods(pods))
+    return find_line_rates(
+        fabric, select_read_hcas(facts.hcas), _collect_subnets(facts), facts.topologies, in_pods(pods)
+    )
 
 
 def find_membership(fabric: Fabric, facts: Facts) -> Membership:
     """Return the HCAs that belong to the fabric, with their rails numbered by leaf."""
-    return number_by_leaf(resolve(fabric, read(facts.hcas), _collect_subnets(facts)), facts.topologies)
+    return number_by_leaf(
+        resolve_members(fabric, select_read_hcas(facts.hcas), _collect_subnets(facts)), facts.topologies
+    )
 
 
 def locate_ends(fabric: Fabric, facts: Facts) -> dict[End, Place]:

@@ -14,7 +14,7 @@ from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import PairLatency, RdmaPod
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .pairs import on_rail
 
 #: pairs, from which on a median says something
@@ -95,4 +95,4 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
         why = "All pairs may be slow: the pair is compared only with other pairs, because the intent sets no limit."
         remedy = f"Set bandwidth.most_latency_us of the fabric. {_REMEDY}"
         return Finding(check, subject, WARN, measured, f"at most {_LONG_US} us", why, remedy)
-    return ok(check, subject, measured, expected)
+    return build_pass(check, subject, measured, expected)

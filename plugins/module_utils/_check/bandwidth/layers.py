@@ -13,14 +13,14 @@ import dataclasses
 import math
 import typing
 
-from ..._analysis.bandwidth.bounds import BandwidthBound, far, limited
-from ..._analysis.bandwidth.floors import PairLimits, gbps
+from ..._analysis.bandwidth.bounds import BandwidthBound, bound_by_far_cpus, bound_by_rate_limit
+from ..._analysis.bandwidth.floors import PairLimits, format_gbps
 from ..._analysis.fleet.vendors import link_command, priorities_command
-from ..._analysis.schedule.wider import wider
-from ..._model.base.phrases import clause, count_of
+from ..._analysis.schedule.wider import widen_amount
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
 from ..._model.node.hca import Hca, ObservedHcas, PcieLink
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .causes import add_stage
 
 _CHECK = "bandwidth.layer"
@@ -76,7 +76,8 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             UNKNOWN,
             "not measured",
             _describe_expected_rates(None),
-            f"The bandwidth was not measured on the host and in the pod: {clause(pair.why, 'no reason is given')}.",
+            f"The bandwidth was not measured on the host and in the pod:"
+            f" {format_clause(pair.why, 'no reason is given')}.",
             remedy,
         )
     steps = [_drop_doubtful_figure(ground, pair, step) for step in pair.steps]
@@ -84,7 +85,7 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
     measured, expected = "; ".join(map(_describe_layer_step, steps)), _describe_expected_rates(least)
     lost, before, at = find_loss(least, steps, _compute_wanted_rate(ground))
     missing = [step for step in steps if step.average_gbps is None and not step.absent]
-    unseen = "".join(f" {STEPS[step.layer]} could not be measured: {clause(step.why)}." for step in missing)
+    unseen = "".join(f" {STEPS[step.layer]} could not be measured: {format_clause(step.why)}." for step in missing)
     known = _describe_known_ends(lost or [step.layer for step in steps if not step.absent], steps, hcas)
     if at is not None and before is not None and at.average_gbps is not None:
         told = _describe_rate_drop(steps, at, before, at.average_gbps)
@@ -139,7 +140,7 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
         remedy = "Follow the remedies of the findings of stage tuning, then run stage bandwidth again on idle nodes."
         return Finding(_CHECK, subject, FAIL, measured, expected, why.strip(), remedy)
     if not pair.suspect:
-        return ok(_CHECK, subject, measured, expected)
+        return build_pass(_CHECK, subject, measured, expected)
     why = (
         "The pair was slow before, but no layer loses bandwidth now. The cause was load from other jobs, or is"
         f" intermittent. {known}"
@@ -206,7 +207,7 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
 
     :param ground: limits of the pairs of the fabric
     """
-    wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
+    wanted = widen_amount(ground.fabric, pair.more_than) if pair.more_than is not None else None
     shown = dataclasses.replace(
         _as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs
     )
@@ -216,7 +217,7 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
             step.layer,
             step.client,
             step.server,
-            why=f"{gbps(step.average_gbps or 0.0)} is not a valid measurement. {doubt.rstrip('.')}",
+            why=f"{format_gbps(step.average_gbps or 0.0)} is not a valid measurement. {doubt.rstrip('.')}",
         )
         if doubt
         else step
@@ -224,13 +225,13 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
 
 
 def _describe_expected_rates(least: typing.Optional[float]) -> str:
-    first = f"first layer at least {gbps(least)}" if least is not None else "a known minimum for the first layer"
+    first = f"first layer at least {format_gbps(least)}" if least is not None else "a known minimum for the first layer"
     return f"{first}, each later layer at least {TOLERANCE:.0%} of the layer before"
 
 
 def _describe_layer_step(step: LayerStep) -> str:
     if step.average_gbps is not None:
-        return f"{STEPS[step.layer]} {gbps(step.average_gbps)}"
+        return f"{STEPS[step.layer]} {format_gbps(step.average_gbps)}"
     return f"{STEPS[step.layer]} {'not there' if step.absent else 'not measured'}: {step.why}"
 
 
@@ -238,8 +239,9 @@ def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before
     earlier = [step for step in steps[: steps.index(at)] if step.average_gbps is not None]
     of = STEPS[earlier[-1].layer] if earlier else "the rate that the link must reach"
     return (
-        f"The bandwidth drops at the layer '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less"
-        f" than {of} ({gbps(before)})."
+        f"The bandwidth drops at the layer '{STEPS[at.layer]}': {format_gbps(now)}, {100 * (1 - now / before):.0f}"
+        f" % less"
+        f" than {of} ({format_gbps(before)})."
     )
 
 
@@ -291,7 +293,7 @@ def _find_causes(
             for end in _list_senders(ground, step):
                 if _can_explain_loss(end.max_tx_rate, before / ground.ways, step, ground.ways):
                     seen = hcas.get(end.node)
-                    bound = limited(
+                    bound = bound_by_rate_limit(
                         end.node, end.function, end.max_tx_rate or 0, seen.value if seen is not None else None
                     )
                     by_intent = ground.fabric.network.max_tx_rate == end.max_tx_rate
@@ -315,7 +317,7 @@ def _find_causes(
                     )
                 )
             if end.near is False:
-                bound = far(f"the tool on {end.node}", end.binding, end.node)
+                bound = bound_by_far_cpus(f"the tool on {end.node}", end.binding, end.node)
                 in_pod = step.layer in IN_PODS
                 causes.append(
                     bound

@@ -10,7 +10,7 @@ import collections
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import LEFT_OUT, End, PairResult
 from ..._model.run.findings import FAIL, Finding
@@ -40,7 +40,7 @@ def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Seque
     """
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
-    with_what = f" with {folded(others, 4)} ({', '.join(kinds)})" if failed else ""
+    with_what = f" with {join_first(others, 4)} ({', '.join(kinds)})" if failed else ""
     measured = f"{count_of(number, 'measurement')} not made, after failed measurements{with_what}"
     why = (
         "The pairs of this end failed one after another and delayed the rounds of all nodes. The partners of this end"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.line_rates import HcaRates, LineRates, Pcie
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import ObservedHcas
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
 
 _CHECK, _EXPECTED = "bandwidth.link", "link and PCIe link at the highest rate that both ends support"
 #: of a rate, by which numbers of one link may differ: 400 and 399.9
@@ -57,7 +57,7 @@ def check_links(
     for node in nodes:
         if node not in seen:
             error = (hcas[node].error if node in hcas else "the node was not queried") or why or "it reports no HCA"
-            text = f"The HCA of this node on the fabric is unknown: {clause(error)}."
+            text = f"The HCA of this node on the fabric is unknown: {format_clause(error)}."
             remedy = (
                 "Follow the remedies of the findings fabric.node and fabric.hcas of this node, then run stages fabric"
                 " and bandwidth again."
@@ -79,7 +79,7 @@ def check_links(
 def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Finding:
     subject = f"{fabric.name} {node} {found.hca}"
     if found.pcie is None and found.now is None:
-        return ok(_CHECK, subject, "virtual device of a hypervisor, without a link of its own", _EXPECTED)
+        return build_pass(_CHECK, subject, "virtual device of a hypervisor, without a link of its own", _EXPECTED)
     words = [f"{found.now:g} Gb/s" if found.now is not None else "link rate unknown"]
     words += [f"PCIe {found.pcie.trained}"] if found.pcie is not None else []
     could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "a known highest rate"]
@@ -89,7 +89,7 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
         *(_check_pcie_link(fabric, found, found.pcie, by_link) if found.pcie is not None else ()),
     ]
     if not said:
-        return ok(_CHECK, subject, ", ".join(words), ", ".join(could))
+        return build_pass(_CHECK, subject, ", ".join(words), ", ".join(could))
     status = max((one.status for one in said), key=_ORDER.index)
     words += [one.measured for one in said if one.measured]
     could += [one.expected for one in said if one.expected]
@@ -117,7 +117,7 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
                 " line_rate.expected_gbps of the fabric to the rate that its links must have, and run stage bandwidth"
                 " again."
             )
-        why = f"It is unknown which rate both ends of the link support: {clause(found.why)}."
+        why = f"It is unknown which rate both ends of the link support: {format_clause(found.why)}."
         yield _Said(unknown, why, remedy, "highest rate of both ends unknown")
     elif found.now is None:
         yield _Said(

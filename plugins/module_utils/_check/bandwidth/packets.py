@@ -10,10 +10,10 @@ import typing
 from ..._analysis.bandwidth.floors import PairLimits
 from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.profiles import carries_rdma, is_infiniband
 from ..._model.measurement.bandwidth import PairResult
-from ..._model.run.findings import WARN, Finding, ok
+from ..._model.run.findings import WARN, Finding, build_pass
 from .pairs import subject_of
 
 _CHECK = "bandwidth.packets"
@@ -55,7 +55,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
     small = [pair for pair in measured if least is not None and pair.packet_bytes is not None]
     small = [pair for pair in small if (pair.packet_bytes or 0) < (least or 0)]
     if small:
-        sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in small})], 4)
+        sizes = join_first([str(size) for size in sorted({pair.packet_bytes or 0 for pair in small})], 4)
         why = (
             f"The MTU of the fabric ({fabric.mtu}) allows packets of {least} bytes, but the interface in the pod, the"
             " VF or the port has a smaller MTU. Packet headers use a larger share of the link."
@@ -80,9 +80,9 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
     for text, why, remedy in found:
         yield Finding(_CHECK, fabric.name, WARN, text, expected, why, remedy)
     if not found:
-        sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in measured} - {0})], 4)
+        sizes = join_first([str(size) for size in sorted({pair.packet_bytes or 0 for pair in measured} - {0})], 4)
         text = f"packets of {sizes or 'an unknown number of'} bytes in {count_of(len(measured), 'measurement')}"
-        yield ok(_CHECK, fabric.name, text, expected)
+        yield build_pass(_CHECK, fabric.name, text, expected)
 
 
 def _has_v1(ground: PairLimits, pair: PairResult) -> bool:
@@ -98,4 +98,4 @@ def _has_v1(ground: PairLimits, pair: PairResult) -> bool:
 
 def _list(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> str:
     subjects = dict.fromkeys(subject_of(ground.fabric, pair) for pair in pairs)
-    return folded([subject[len(ground.fabric.name) + 1 :] for subject in subjects], 4)
+    return join_first([subject[len(ground.fabric.name) + 1 :] for subject in subjects], 4)

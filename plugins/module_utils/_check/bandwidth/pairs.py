@@ -9,12 +9,12 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.bounds import find_bounds
-from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
-from ..._model.base.phrases import clause, count_of
+from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, PairLimits, format_gbps
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .causes import explain_cause
 
 #: checks of a figure
@@ -87,7 +87,7 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         f"; {pair.ping_evidence}" if pair.ping_evidence else ", rping failed" if pair.ping_failure else ""
     )
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
-        return ok("bandwidth.rping", subject, measured, expected)
+        return build_pass("bandwidth.rping", subject, measured, expected)
     if pair.ping_failure:
         why, remedy = explain_cause(pair.ping_failure, fabric)
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
@@ -126,7 +126,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
             if pair.transport == "TCP"
             else f"{pair.message_bytes} bytes x {pair.iterations}{_format_queue_pairs(pair)}"
         )
-        figures = f"{gbps(pair.average_gbps)} average, {how}"
+        figures = f"{format_gbps(pair.average_gbps)} average, {how}"
         if doubt:
             remedy = (
                 "Run stage bandwidth again. If the figure is still invalid, check the clock of the client's node (its"
@@ -134,7 +134,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
             )
             valid = "a valid average in Gb/s, within the capacity of the link"
             return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt, remedy)
-        return ok("bandwidth.measured", subject, figures, expected)
+        return build_pass("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = (
         UNKNOWN if pair.failure in ("ping", "not_run", "pod", "other_run", *LEFT_OUT) else FAIL
@@ -203,10 +203,10 @@ def _format_both_rates(pair: PairResult, average: float) -> str:
     """
     found = pair.wider
     if found is None or found.average_gbps is None:
-        return gbps(average)
+        return format_gbps(average)
     same = found.message_bytes == pair.message_bytes
     by, wide = _format_queue_pairs(pair)[2:] or "1 queue pair", "" if same else f" of {found.message_bytes} bytes"
-    return f"{gbps(average)} with {by}, {gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
+    return f"{format_gbps(average)} with {by}, {format_gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
 
 
 def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
@@ -351,10 +351,10 @@ def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
 def _check_sweep(subject: str, pair: PairResult) -> Finding:
     expected = "an average in Gb/s for each message size"
     if pair.sweep and not pair.sweep_failure:
-        return ok(
+        return build_pass(
             "bandwidth.sweep",
             subject,
-            "; ".join(f"{row.message_bytes} bytes: {gbps(row.average_gbps)}" for row in pair.sweep),
+            "; ".join(f"{row.message_bytes} bytes: {format_gbps(row.average_gbps)}" for row in pair.sweep),
             expected,
         )
     why = (
@@ -386,14 +386,14 @@ def _check_floor(
             "bandwidth.floor",
             subject,
             UNKNOWN,
-            f"{gbps(average)}, minimum of this pair unknown",
+            f"{format_gbps(average)}, minimum of this pair unknown",
             "at least a minimum that follows from the rates of the links",
-            f"{text[0].upper()}{clause(text[1:])}.",
+            f"{text[0].upper()}{format_clause(text[1:])}.",
             remedy,
         )
     if average >= floor:
-        return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
-    expected = f">= {gbps(floor)} ({text})"
+        return build_pass("bandwidth.floor", subject, format_gbps(average), f">= {format_gbps(floor)} ({text})")
+    expected = f">= {format_gbps(floor)} ({text})"
     if (ground.proven(pair) or 0.0) >= floor:
         return _check_proven(
             "bandwidth.floor", subject, ground, pair, average, expected, _few_explain(ground, pair, best)
@@ -425,9 +425,11 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
     of, others = (
         ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
     )
-    expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair {of}, {gbps(best.average)})"
+    expected = (
+        f">= {format_gbps(fraction * best.average)} ({fraction:g} of the best pair {of}, {format_gbps(best.average)})"
+    )
     if average >= fraction * best.average:
-        return ok("bandwidth.fleet", subject, gbps(average), expected)
+        return build_pass("bandwidth.fleet", subject, format_gbps(average), expected)
     if (ground.proven(pair) or 0.0) >= fraction * best.average:
         # the best pair has as few: on one way alone is a pair that reaches its floor as good
         return _check_proven(
@@ -456,7 +458,7 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
             " unknown whether the slower link supports more, so its rate may be intended."
         )
         remedy = "Follow the remedy of the finding bandwidth.link of this pair's nodes, then run stage bandwidth again."
-        return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, remedy)
+        return Finding("bandwidth.fleet", subject, UNKNOWN, format_gbps(average), expected, why, remedy)
     why = f"One of the ends of this pair, or the path between them, is at fault: {others} are faster."
     return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
 
@@ -471,10 +473,11 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
     :param best: best comparable pair
     """
     expected = (
-        f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
+        f">= {format_gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network,"
+        f" {format_gbps(best.average)})"
     )
     if average >= TCP_WARN * best.average:
-        return ok("bandwidth.fleet", subject, gbps(average), expected)
+        return build_pass("bandwidth.fleet", subject, format_gbps(average), expected)
     if average >= TCP_FAIL * best.average:
         why = (
             "The pair is slower than other pairs of the same network. This is not a failure, because CPUs limit TCP,"
@@ -484,7 +487,7 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
             "Run stage bandwidth again. If the pair is still slow, compare the CPUs of the nodes, their load, and"
             " pods.cpu of the fabric."
         )
-        return Finding("bandwidth.fleet", subject, WARN, gbps(average), expected, why, remedy)
+        return Finding("bandwidth.fleet", subject, WARN, format_gbps(average), expected, why, remedy)
     why = (
         f"The pair reaches less than {TCP_FAIL:g} of the best pair of the same network. CPUs do not explain this"
         " difference. Packet loss or a broken link does."
@@ -493,7 +496,7 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
         "Follow the remedy of the finding bandwidth.suspect, which names the end at fault. At that end, check errors"
         " and drops (ip -s link), duplex, MTU and rate limits (tc qdisc). Then run stage bandwidth again."
     )
-    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+    return Finding("bandwidth.fleet", subject, FAIL, format_gbps(average), expected, why, remedy)
 
 
 def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:

@@ -12,13 +12,13 @@ import typing
 from ..._analysis.addresses.arithmetic import excluded_from, outside_of
 from ..._analysis.controllers.image_pull import explain, of_pods
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_interface_moved, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, End, RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .addresses import find_announced_twice, find_held_twice
 from .causes import CAUSES, explain_cause
 from .facts import Facts
@@ -55,7 +55,7 @@ def check_pods(
                     status=UNKNOWN,
                     measured=f"{finding.measured}; HCA of the pod not verified",
                     expected="a pod with a function of the HCA of this rail",
-                    why=f"{clause(doubt)}.",
+                    why=f"{format_clause(doubt)}.",
                     remedy=_ONE_RUN,
                 )
         findings.append(finding)
@@ -98,7 +98,7 @@ def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
         return ""
     return (
         f"The pod {pod.name} has {pod.pci or 'an unknown function'}, but the virtual functions of"
-        f" {pod.physical_function} are {folded(its, 8)}"
+        f" {pod.physical_function} are {join_first(its, 8)}"
     )
 
 
@@ -139,7 +139,9 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             status,
             f"{pod.name} not usable" if pod.name else "no pod",
             expected,
-            f"{why} Details: {clause(pod.error)}." if why else f"The pod cannot be used: {clause(pod.error)}.",
+            f"{why} Details: {format_clause(pod.error)}."
+            if why
+            else f"The pod cannot be used: {format_clause(pod.error)}.",
             remedy,
         )
     if pod.device is None and carries_rdma(fabric):
@@ -187,7 +189,7 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             remedy,
         )
     if pod.device is None:
-        return ok(
+        return build_pass(
             "bandwidth.pod",
             subject,
             f"{pod.interface} {pod.address}, no RDMA device: TCP is measured",
@@ -198,7 +200,7 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
     if fabric.virtual_functions > 1:
         # the other functions of the HCA carry nothing in this stage
         measured += f", 1 of the {fabric.virtual_functions} virtual functions of its HCA"
-    return ok("bandwidth.pod", subject, measured, expected)
+    return build_pass("bandwidth.pod", subject, measured, expected)
 
 
 _EXCLUDED = (
@@ -238,4 +240,4 @@ def check_cleanup(seen: BandwidthFacts) -> Finding:
             why,
             "No action is required.",
         )
-    return ok("bandwidth.cleanup", "pods", "0 measuring pods left", expected)
+    return build_pass("bandwidth.cleanup", "pods", "0 measuring pods left", expected)

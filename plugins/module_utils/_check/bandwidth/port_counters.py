@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.bandwidth.floors import gbps
-from ..._analysis.fleet.routes import listed
+from ..._analysis.bandwidth.floors import format_gbps
+from ..._analysis.fleet.routes import join_names
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.port_counters import Port, list_uplinks
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.infiniband.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -113,13 +113,16 @@ class Counted:
             )
             return CounterEvidence(
                 " ".join(
-                    [f"The counters of its ports were not read before and after a test: {clause(pair.why)}.", *slower]
+                    [
+                        f"The counters of its ports were not read before and after a test: {format_clause(pair.why)}.",
+                        *slower,
+                    ]
                 ),
                 by_hand if is_infiniband(self._fabric) else "",
             )
         read = [port for port in pair.ports if not port.why]
         again = (
-            f"carried {gbps(pair.average_gbps)}"
+            f"carried {format_gbps(pair.average_gbps)}"
             if pair.average_gbps is not None and not pair.why
             else f"reported no figure ({pair.why})"
         )
@@ -222,7 +225,7 @@ class Counted:
             if slow:
                 words.append(
                     f"The uplinks of {self._ways.name_of(leaf)} run at {most:g} Gb/s, but these uplinks run at a lower"
-                    f" rate: {listed(slow, ', ')}."
+                    f" rate: {join_names(slow, ', ')}."
                 )
         below = [(port.guid, port.port) for port in pair.ports if (port.guid, port.port) in self._could_be]
         if below:
@@ -231,7 +234,7 @@ class Counted:
                 f" {self._could_be[at]}"
                 for at in below
             ]
-            words.append(f"These links run below the rate that both of their ends support: {listed(said, '; ')}.")
+            words.append(f"These links run below the rate that both of their ends support: {join_names(said, '; ')}.")
         return words
 
     @staticmethod
@@ -288,19 +291,19 @@ class Counted:
         ]
         mute = [self._name_port(port) for port in pair.ports if not port.why and XMIT_WAIT in port.lacking]
         if unread:
-            words.append(f"The counters of these ports could not be read: {listed(unread, '; ')}.")
+            words.append(f"The counters of these ports could not be read: {join_names(unread, '; ')}.")
         if cleared:
             words.append(
                 "Counters of these ports were cleared during the test, so their values before that are unknown:"
-                f" {listed(cleared, '; ')}."
+                f" {join_names(cleared, '; ')}."
             )
         if stuck:
             words.append(
                 "These counters are at their maximum and cannot increase (ibqueryerrors --clear-errors clears them):"
-                f" {listed(stuck, '; ')}."
+                f" {join_names(stuck, '; ')}."
             )
         if mute:
-            words.append(f"These ports do not report how long they wait (PortXmitWait): {listed(mute, '; ')}.")
+            words.append(f"These ports do not report how long they wait (PortXmitWait): {join_names(mute, '; ')}.")
         return words
 
     def _near_port(self, number: int) -> str:

@@ -12,7 +12,7 @@ import typing
 from ..._analysis.bandwidth.floors import PairLimits
 from ..._analysis.fleet.hca_locations import find_topology_with_source
 from ..._analysis.fleet.routes import find_paths
-from ..._analysis.schedule.layers import chosen, every
+from ..._analysis.schedule.layers import choose_pairs, list_pairs
 from ..._analysis.schedule.localization import Evidence, locate_slow_links
 from ..._analysis.schedule.paths import PathTable
 from ..._model.intent.intent import Fabric
@@ -177,7 +177,7 @@ def choose_layer_tests_within(
     """
     if wanted == "none":
         return ()
-    return every(pairs) if wanted == "all" else chosen(pairs, list_verdicts(ground, pairs))
+    return list_pairs(pairs) if wanted == "all" else choose_pairs(pairs, list_verdicts(ground, pairs))
 
 
 def keep_valid_results(

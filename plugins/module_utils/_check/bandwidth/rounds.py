@@ -9,12 +9,12 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._analysis.schedule.measurements import by_links, everybody
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import percent
+from ..._analysis.schedule.measurements import by_links, count_all_rounds
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import format_percent
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult, RdmaPod, RoundPlan
-from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from .causes import explain_cause
 from .pairs import on_rail
 
@@ -28,7 +28,7 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
     if plan is None:
         return []
     took = f"about {_format_time(plan.seconds)}, at most {_format_time(plan.most_seconds)}"
-    asked, all_rounds, by_link = _count_wanted_rounds(fabric, nodes), everybody(nodes), by_links(fabric, nodes)
+    asked, all_rounds, by_link = _count_wanted_rounds(fabric, nodes), count_all_rounds(nodes), by_links(fabric, nodes)
     measured = (
         f"{plan.rounds} of {all_rounds} rounds, {took}" if plan.cover is None else f"{describe_cover(plan)}, {took}"
     )
@@ -52,14 +52,16 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
             )
         ]
     if plan.cover is not None or asked is not None or plan.rounds >= all_rounds:
-        return [ok("bandwidth.rounds", fabric.name, measured, expected)]
+        return [build_pass("bandwidth.rounds", fabric.name, measured, expected)]
     why = (
         "All rounds would take longer than the time that is planned for the stage. Each node was measured with"
         f" {plan.rounds} other node{'s' if plan.rounds != 1 else ''}. These pairs are spread evenly over all nodes,"
         " so a slow node is found as well."
     )
     if plan.why:
-        why += f" Rounds that use each link could not be planned because the paths are unknown: {clause(plan.why)}."
+        why += (
+            f" Rounds that use each link could not be planned because the paths are unknown: {format_clause(plan.why)}."
+        )
     remedy = (
         f"No action is required if this is sufficient. Otherwise set bandwidth.rounds of the fabric to {all_rounds},"
         " then run stage bandwidth again: the pods then run as long as these rounds take."
@@ -73,8 +75,8 @@ def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
     """
     wanted = fabric.bandwidth.rounds
     if wanted == "all":
-        return everybody(nodes)
-    return min(wanted, everybody(nodes)) if isinstance(wanted, int) else None
+        return count_all_rounds(nodes)
+    return min(wanted, count_all_rounds(nodes)) if isinstance(wanted, int) else None
 
 
 def describe_cover(plan: RoundPlan) -> str:
@@ -84,7 +86,7 @@ def describe_cover(plan: RoundPlan) -> str:
         return count_of(plan.rounds, "round")
     of = "the nodes' cables" if cover.spread else "links"
     rails = f", {cover.between_rails} of them between the rails of each host," if cover.between_rails else ""
-    share = f"{percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
+    share = f"{format_percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
     return (
         f"{count_of(plan.rounds, 'round')} of {cover.tests} tests{rails} over"
         f" {share}{'; its rails are apart' if cover.apart else ''}"
@@ -150,7 +152,7 @@ def check_participation(
         expected = f"measured with at least {count_of(max(1, partners), 'other node')}"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
-            why, remedy = f"The node has no usable pod: {clause(error)}.", explain_cause("pod", fabric)[1]
+            why, remedy = f"The node has no usable pod: {format_clause(error)}.", explain_cause("pod", fabric)[1]
             findings.append(
                 Finding("bandwidth.measured", subject, UNKNOWN, "measured with 0 other nodes", expected, why, remedy)
             )

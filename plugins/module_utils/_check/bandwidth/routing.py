@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.routes import listed
+from ..._analysis.fleet.routes import join_names
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import CountedPair
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .uplink_shares import UplinkShare, compute_shares
 
 #: settings that show how an NVIDIA subnet manager routes; by default it routes adaptively (docs.nvidia.com, InfiniBand
@@ -108,7 +108,7 @@ def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, C
         else f"{count_of(len(out), 'test')} used one uplink each"
     )
     said = f"routing: {fabric.routing}, as in the intent" if fabric.routing else "any: the intent does not set routing"
-    return [ok("bandwidth.routing", fabric.name, text, said)]
+    return [build_pass("bandwidth.routing", fabric.name, text, said)]
 
 
 def check_lids(fabric: Fabric, ways: PathTable, lmc: typing.Optional[int]) -> list[Finding]:
@@ -139,7 +139,7 @@ def _list_shares(ways: PathTable, found: typing.Iterable[tuple[CountedPair, Upli
     def name_port(number: int) -> str:
         return ways.name(number).split(" to ", 1)[0]
 
-    return listed([f"{pair.client} -> {pair.server} by {carried.text(name_port)}" for pair, carried in found], "; ")
+    return join_names([f"{pair.client} -> {pair.server} by {carried.text(name_port)}" for pair, carried in found], "; ")
 
 
 def _make_finding(

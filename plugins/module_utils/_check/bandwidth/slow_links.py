@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.line_rates import LineRates
-from ..._analysis.fleet.routes import listed
+from ..._analysis.fleet.routes import join_names
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.localization import SLOW, Evidence, Reading
 from ..._analysis.schedule.paths import PathTable
@@ -17,7 +17,7 @@ from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from . import ethernet
 from .causes import add_stage
 from .port_counters import Counted, CounterEvidence
@@ -99,7 +99,7 @@ def check_slow_links(
         f" {evidence.noise:.1%}"
         " (standard deviation)"
     )
-    return [ok("bandwidth.suspect", fabric.name, text, _EXPECTED)]
+    return [build_pass("bandwidth.suspect", fabric.name, text, _EXPECTED)]
 
 
 class _SlowLinkReporter:
@@ -170,7 +170,7 @@ class _SlowLinkReporter:
 
     def sets(self) -> typing.Iterator[Finding]:
         for numbers in self._evidence.sets:
-            names = listed([self._ways.name(number) for number in sorted(numbers)], " or ")
+            names = join_names([self._ways.name(number) for number in sorted(numbers)], " or ")
             items = [item for item in self._evidence.measured.values() if item.slow and numbers <= set(item.way)]
             measured = (
                 f"paths over these links carry {min((item.share for item in items), default=0):.0%} of the usual rate"
@@ -217,7 +217,8 @@ class _SlowLinkReporter:
             return
         names = [self._format_test_ends(test) for test in tests]
         why = (
-            f"These paths were slow, but were not measured often enough to determine the cause: {listed(names, ', ')}."
+            f"These paths were slow, but were not measured often enough to determine the cause:"
+            f" {join_names(names, ', ')}."
         )
         subject, measured = f"{self._fabric.name} further ways", count_of(len(tests), "slow path")
         yield Finding(

@@ -14,7 +14,7 @@ from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import End, PairResult, RdmaPod
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 
 def check_suspects(
@@ -47,7 +47,9 @@ def check_suspects(
     if not trials:
         return [report_unmeasured(fabric, "end", expected)]
     if all(one.passed for one in trials):
-        return [ok("bandwidth.suspect", fabric.name, f"{count_of(len(trials), 'measurement')} passed", expected)]
+        return [
+            build_pass("bandwidth.suspect", fabric.name, f"{count_of(len(trials), 'measurement')} passed", expected)
+        ]
     findings = []
     for suspect in find_suspects(trials):
         measured = f"{suspect.failed} of {suspect.trials} measurements failed"

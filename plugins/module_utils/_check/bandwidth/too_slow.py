@@ -11,7 +11,7 @@ import dataclasses
 import typing
 
 from ..._analysis.bandwidth.floors import Best, PairLimits
-from ..._analysis.schedule.wider import ENOUGH, Amount, wider
+from ..._analysis.schedule.wider import ENOUGH, Amount, widen_amount
 from ..._model.base.phrases import count_of
 from ..._model.measurement.bandwidth import PairResult, Wider
 from ..._model.run.findings import FAIL
@@ -57,7 +57,7 @@ class TooSlow:
                     self._stayed[role] += 1
 
     def _to_be_measured(self, pair: PairResult) -> tuple[PairResult, typing.Optional[Amount]]:
-        amount = wider(self._ground.fabric, pair.queue_pairs) if self.is_too_slow(pair) else None
+        amount = widen_amount(self._ground.fabric, pair.queue_pairs) if self.is_too_slow(pair) else None
         if amount is None:
             return pair, None
         stayed = [role for role in _find_roles(pair) if self._stayed[role] >= ENOUGH]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.measurement.bandwidth import Earlier, PairResult
-from ..._model.run.findings import WARN, Finding, ok
+from ..._model.run.findings import WARN, Finding, build_pass
 
 #: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors
 #: would always come first; more than the one per cent that clocks explain
@@ -46,7 +46,7 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
     if held > len(findings):
         expected = f">= {1 - MOST_DROP:g} of their medians"
         findings.append(
-            ok(
+            build_pass(
                 "bandwidth.trend",
                 fabric,
                 f"{held - len(findings)} of {held} measurements as in the earlier runs",
@@ -66,7 +66,7 @@ def check_unread(earlier: Earlier) -> list[Finding]:
         return []
     why = (
         "The measurements of these runs are ignored because they could not be read:"
-        f" {clause('; '.join(earlier.unread))}."
+        f" {format_clause('; '.join(earlier.unread))}."
     )
     remedy = "Remove these runs from the folder runs/ of the report, or restore their missing files."
     return [

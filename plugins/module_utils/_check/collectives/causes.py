@@ -15,7 +15,7 @@ import typing
 from ..._model.base.phrases import count_of
 from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.node.tuning import NodeTuning
-from ..._model.node.tuning_rows.row import fits
+from ..._model.node.tuning_rows.row import rule_accepts
 from ..._model.node.tuning_rows.table import BY_NAME
 from ..._model.run.findings import UNKNOWN, Finding
 from ..job.channels import name_hcas
@@ -346,7 +346,7 @@ def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
         row, off = BY_NAME[name], {}
         for host in hosts:
             readings = seen.tunings[host].rows.get(name, ()) if host in seen.tunings else ()
-            wrong = [reading for reading in readings if row.training and not fits(row.training, reading.value)]
+            wrong = [reading for reading in readings if row.training and not rule_accepts(row.training, reading.value)]
             if wrong:
                 off[host] = f"{wrong[0].value}{f' ({fold_names(wrong[0].where)})' if wrong[0].where else ''}"
         if off:

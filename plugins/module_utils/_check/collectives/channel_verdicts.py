@@ -8,9 +8,9 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from ..job.channels import name_hcas
 from ..job.ranks import describe_route, spell_numbers
 
@@ -310,11 +310,11 @@ def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterato
             status,
             measured,
             EACH_CHANNEL,
-            f"{clause(why, 'No reason was reported')}.",
+            f"{format_clause(why, 'No reason was reported')}.",
             remedy,
         )
     if proven and not together:
-        yield ok(
+        yield build_pass(
             "collectives.way",
             "run",
             f"{count_of(proven, 'channel')} of {len({(item.communicator, item.rank) for item in verdicts})} ranks",

@@ -11,10 +11,10 @@ import typing
 
 from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
-from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._analysis.fleet.hcas_of_fabric import resolve_members
 from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
@@ -30,7 +30,7 @@ from ..._model.measurement.collectives import (
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from ..._model.node.tuning import ObservedTuning
-from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware, collect_rates
 from .latency import GroupLatency, summarize_latencies
@@ -100,7 +100,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
     if wanted is None:
         return (
-            ok(
+            build_pass(
                 "collectives.wanted",
                 "collectives",
                 "no collective ran, so the performance is not verified",
@@ -148,7 +148,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     judged = judge_runs(wanted, fabric, facts, seen)
     pods = {pod.node: pod for pod in seen.pods}
     return (
-        ok(
+        build_pass(
             "collectives.wanted",
             "collectives",
             f"{count_of(len(seen.runs), 'test')} over fabric {fabric.name}, {seen.announced} planned",
@@ -199,7 +199,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
         excess = explain_excess(ran, wanted.gpus_per_node)
         if excess:
             measured, expected = excess
-            subject = f"{ran.test}, {ran.kind}: {folded(ran.nodes, _NAMED) or 'no node'}"
+            subject = f"{ran.test}, {ran.kind}: {join_first(ran.nodes, _NAMED) or 'no node'}"
             why = (
                 "A test on these nodes cannot produce such a log, so another program wrote it. The log was not"
                 " evaluated."
@@ -320,7 +320,7 @@ def collect_leaves(
         return add_unknown_leaves(there, nodes) if there else {UNKNOWN_LEAF: tuple(nodes)}
     known = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    membership = number_by_leaf(resolve(fabric, known, subnets), facts.topologies)
+    membership = number_by_leaf(resolve_members(fabric, known, subnets), facts.topologies)
     found: dict[str, dict[int, str]] = {node: {} for node in nodes}
     if not is_infiniband(fabric):
         for (rail, node), leaf in find_leaves(membership, facts.neighbours).items():

@@ -24,8 +24,8 @@ from ..._analysis.schedule.collectives import (
     without_overlap,
 )
 from ..._analysis.schedule.halving import RailTrial
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.job.nccl import NcclLog
 from ..._model.measurement.collectives import (
     CollectiveRun,
@@ -35,7 +35,7 @@ from ..._model.measurement.collectives import (
     TestKey,
     TestName,
 )
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from ..job.nccl_run import cut_to_run, group_by_process
 from .course_findings import (
     GroupRun,
@@ -414,7 +414,7 @@ class Course:
         """Return the subject of the findings on a test."""
         more = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
         more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
-        return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED) or 'no node'}{more}"
+        return f"{self.name}, {test.kind}: {join_first(test.nodes, _NAMED) or 'no node'}{more}"
 
     def _judge_test(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
         subject, expected = self.subject(test), "all ranks end with exit code 0, results and logs"
@@ -465,7 +465,7 @@ class Course:
         ]
         if proof.status == PASS:
             found.append(
-                ok(
+                build_pass(
                     "collectives.way",
                     subject,
                     f"{proof.count} {'ranks' if run.test == EACH_TO_EACH else 'channels'} verified",
@@ -473,7 +473,7 @@ class Course:
                 )
             )
         if ran.failure:
-            why = f"The test ended with an error: {clause(ran.evidence, 'it printed no error')}."
+            why = f"The test ended with an error: {format_clause(ran.evidence, 'it printed no error')}."
             remedy = (
                 "Check the output before this error and the other findings of this test. Correct the cause, then run"
                 " stage collectives again."

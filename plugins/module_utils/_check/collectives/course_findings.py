@@ -12,9 +12,9 @@ import typing
 from ..._analysis.schedule.collectives import CollectiveGroup, CollectiveTests, Kind
 from ..._analysis.schedule.halving import Named
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.measurement.collectives import ExpectedBusbw, TestName
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .floor import spell_gbs
 from .repeats import MOVED
 
@@ -59,10 +59,10 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
         if kind in climb.proven:
             left = [node for node, step in climb.left_out.items() if step == kind]
             steps.append(
-                ok(
+                build_pass(
                     "collectives.steps",
                     subject,
-                    f"verified{f' without {folded(left, _NAMED)}' if left else ''}",
+                    f"verified{f' without {join_first(left, _NAMED)}' if left else ''}",
                     expected,
                 )
             )
@@ -249,7 +249,7 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
         )
     for rail, nodes in named.undecided:
         why = "No fast node is available to test these nodes with, or the results of their tests contradict each other."
-        subject = f"{name}, rail {rail} of {folded(nodes, _NAMED)}"
+        subject = f"{name}, rail {rail} of {join_first(nodes, _NAMED)}"
         yield Finding(
             "collectives.suspect",
             subject,

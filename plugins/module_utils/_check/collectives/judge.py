@@ -14,7 +14,7 @@ from ..._model.base.phrases import count_of
 from ..._model.job.nccl import NcclChoice, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.measurement.collectives import ExpectedBusbw
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
@@ -230,7 +230,7 @@ def judge_figure(
         most = f"at most {spell_gbs(floor.most_gbs)}, which the links carry"
         return (Finding(check, subject, UNKNOWN, measured, most, why, remedy),)
     if figure.bus_gbs >= asked and (wanted or floor is None or figure.bus_gbs >= floor.network_gbs):
-        return (ok(check, subject, measured, how),)
+        return (build_pass(check, subject, measured, how),)
     if figure.bus_gbs >= asked and floor is not None:
         why = (
             "The inside of the nodes allows less than the rails. If all nodes are slow inside for the same cause, the"
@@ -286,8 +286,10 @@ def judge_inside(
             findings.append(Finding(check, node, FAIL, measured, how, why, remedy))
         elif wanted is None and len(figures) < _SEVERAL:
             findings.append(
-                ok(check, node, measured, f"no limit: too few for a comparison ({count_of(len(figures), 'node')})")
+                build_pass(
+                    check, node, measured, f"no limit: too few for a comparison ({count_of(len(figures), 'node')})"
+                )
             )
         else:
-            findings.append(ok(check, node, measured, how))
+            findings.append(build_pass(check, node, measured, how))
     return tuple(findings)

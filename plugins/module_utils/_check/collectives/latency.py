@@ -17,7 +17,7 @@ from ..._analysis.fleet.small_messages import MOST_TAIL, find_no_measurement, fi
 from ..._model.base.phrases import count_of
 from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES, LatencyFigures, TestName
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: pairs, from which on a median says something
 _SEVERAL = 3
@@ -150,4 +150,4 @@ def judge_latency(
             remedy = f"Set rdma_cluster.collectives.most_latency_us. {_REMEDY}"
             yield Finding("collectives.latency", subject, WARN, item.words, f"at most {_LONG_US} us", why, remedy)
         else:
-            yield ok("collectives.latency", subject, item.words, how)
+            yield build_pass("collectives.latency", subject, item.words, how)

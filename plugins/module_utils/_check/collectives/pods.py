@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.schedule.collectives import SMALL, SOAK
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.collectives import CollectivePod, Collectives, CollectivesFacts
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .judge import spell_bytes
 
 _RUN_WITH_THIS_INTENT = (
@@ -118,7 +118,7 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) ->
             FAIL if pod.name else UNKNOWN,
             f"{pod.name} not usable" if pod.name else "no pod",
             expected,
-            f"The pod cannot be used: {clause(pod.error)}.",
+            f"The pod cannot be used: {format_clause(pod.error)}.",
             remedy,
         )
     missing = set(range(rails)) - {hca.rail for hca in pod.hcas}
@@ -132,12 +132,12 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) ->
         return Finding(
             "collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run stage collectives again."
         )
-    return ok("collectives.pod", subject, measured, expected)
+    return build_pass("collectives.pod", subject, measured, expected)
 
 
 def check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
     if seen.ended:
-        why = f"The stage ended before its last test: {clause(seen.ended)}."
+        why = f"The stage ended before its last test: {format_clause(seen.ended)}."
         remedy = (
             "Correct the error under 'why', or set fewer collectives in rdma_cluster.collectives.tests. Then run stage"
             " collectives again."
@@ -156,7 +156,10 @@ def check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
 def check_cleanup(seen: CollectivesFacts) -> Finding:
     expected = "0 pods left"
     if seen.remaining:
-        why = f"The stage could not delete these pods: {folded(seen.remaining, 16)}. They hold the GPUs of their nodes."
+        why = (
+            f"The stage could not delete these pods: {join_first(seen.remaining, 16)}. They hold the GPUs of their"
+            f" nodes."
+        )
         remedy = (
             "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"
             " events, and the kubelet of the node on which the pod still runs."
@@ -167,7 +170,7 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
     if seen.leftovers:
         why = (
             "An interrupted earlier run left these pods, and this run removed them before its tests:"
-            f" {folded(seen.leftovers, 16)}."
+            f" {join_first(seen.leftovers, 16)}."
         )
         return Finding(
             "collectives.cleanup",
@@ -178,4 +181,4 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
             why,
             "No action is necessary.",
         )
-    return ok("collectives.cleanup", "pods", "0 pods left", expected)
+    return build_pass("collectives.cleanup", "pods", "0 pods left", expected)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.job.nccl import NcclCommunicator, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from ..job.channels import judge_log
 from ..job.nccl_run import cut_to_run, group_by_process
 from ..job.ranks import spell_numbers
@@ -175,7 +175,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             "Check that the program in the image does not set option -C, then run stage collectives again.",
         )
     if run.lacks:
-        why = f"The output of the test is not complete: {clause(run.lacks[0])}."
+        why = f"The output of the test is not complete: {format_clause(run.lacks[0])}."
         return Finding(
             "collectives.figures",
             test,
@@ -199,7 +199,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             why,
             "Use a current version of nccl-tests with option -c 1, then run stage collectives again.",
         )
-    return ok("collectives.figures", test, f"{count_of(len(run.rows), 'row')}, 0 wrong values", expected)
+    return build_pass("collectives.figures", test, f"{count_of(len(run.rows), 'row')}, 0 wrong values", expected)
 
 
 def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof) -> Finding:
@@ -240,7 +240,7 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
         return Finding(
             "collectives.groups", test, UNKNOWN, f"{count_of(logged, 'group')} in the log", expected, why, remedy
         )
-    return ok("collectives.groups", test, count_of(logged or listed or 1, "group"), expected)
+    return build_pass("collectives.groups", test, count_of(logged or listed or 1, "group"), expected)
 
 
 def _report_silent(host: str, pid: int) -> Finding:
@@ -311,7 +311,7 @@ def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findi
         count_of(wanted.nodes, "node"),
     )
     if nodes == wanted.nodes:
-        return ok("collectives.nodes", subject, count_of(nodes, "node"), expected)
+        return build_pass("collectives.nodes", subject, count_of(nodes, "node"), expected)
     why = (
         "The communicator has a different number of nodes than the group of this test. Its bandwidth cannot be compared"
         " with the floor of the group."
@@ -393,7 +393,7 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
         measured = f"rail {spell_numbers(numbers)}" if numbers else "no rail"
         unknown = [name for name in names if name in rails and rails[name] is None]
         if not idle:
-            yield ok("collectives.rails", host, measured, expected)
+            yield build_pass("collectives.rails", host, measured, expected)
         elif unknown or not names or host not in wanted.hcas:
             why = (
                 f"The rail of {', '.join(unknown or names)} is unknown."

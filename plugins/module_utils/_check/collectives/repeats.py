@@ -14,10 +14,10 @@ import dataclasses
 import typing
 
 from ..._analysis.schedule.collectives import CollectiveGroup, Repeat
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess
 from ..._model.measurement.collectives import Variables
-from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from .causes import LIMITS
 from .floor import spell_gbs
 from .network_causes import CHOICES, SIZES, has_few_queue_pairs, has_wrong_traffic_class
@@ -222,7 +222,7 @@ class Repeats:
         change = self._waiting.pop(0)
         name, expected = f"{subject}, {change.words}", f"within {MOVED:.0%} of {spell_gbs(self._before)}"
         if bus_gbs is None or lacks:
-            why = f"The repeated test cannot show a cause: {clause(lacks, 'it gave no verified bandwidth')}."
+            why = f"The repeated test cannot show a cause: {format_clause(lacks, 'it gave no verified bandwidth')}."
             return Finding(
                 "collectives.repeat", name, UNKNOWN, "no valid bandwidth", expected, why, "Run stage collectives again."
             )
@@ -241,4 +241,4 @@ class Repeats:
         elif rise >= MOVED and self._group is not None:
             self.told.setdefault(self._group, f"With {change.words}, the group reaches {measured}. {change.why}")
             return Finding("collectives.repeat", name, WARN, measured, expected, change.why, change.remedy)
-        return ok("collectives.repeat", name, measured, expected)
+        return build_pass("collectives.repeat", name, measured, expected)

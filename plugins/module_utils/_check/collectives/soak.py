@@ -8,7 +8,7 @@ import typing
 
 from ..._analysis.fleet.hca_errors import EXPECTED, Measurement, judge_errors
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.measurement.hca_counters import HcaErrors
 from ..._model.run.findings import UNKNOWN, WARN, Finding
 
@@ -62,7 +62,7 @@ def _report_unseen(subject: str, unseen: typing.Sequence[tuple[str, str]]) -> Fi
         "Set rdma_observers (docs/observers.md), and run stage collectives again. Or run perfquery -x"
         " (InfiniBand) or ethtool -S (Ethernet) on these nodes before and after the soak."
     )
-    measured = folded([f"{node} {device}" for node, device in unseen], _MOST)
+    measured = join_first([f"{node} {device}" for node, device in unseen], _MOST)
     return Finding(
         "collectives.soak",
         f"{subject}{PHYSICAL}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.node.tuning import NodeTuning, Roce
 from ..._model.run.findings import WARN, Finding
 
@@ -73,4 +73,4 @@ def make_cause(subject: str, measured: str, expected: str, why: str, remedy: str
 
 def fold_names(names: typing.Iterable[str]) -> str:
     """Join distinct names for a finding, and add the number of omitted names."""
-    return folded(list(dict.fromkeys(names)), NAMED)
+    return join_first(list(dict.fromkeys(names)), NAMED)

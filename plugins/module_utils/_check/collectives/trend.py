@@ -10,10 +10,10 @@ import statistics
 import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.boundary.fabric import BUS_GBS
 from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures, StepKey
-from ..._model.run.findings import WARN, Finding, ok
+from ..._model.run.findings import WARN, Finding, build_pass
 from .course import GroupFigure
 from .floor import spell_gbs
 
@@ -99,10 +99,12 @@ def check_trend(
             slower.append(Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy))
     if held > len(slower):
         measured = f"{held - len(slower)} of {held} steps as fast as in the earlier runs"
-        slower.append(ok("collectives.trend", "steps", measured, f"at least {1 - MOST_DROP:g} x their medians"))
+        slower.append(build_pass("collectives.trend", "steps", measured, f"at least {1 - MOST_DROP:g} x their medians"))
     slower += _check_latencies(latencies, earlier, ratio)
     if earlier.unread:
-        why = f"The results of these runs could not be read and are not used: {clause('; '.join(earlier.unread))}."
+        why = (
+            f"The results of these runs could not be read and are not used: {format_clause('; '.join(earlier.unread))}."
+        )
         remedy = "Remove these runs from the folder runs/ of the report, or restore their missing files."
         measured = f"{count_of(len(earlier.unread), 'kept run')} unreadable"
         slower.append(Finding("collectives.trend", "kept runs", WARN, measured, "0 kept runs unreadable", why, remedy))
@@ -126,7 +128,7 @@ def _check_latencies(
         measured = f"median {item.median:.1f} us of {item.pairs} pairs"
         expected = f"at most {ratio:g} x {median:.1f} us, the median of {runs} earlier runs"
         if item.median <= ratio * median:
-            yield ok("collectives.trend", name_latency(item.test), measured, expected)
+            yield build_pass("collectives.trend", name_latency(item.test), measured, expected)
             continue
         why = "A setting of the CPUs, the path or the release of NCCL has changed for most pairs of nodes."
         remedy = (

@@ -8,9 +8,9 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.small_messages import explain_far_ratio
-from ..._model.base.load_error import nearest
+from ..._model.base.load_error import suggest_nearest
 from ..._model.base.rules import run_rule, run_rules
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.collectives import Collectives
@@ -182,9 +182,9 @@ def _check_nodes_of_leaves(wanted: Collectives, known: typing.Collection[str]) -
         strange = [node for node in nodes if node not in names]
         if strange:
             why = "The inventory has no nodes of these names. The leaf would have fewer nodes, without a warning."
-            expected = f"nodes of the inventory group rdma_nodes{nearest(strange[0], known)}"
+            expected = f"nodes of the inventory group rdma_nodes{suggest_nearest(strange[0], known)}"
             remedy = "Use the node names of the inventory."
-            yield Mistake(f"leaves[{leaf}]", folded(strange, 8), expected, why, remedy)
+            yield Mistake(f"leaves[{leaf}]", join_first(strange, 8), expected, why, remedy)
 
 
 def _check_share_reason(wanted: Collectives) -> typing.Iterator[Mistake]:

@@ -20,7 +20,7 @@ from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_kind
 from ..._model.measurement.bandwidth import BandwidthFacts
 from ..._model.measurement.collectives import LatencyFigures, StepFigures
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .advice import Advice, list_measure_advice
 from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
 
@@ -77,7 +77,7 @@ def list_bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
     )
 
 
-def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
+def compare_measures(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
     """Return each job or test with its figures and the recommendations that they justify. Those that the stages
     bandwidth and collectives measured come before those of the intent.
     """
@@ -100,7 +100,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings = [_check_bandwidth(fabric, facts) for fabric in intent.fabrics]
     # the pod network is there to be compared with, also where the intent names it
     ours = {fabric.name for fabric in intent.fabrics if find_kind(fabric) != "pod_network"}
-    for item in compared(intent, facts):
+    for item in compare_measures(intent, facts):
         if item.asked:
             findings += [_check_figures(fabric, item) for fabric in intent.fabrics]
             findings += _check_scaling(item, ours)
@@ -190,7 +190,7 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
             f"median {found.median:.4g} Gb/s over {found.transport} in {count_of(found.measured, 'measurement')}"
             f" ({found.worst:.4g} to {found.best:.4g} Gb/s)"
         )
-        return ok("compare.figures", fabric.name, measured, expected)
+        return build_pass("compare.figures", fabric.name, measured, expected)
     if facts.bandwidth is None:
         why, remedy = (
             "Stage bandwidth did not run before stage compare.",
@@ -216,7 +216,7 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
     subject, expected = f"{fabric.name}: {item.measure.name}", "a figure for this fabric"
     mine = [row for row in item.rows if row.network == fabric.name]
     if mine:
-        return ok("compare.figures", subject, ", ".join(figure_of(item.measure, row) for row in mine), expected)
+        return build_pass("compare.figures", subject, ", ".join(figure_of(item.measure, row) for row in mine), expected)
     why = "The measure has figures for other networks only, so the performance of the job on this fabric is unknown."
     remedy = (
         "Run the job on this fabric as well and add its figure to rdma_cluster.measures, then run stage compare again."
@@ -288,7 +288,7 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
                 "Use the network that the finding compare.choice of this measure shows as the fastest, or fewer nodes.",
             )
         else:
-            yield ok("compare.scaling", subject, measured, expected)
+            yield build_pass("compare.scaling", subject, measured, expected)
 
 
 def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
@@ -315,10 +315,10 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
     )
     mine = [row for row in ranked if row.network in ours]
     if len(ranked) == 1:
-        return ok("compare.choice", measure.name, f"{said}: no other network was measured", expected)
+        return build_pass("compare.choice", measure.name, f"{said}: no other network was measured", expected)
     if not mine or mine[0].of_best >= CLOSE:
         best = mine[0] if mine else ranked[0]
-        return ok("compare.choice", measure.name, f"{best.network}; compared: {said}", expected)
+        return build_pass("compare.choice", measure.name, f"{best.network}; compared: {said}", expected)
     if ranked[0].kind == "pod_network":
         why = (
             f"The pod network is faster than {mine[0].network}, although {mine[0].network} has a NIC of its own. The"

@@ -15,13 +15,13 @@ import typing
 
 from ..._analysis.fleet import unreachable_nodes
 from ..._model.base.load_error import Hints
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.clock import ObservedClock
 from ..._model.node.hca import NodeHcas, ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import clock, numa
 from .ethernet import check_ethernet, check_listed, compare_mtus
 from .fleet import check_descriptions, check_fleet, check_guids, check_hardware_addresses
@@ -115,24 +115,24 @@ def _count_nodes(seen: int, expected: int) -> Finding:
             " rdma_cluster.nodes_expected. Then run stage discover again."
         )
         return Finding("discover.nodes", "inventory", WARN, measured, wanted, why, remedy)
-    return ok("discover.nodes", "inventory", measured, wanted)
+    return build_pass("discover.nodes", "inventory", measured, wanted)
 
 
 def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> list[Finding]:
     expected = "the HCAs and NICs of the node"
     if observed.value is None or observed.error is not None:
         why = (
-            f"The module node_info failed on {name}: {clause(observed.error)}."
+            f"The module node_info failed on {name}: {format_clause(observed.error)}."
             if observed.error
             else f"The module node_info returned nothing from {name}."
         )
         # the report shows the same remedy of several stages once
-        remedy = unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later")
+        remedy = unreachable_nodes.get_remedy(name, by_pods, "Python 3.9 or later")
         return [Finding("discover.node", name, UNKNOWN, "not read", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)
     findings = [
-        ok(
+        build_pass(
             "discover.node",
             name,
             f"{len(node.hcas) - virtual} physical and {count_of(virtual, 'virtual function')}",
@@ -140,7 +140,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
         )
     ]
     if node.errors:
-        why = f"The kernel did not let the run read these files: {clause(folded(node.errors, 10, '; '))}."
+        why = f"The kernel did not let the run read these files: {format_clause(join_first(node.errors, 10, '; '))}."
         remedy = (
             "Run stage discover again: virtual functions that are created or removed during the stage cause this. If"
             f" the finding remains, read the files on {name} as root (cat), and correct the error."
@@ -149,7 +149,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
             Finding("discover.read", name, WARN, count_of(len(node.errors), "read error"), "0 read errors", why, remedy)
         )
     else:
-        findings.append(ok("discover.read", name, "0 read errors", "0 read errors"))
+        findings.append(build_pass("discover.read", name, "0 read errors", "0 read errors"))
     return findings
 
 
@@ -204,7 +204,7 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
                 )
             )
         else:
-            findings.append(ok("discover.pcie", subject, measured, expected))
+            findings.append(build_pass("discover.pcie", subject, measured, expected))
     return findings
 
 

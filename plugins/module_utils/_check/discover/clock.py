@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.node.clock import NodeClock, ObservedClock
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 CHECK = "discover.clock"
 #: seconds; apart by so much or more for sure. Tokens and certificates that were just made are refused; Kerberos, for
@@ -117,7 +117,7 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
     clock = seen.value
     if clock is None or seen.error is not None:
         why = (
-            f"The module node_info failed on {name}: {clause(seen.error)}."
+            f"The module node_info failed on {name}: {format_clause(seen.error)}."
             if seen.error
             else f"The module node_info returned no clock from {name}."
         )
@@ -190,7 +190,7 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
         return Finding(
             CHECK, name, WARN, f"{measured}, not synchronized", _describe_expected_offset(), _UNSYNCHRONISED, remedy
         )
-    return ok(CHECK, name, f"{measured}, synchronized", _describe_expected_offset())
+    return build_pass(CHECK, name, f"{measured}, synchronized", _describe_expected_offset())
 
 
 def _describe_expected_offset() -> str:

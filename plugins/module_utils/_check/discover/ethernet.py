@@ -8,15 +8,15 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import bonds
-from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
+from ..._analysis.fleet.hcas_of_fabric import find_candidates, hca_matches
 from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, is_interface_moved, owns_rdma
 from ..._model.node.hca import Hca, Netdev, NodeHcas
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .functions import check_driver, check_sriov
 from .hcas import MOST, MOST_HCAS, describe, describe_hcas, describe_states, list_others
 
@@ -43,7 +43,7 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
         if "again." not in remedy:
             remedy = f"{remedy} Then run stage discover again."
         return [Finding("discover.hcas", subject, FAIL, measured, expected, why, remedy)]
-    findings = [ok("discover.hcas", subject, measured, expected)]
+    findings = [build_pass("discover.hcas", subject, measured, expected)]
     for hca in hcas:
         driven = check_driver(name, hca, owns_rdma(fabric), node)
         findings += [driven, check_sriov(name, hca)] if find_traits(fabric).functions else [driven]
@@ -110,8 +110,8 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
                 "discover.port",
                 f"{name} {fabric.name} MTU",
                 UNKNOWN,
-                f"MTU {folded(sorted(map(str, found)), MOST)}",
-                f"MTU {folded(sorted(map(str, usual)), MOST)}, as on most nodes",
+                f"MTU {join_first(sorted(map(str, found)), MOST)}",
+                f"MTU {join_first(sorted(map(str, usual)), MOST)}, as on most nodes",
                 why,
                 remedy,
             )
@@ -149,9 +149,9 @@ def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netde
             " set dev INTERFACE up), give all members the same speed and MTU, and check the cables and the switch"
             " ports. Then run stage discover again."
         )
-        yield Finding("discover.port", subject, WARN, folded(shown, MOST), expected, " ".join(troubles), remedy)
+        yield Finding("discover.port", subject, WARN, join_first(shown, MOST), expected, " ".join(troubles), remedy)
     else:
-        yield ok("discover.port", subject, folded(shown, MOST), expected)
+        yield build_pass("discover.port", subject, join_first(shown, MOST), expected)
 
 
 def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
@@ -161,7 +161,7 @@ def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
     if not (is_interface_moved(fabric) and fabric.select.netdev):
         return []
     select = dataclasses.replace(fabric.select, netdev=())
-    return [hca for hca in node.hcas if hca.held and hca.held.netdevs and not hca.names and selects(select, hca)]
+    return [hca for hca in node.hcas if hca.held and hca.held.netdevs and not hca.names and hca_matches(select, hca)]
 
 
 def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
@@ -173,7 +173,7 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
     expected = "a network interface, up or down" if moved else "a network interface that is up"
     if moved and hca.held and hca.held.netdevs:
         shown = describe_states(hca.held.netdevs)
-        return ok("discover.port", subject, f"in a pod: {shown}", expected)
+        return build_pass("discover.port", subject, f"in a pod: {shown}", expected)
     if not hca.netdevs:
         return Finding(
             "discover.port",
@@ -187,7 +187,7 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
         )
     states = describe_states(hca.netdevs)
     if moved or any(netdev.state == "up" for netdev in hca.netdevs):
-        return ok("discover.port", subject, states, expected)
+        return build_pass("discover.port", subject, states, expected)
     if all(netdev.state is None for netdev in hca.netdevs):
         why = "The kernel did not let the run read the file operstate of the interface from sysfs."
         remedy = "Correct the error that the finding discover.read of this node shows, then run stage discover again."
@@ -223,7 +223,8 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
         expected = f"a physical function for {fabric.name}"
         if hca is None:
             known = (
-                folded([address for address, item in by_address.items() if not item.is_virtual], MOST_HCAS) or "none"
+                join_first([address for address, item in by_address.items() if not item.is_virtual], MOST_HCAS)
+                or "none"
             )
             why = (
                 "The address in select.pci is wrong, or the card is missing. Physical functions of the node:"
@@ -242,7 +243,7 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
             )
             findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
         elif hca not in find_candidates(fabric, node):
-            layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), MOST) or "no RDMA port"
+            layers = join_first(sorted({port.link_layer or "unread" for port in hca.ports}), MOST) or "no RDMA port"
             why = f"{_find_misfit(fabric, hca, layers)}."
             remedy = (
                 f"Correct the selectors or the profile of the fabric '{fabric.name}', or delete this address in its"
@@ -252,7 +253,7 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
                 Finding("discover.select", subject, FAIL, f"{describe(hca)}, {layers}", expected, why, remedy)
             )
         else:
-            findings.append(ok("discover.select", subject, describe(hca), expected))
+            findings.append(build_pass("discover.select", subject, describe(hca), expected))
     return findings
 
 
@@ -263,9 +264,9 @@ def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     :param layers: link layers of its ports, for the text
     """
     usable = bonds.list_usable_names(fabric, hca)
-    if selects(fabric.select, hca, usable):
+    if hca_matches(fabric.select, hca, usable):
         return f"The link layer of the function does not match the profile {fabric.profile}: {layers}"
-    pci, names = hca.pci, folded(usable, MOST) or "none"
+    pci, names = hca.pci, join_first(usable, MOST) or "none"
     wrong = {
         f"vendor {fabric.select.vendor}, but the function has {pci.vendor if pci else 'none'}": (
             pci and fabric.select.vendor in (None, pci.vendor)

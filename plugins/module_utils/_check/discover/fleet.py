@@ -9,12 +9,12 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.boundary.devices import assigned_address
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import NO_GUID, NodeHcas
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
 from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
 
@@ -34,12 +34,12 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
     findings, expected = [], f"{count_of(most, 'InfiniBand HCA')}, the most on any of {len(nodes)} nodes"
     for name, hcas in counted.items():
         if len(hcas) == most:
-            findings.append(ok("discover.fleet", name, count_of(most, "InfiniBand HCA"), expected))
+            findings.append(build_pass("discover.fleet", name, count_of(most, "InfiniBand HCA"), expected))
             continue
         missing = sorted(full - {describe_address(hca) for hca in hcas})
         why = (
             "The nodes of one fleet usually have the same hardware. Other nodes have an InfiniBand HCA at"
-            f" {folded(missing, MOST)}, but this node does not."
+            f" {join_first(missing, MOST)}, but this node does not."
         )
         remedy = (
             "Run lspci -nn on the node: a card that is not listed is defective or not seated. Seat or replace it, then"
@@ -78,13 +78,13 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
                 "Give each card its own GUIDs (on the node: mstflint -d ADDRESS -guid 0x... sg), and reset the card"
                 " (mstfwreset -d ADDRESS reset). Then run stage discover again."
             )
-            measured = f"on {count_of(len(names), 'port' if kind == 'port' else 'HCA')}: {folded(names, MOST)}"
+            measured = f"on {count_of(len(names), 'port' if kind == 'port' else 'HCA')}: {join_first(names, MOST)}"
             expected = f"each GUID on 1 {'port' if kind == 'port' else 'HCA'}"
             findings.append(Finding("discover.guids", f"{kind} GUID {guid}", FAIL, measured, expected, why, remedy))
     if owners and not findings:
         counts = [sum(kind == wanted for kind, _guid in owners) for wanted in ("port", "node")]
         findings.append(
-            ok(
+            build_pass(
                 "discover.guids",
                 "all nodes",
                 f"{count_of(counts[0], 'port GUID')} and {counts[1]} node GUIDs, all different",
@@ -114,7 +114,7 @@ def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas
     shared = {address: list(named.values()) for address, named in owners.items() if len(named) > 1}
     if owners and not shared:
         measured = f"{count_of(len(owners), 'MAC address', 'MAC addresses')}, each on one NIC or bond"
-        return [ok("discover.hardware_addresses", "all nodes", measured, _ONE_NIC)]
+        return [build_pass("discover.hardware_addresses", "all nodes", measured, _ONE_NIC)]
     return [_report_shared_address(address, named) for address, named in sorted(shared.items())]
 
 
@@ -132,7 +132,7 @@ def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Findin
         "discover.hardware_addresses",
         f"MAC address {address}",
         FAIL,
-        f"on {count_of(len(owners), 'NIC')}: {folded(owners, MOST)}",
+        f"on {count_of(len(owners), 'NIC')}: {join_first(owners, MOST)}",
         _ONE_NIC,
         why,
         remedy,
@@ -158,12 +158,12 @@ def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
                 "Start rdma-ndd on each of these nodes (package rdma-core; systemctl enable --now rdma-ndd): it writes"
                 " the host name and the device into the description. Then run stage discover again."
             )
-            measured = f"{count_of(len(names), 'HCA')} with node description {description!r}: {folded(names, MOST)}"
+            measured = f"{count_of(len(names), 'HCA')} with node description {description!r}: {join_first(names, MOST)}"
             expected = "another node description for each HCA"
             findings.append(Finding("discover.descriptions", names[0], WARN, measured, expected, why, remedy))
     if owners and not findings:
         findings.append(
-            ok(
+            build_pass(
                 "discover.descriptions",
                 "all nodes",
                 f"{count_of(len(owners), 'description')}, all different",

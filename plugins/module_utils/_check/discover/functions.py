@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..._analysis.fleet import vendors, why_no_sriov
 from ..._model.node.hca import Hca, NodeHcas
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 
 def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
@@ -48,13 +48,13 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
     carrier = node.carrier(hca)
     held = hca.held.rdma_device if hca.held else None
     if rdma and not hca.rdma_device and held:
-        return ok("discover.driver", subject, f"{driver}, {held} in a pod", expected)
+        return build_pass("discover.driver", subject, f"{driver}, {held} in a pod", expected)
     if rdma and not hca.rdma_device and carrier is None:
         why = "The RDMA driver of the NIC is not loaded, or RDMA is disabled for the function."
         remedy = f"{vendors.load_rdma([hca])} Then run stage discover again."
         return Finding("discover.driver", subject, FAIL, f"driver {driver}, no RDMA device", expected, why, remedy)
     shown = f", in a bond with {carrier.name}" if carrier else ""
-    return ok(
+    return build_pass(
         "discover.driver",
         subject,
         f"{driver or 'no PCI function'}{f', {hca.rdma_device}' if hca.rdma_device else shown}",
@@ -71,7 +71,7 @@ def check_sriov(name: str, hca: Hca) -> Finding:
     """
     subject, expected = f"{name} {hca.name}", "sriov_totalvfs of at least 1"
     if hca.sriov is None:
-        why, remedy = why_no_sriov.why(hca)
+        why, remedy = why_no_sriov.explain_no_sriov(hca)
         if "again." not in remedy:
             remedy = f"{remedy} Then run stage discover again."
         return Finding("discover.sriov", subject, FAIL, "no sriov_totalvfs", expected, why, remedy)
@@ -87,4 +87,4 @@ def check_sriov(name: str, hca: Hca) -> Finding:
             f"{vendors.more_functions(hca)} Then run stage discover again.",
         )
         return Finding("discover.sriov", subject, FAIL, "sriov_totalvfs 0", expected, why, remedy)
-    return ok("discover.sriov", subject, f"at most {hca.sriov.total} VFs", expected)
+    return build_pass("discover.sriov", subject, f"at most {hca.sriov.total} VFs", expected)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import find_candidates
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca, Netdev, NodeHcas
 
@@ -44,7 +44,7 @@ def describe_address(hca: Hca) -> str:
 
 
 def describe_hcas(hcas: typing.Sequence[Hca]) -> str:
-    return folded([describe(hca) for hca in hcas], MOST_HCAS)
+    return join_first([describe(hca) for hca in hcas], MOST_HCAS)
 
 
 def describe_states(netdevs: typing.Sequence[Netdev]) -> str:
@@ -52,7 +52,7 @@ def describe_states(netdevs: typing.Sequence[Netdev]) -> str:
 
     :param netdevs: the interfaces
     """
-    return folded([f"{netdev.name} {netdev.state or 'state not read'}" for netdev in netdevs], MOST)
+    return join_first([f"{netdev.name} {netdev.state or 'state not read'}" for netdev in netdevs], MOST)
 
 
 def describe(hca: Hca) -> str:

@@ -10,12 +10,12 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._analysis.fleet.hcas_of_fabric import selects
+from ..._analysis.fleet.hcas_of_fabric import hca_matches
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import Hca, NodeHcas
-from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, WARN, Finding, build_pass
 from .functions import check_driver, check_sriov
 from .hcas import describe_hcas, list_fitting, list_others
 from .ports import check_port, find_trouble
@@ -42,14 +42,14 @@ def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]
         why, remedy = _explain_too_few(node)
         findings = [Finding("discover.hcas", f"{name} {label}", FAIL, measured, expected, why, remedy)]
     else:
-        findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
+        findings = [build_pass("discover.hcas", f"{name} {label}", measured, expected)]
     # a function without RDMA device shows no link layer: its class says what it would be
     mute = [
         hca
         for hca in list_others(node, hcas)
         if _is_infiniband_function(hca)
         and not hca.rdma_device
-        and any(selects(fabric.select, hca) for fabric in fabrics)
+        and any(hca_matches(fabric.select, hca) for fabric in fabrics)
     ]
     for hca in (*hcas, *mute):
         findings.append(_reduce_to_warning(check_driver(name, hca, True, node), len(hcas), wanted))

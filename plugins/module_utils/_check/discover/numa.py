@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.node.hca import Hca, NodeHcas
 from ..._model.run.findings import WARN, Finding
 
@@ -47,7 +47,8 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
         (usual, most), (_second, next_most) = counts.most_common(2)
         if most == next_most:
             shown = ", ".join(
-                f"{number} on {folded([name for name, hca in hcas.items() if _get_numa_node(hca) == number], _NAMED)}"
+                f"{number} on"
+                f" {join_first([name for name, hca in hcas.items() if _get_numa_node(hca) == number], _NAMED)}"
                 for number in sorted(counts)
             )
             why = f"The BIOS of each node reports the NUMA node of a card, and no value is the most frequent. {_HARM}"

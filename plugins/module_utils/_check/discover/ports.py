@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from ..._model.node.hca import Port
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +88,7 @@ def check_port(subject: str, port: Port) -> Finding:
     wrong = find_trouble(port)
     if wrong is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unknown"
-        return ok("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
+        return build_pass("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
     return Finding(
         "discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, wrong.why, wrong.remedy
     )

@@ -12,8 +12,8 @@ from ..._analysis.fleet.hcas_of_fabric import Member, Membership
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import LinkEnd
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
-from .names import MOST, Names, some
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from .names import MOST, Names, join_some
 
 #: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all
 _NO_RAILS = 0.25
@@ -40,7 +40,7 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     """
     expected = "on neighboring nodes, HCAs of the same rail on the same leaf"
     if fabric.rails == "none":
-        return [ok("fabric.rails", fabric.name, "not compared: the intent has rails: none", "any cabling")]
+        return [build_pass("fabric.rails", fabric.name, "not compared: the intent has rails: none", "any cabling")]
     cablings = _collect_cablings(membership, ends)
     models = [
         _Cablings.of({name: cablings[name] for name in group if name in cablings})
@@ -69,7 +69,7 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     ]
     leaves = len({leaf for cabling in cablings.values() for leaf in cabling if leaf})
     return findings or [
-        ok(
+        build_pass(
             "fabric.rails",
             fabric.name,
             f"{count_of(len(cablings), 'node')} on {count_of(leaves, 'leaf', 'leaves')}",
@@ -85,12 +85,12 @@ def _check_model(
     for cabling, rival in model.odd:
         rails = _list_differing_rails(cabling, rival)
         for name in nodes[cabling]:
-            usual = some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
+            usual = join_some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
             beside = model.having(rival, rails)
             why = (
                 f"{_describe_miscabling(cabling, rival, rails)}"
                 f" {count_of(len(beside), 'neighboring node has', 'neighboring nodes have')} {usual}:"
-                f" {some(beside)}."
+                f" {join_some(beside)}."
             )
             yield _report_wrong_cable(
                 f"{name} {fabric.name}", _describe_cable_ends(name, membership, ends, names, rails), usual, why, _MOVE
@@ -104,8 +104,10 @@ def _check_model(
                 for group in (nodes[cabling], nodes[rival])
             ]
             why = (
-                f"{_describe_miscabling(cabling, rival, rails)} The nodes {some(model.having(cabling, rails))} have"
-                f" the first cabling, and the same number of nodes has the second: {some(model.having(rival, rails))}."
+                f"{_describe_miscabling(cabling, rival, rails)} The nodes {join_some(model.having(cabling, rails))}"
+                f" have"
+                f" the first cabling, and the same number of nodes has the second:"
+                f" {join_some(model.having(rival, rails))}."
                 " Only the cabling plan shows which is right."
             )
             yield _report_wrong_cable(fabric.name, "; ".join(both), expected, why, _COMPARE)
@@ -295,7 +297,7 @@ def _describe_miscabling(cabling: _Cabling, rival: _Cabling, rails: typing.Seque
     return (
         f"The cables of rail {rails[0]} and rail {rails[1]} are swapped."
         if swapped
-        else f"The leaf of rail {some(list(map(str, rails)))} differs."
+        else f"The leaf of rail {join_some(list(map(str, rails)))} differs."
     )
 
 
@@ -315,4 +317,4 @@ def _describe_cable_ends(
         far = _find_leaf_port(member, ends)
         if member.rail in rails and far:
             words.append(f"rail {member.rail} ({member.hca.name}) on {names.port(far.guid, far.port)}")
-    return f"{node}: {some(words)}"
+    return f"{node}: {join_some(words)}"

@@ -14,14 +14,14 @@ import typing
 from ..._analysis.fleet import unreachable_nodes
 from ..._analysis.fleet.claims import why_apart
 from ..._analysis.fleet.hca_locations import find_topology_or_first_view, number_by_leaf
-from ..._analysis.fleet.hcas_of_fabric import Member, Membership, find_candidates, resolve, selects
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._analysis.fleet.hcas_of_fabric import Member, Membership, find_candidates, hca_matches, resolve_members
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import Hca, ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .completeness import check_whole
 from .error_counters import check_errors
 from .lids import check_lids
@@ -79,7 +79,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if not find_traits(fabric).members:
             # says what this stage does not cover, and claims nothing else
             findings.append(
-                ok(
+                build_pass(
                     "fabric.membership",
                     fabric.name,
                     f"profile {fabric.profile}: the fabric has no HCAs of its own",
@@ -87,7 +87,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
             continue
-        membership = number_by_leaf(resolve(fabric, world.nodes, world.subnets), facts.topologies)
+        membership = number_by_leaf(resolve_members(fabric, world.nodes, world.subnets), facts.topologies)
         findings += _check_membership(fabric, membership, world)
         for other, its in known:
             findings += _check_claims(other, its, fabric, membership)
@@ -119,15 +119,17 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
         errors = []
         if hcas.value is None or hcas.error is not None:
             unread.append("HCAs")
-            errors.append(f"The module node_info could not read the HCAs: {clause(hcas.error, 'it returned no data')}.")
+            errors.append(
+                f"The module node_info could not read the HCAs: {format_clause(hcas.error, 'it returned no data')}."
+            )
         if infiniband and (seen.value is None or seen.error is not None):
             unread.append("subnet managers of the ports")
             errors.append(
                 "The module subnet_manager_info could not read the subnet managers of the ports:"
-                f" {clause(seen.error, 'it returned no data')}."
+                f" {format_clause(seen.error, 'it returned no data')}."
             )
         if errors:
-            remedy = unreachable_nodes.remedy(name, facts.by_pods, TOOLS)
+            remedy = unreachable_nodes.get_remedy(name, facts.by_pods, TOOLS)
             findings.append(
                 Finding(
                     "fabric.node",
@@ -140,7 +142,9 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
                 )
             )
         else:
-            findings.append(ok("fabric.node", name, count_of(len(seen.value or ()), "InfiniBand port"), expected))
+            findings.append(
+                build_pass("fabric.node", name, count_of(len(seen.value or ()), "InfiniBand port"), expected)
+            )
     return findings
 
 
@@ -160,7 +164,7 @@ def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membershi
         theirs = {_key_of(member) for member in others.members.get(node, ())}
         both = [member.hca.name for member in members if _key_of(member) in theirs]
         if both:
-            why = f"Both fabrics select {folded(both, _MOST_HCAS)}. {apart}"
+            why = f"Both fabrics select {join_first(both, _MOST_HCAS)}. {apart}"
             remedy = (
                 f"Change select of '{one.name}' or of '{other.name}' in the intent so that each HCA belongs to one"
                 " fabric, then run stage fabric again."
@@ -198,7 +202,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
             return [
                 Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be queried", expected, why, remedy)
             ]
-        reason = clause(membership.why)
+        reason = format_clause(membership.why)
         why = f"{reason[0].upper()}{reason[1:]}." + (words_of_ports(world) if is_infiniband(fabric) else "")
         return [
             Finding(
@@ -218,7 +222,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
     )
     count = sum(len(members) for members in membership.members.values())
     findings = [
-        ok(
+        build_pass(
             "fabric.membership",
             fabric.name,
             f"{count_of(count, 'HCA')} on {count_of(len(membership.members), 'node')}, {by}",
@@ -228,10 +232,10 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
     for name, members in membership.members.items():
         subject = f"{name} {fabric.name}"
         measured = count_of(len(members), "HCA") + (
-            f": {folded([member.hca.name for member in members], _MOST_HCAS)}" if members else ""
+            f": {join_first([member.hca.name for member in members], _MOST_HCAS)}" if members else ""
         )
         if len(members) == wanted:
-            findings.append(ok("fabric.hcas", subject, measured, count_of(wanted, "HCA")))
+            findings.append(build_pass("fabric.hcas", subject, measured, count_of(wanted, "HCA")))
             continue
         mute = find_unasked(fabric, name, world) if is_infiniband(fabric) else ()
         if len(members) < wanted <= len(members) + len(mute):
@@ -277,7 +281,7 @@ def _explain_count(fabric: Fabric, membership: Membership, name: str, world: Fab
         why = "The node has no further InfiniBand HCA that matches the selectors of the intent."
         return why, "Look for the missing HCA with lspci and dmesg on the node."
     words, steps = _explain_ports(others, {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())})
-    return f"These ports were not assigned to this fabric: {folded(words, MOST, '; ')}.", " ".join(steps)
+    return f"These ports were not assigned to this fabric: {join_first(words, MOST, '; ')}.", " ".join(steps)
 
 
 def _explain_ports(
@@ -301,7 +305,7 @@ def _explain_ports(
                 words.append(f"{hca.name} port {port.number} sees the subnet manager {manager}")
                 steps["Move the cables of the ports that see a different subnet manager to this fabric."] = None
             else:
-                words.append(f"{hca.name} port {port.number}: {clause(answer.error)}")
+                words.append(f"{hca.name} port {port.number}: {format_clause(answer.error)}")
                 steps["Bring up the missing ports: correct the errors that they report, and check their cables."] = None
     return words, list(steps)
 
@@ -350,7 +354,7 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
         managers = {
             (item.rdma_device, item.port): item.master.guid for item in world.subnets.get(name, ()) if item.master
         }
-        for hca in (hca for hca in node.hcas if selects(fabric.select, hca)):
+        for hca in (hca for hca in node.hcas if hca_matches(fabric.select, hca)):
             guids = [
                 managers[key] for key in ((hca.rdma_device or "", port.number) for port in hca.ports) if key in managers
             ]
@@ -372,7 +376,7 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
             for subject, guid in seen.items()
         ]
         return wrong or [
-            ok(
+            build_pass(
                 "fabric.select",
                 fabric.name,
                 count_of(len(fabric.select.pci), "address", "addresses"),

@@ -10,7 +10,7 @@ from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import UNKNOWN, Finding
-from .names import Names, some
+from .names import Names, join_some
 
 #: types of devices in the words of ibnetdiscover
 _KINDS = {"Ca": "HCA", "Switch": "switch", "Rt": "router"}
@@ -33,7 +33,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
     if strange:
         why = (
             "ibnetdiscover reports links to these devices, but does not list the devices, or lists them as a different"
-            f" type: {some(strange)}. The discovery was incomplete, so other devices may be missing as well."
+            f" type: {join_some(strange)}. The discovery was incomplete, so other devices may be missing as well."
         )
         measured, expected = (
             f"{count_of(len(strange), 'link end')} at unlisted devices",
@@ -46,7 +46,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
         away = [names.node(guid) for part in parts[:-1] for guid in sorted(part)]
         why = (
             "ibnetdiscover follows links from device to device, but reports no link that leads to these devices:"
-            f" {some(away)}. The discovery was incomplete, so other devices may be missing as well."
+            f" {join_some(away)}. The discovery was incomplete, so other devices may be missing as well."
         )
         return [
             Finding(

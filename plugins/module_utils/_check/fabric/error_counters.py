@@ -13,13 +13,13 @@ import typing
 
 from ..._analysis.fleet.hca_locations import End
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .bounded import limit_findings
 from .links_in_scope import ALL_PORTS, LinksInScope
-from .names import Names, some
+from .names import Names, join_some
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +120,8 @@ def check_errors(
     """
     if errors is None or errors.later is None or errors.first is None:
         why = (
-            f"ibqueryerrors did not return the counters: {clause(errors.error if errors else None, 'it was not run')}."
+            f"ibqueryerrors did not return the counters:"
+            f" {format_clause(errors.error if errors else None, 'it was not run')}."
         )
         return [
             Finding(check, fabric.name, UNKNOWN, "not read twice", "two readings of the error counters", why, _BY_HAND)
@@ -156,7 +157,7 @@ def check_errors(
             )
         )
     if not findings:
-        findings = [ok(_GROWING, fabric.name, measured, "no new errors between two readings")]
+        findings = [build_pass(_GROWING, fabric.name, measured, "no new errors between two readings")]
     findings.append(_check_counted(fabric, readings.later, names))
     return [*findings, *_check_complete(fabric, readings, topology, names, way)]
 
@@ -213,7 +214,7 @@ def _check_growth(
             (findings if end in way.ours else others).append(finding)
     findings = limit_findings(fabric, findings, "ports")
     if others:
-        words = some([f"{finding.subject}: {finding.measured}" for finding in others])
+        words = join_some([f"{finding.subject}: {finding.measured}" for finding in others])
         why = (
             f"These ports count errors, or their counters are at the maximum: {words}. Links without traffic of"
             f" {fabric.name} are usually links of other hosts."
@@ -265,10 +266,10 @@ def _check_port(
     remedy = [group.remedy for group in groups]
     unknown = [name for name in rises if name not in _OF]
     if unknown:
-        why.append(f"This version of linerate.rdma does not know the meaning of {some(unknown)}.")
+        why.append(f"This version of linerate.rdma does not know the meaning of {join_some(unknown)}.")
         remedy.append("Look up the counter in the documentation of the switch or the HCA.")
     if stuck:
-        measured.append(f"at the maximum: {some(stuck)}")
+        measured.append(f"at the maximum: {join_some(stuck)}")
         why.append("A counter at its maximum does not count further, so new errors cannot be detected.")
         remedy.append("Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors).")
     if not measured:
@@ -300,13 +301,16 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
         if high:
             above.append(f"{names.port(port.guid, port.port)}: {', '.join(high)}")
     if not above:
-        return ok(
+        return build_pass(
             _COUNT,
             fabric.name,
             f"{count_of(later.checked, 'port')}, none above {_COUNTED} in a link error counter",
             _FEW,
         )
-    why = f"These ports have counted link errors since their counters were cleared, possibly long ago: {some(above)}."
+    why = (
+        f"These ports have counted link errors since their counters were cleared, possibly long ago:"
+        f" {join_some(above)}."
+    )
     remedy = (
         "Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors), then run stage fabric"
         " again after a day of load."
@@ -350,7 +354,7 @@ def _check_complete(
     nameless = any(report.failures > len(report.unread) for report in (errors.first, errors.later)) or not all(
         map(way.knows, unread)
     )
-    words = some(
+    words = join_some(
         [f"{names.lid(port.lid)} {'all ports' if port.port == ALL_PORTS else f'port {port.port}'}" for port in unread]
     )
     asked = (

@@ -8,7 +8,7 @@ from ..._analysis.fleet.hca_locations import Topologies
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.lids import find_false_claims
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 from .names import FabricFacts
@@ -31,7 +31,7 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
     claims = find_false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:
-        ports = folded([f"{node} {device} port {number}" for node, device, number in claim.ports], _MOST_PORTS)
+        ports = join_first([f"{node} {device} port {number}" for node, device, number in claim.ports], _MOST_PORTS)
         why = f"{claim.words} Packets to a LID reach only one port, so the LID in sysfs of the other port is wrong."
         remedy = (
             "Run stage fabric again: the subnet manager may have assigned new LIDs during the stage. If the finding"

@@ -14,7 +14,7 @@ from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import LANE_GBPS, SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .bounded import limit_findings
 from .links_in_scope import LinksInScope
 from .names import Names
@@ -79,7 +79,7 @@ def check_hca_rates(
     )
     return [
         *findings,
-        ok(
+        build_pass(
             "fabric.rate",
             fabric.name,
             f"links of HCAs: {spread or 'none'}",
@@ -129,7 +129,7 @@ def check_switch_rates(
             findings.append(_report_slow(subject, rates[link], usual, "switches", known))
     subject = f"{fabric.name} switches"
     return limit_findings(fabric, findings, "links") or [
-        ok(
+        build_pass(
             "fabric.rate",
             subject,
             f"{count_of(len(rates), 'link')}, most with {usual:g} Gb/s",

@@ -11,8 +11,8 @@ import dataclasses
 import re
 import typing
 
-from ..._model.base.phrases import clause
-from ..._model.base.text import folded
+from ..._model.base.phrases import format_clause
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import SeenSubnet, SeenTopology, Topology
 from ..._model.node.hca import NodeHcas
 
@@ -101,12 +101,12 @@ class Names:
         )
 
 
-def some(items: typing.Sequence[str]) -> str:
+def join_some(items: typing.Sequence[str]) -> str:
     """Join the first items as text, and add the number of omitted items.
 
     :param items: names or other short texts
     """
-    return folded(items, MOST)
+    return join_first(items, MOST)
 
 
 def words_of_ports(world: FabricFacts) -> str:
@@ -116,7 +116,7 @@ def words_of_ports(world: FabricFacts) -> str:
     :param world: facts of the nodes that answered
     """
     words = [
-        f"{name} {seen.rdma_device}: {clause(seen.error)}"
+        f"{name} {seen.rdma_device}: {format_clause(seen.error)}"
         for name, subnets in world.subnets.items()
         for seen in subnets
         if seen.error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.partitions import is_limited, shared
+from ..._analysis.fleet.partitions import is_limited, list_shared_keys
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 
@@ -40,7 +40,7 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     count = sum(map(len, groups.values()))
     # each node has one voice: one that tells more ports than all others decides nothing
     usual = max(groups, key=lambda keys: (len({port.node for port in groups[keys]}), len(groups[keys]), keys))
-    if len(groups[usual]) > 1 and not shared(usual, usual):
+    if len(groups[usual]) > 1 and not list_shared_keys(usual, usual):
         why = (
             f"The subnet manager gave these ports the P_Keys {_format_pkeys(usual)}, and limited members drop each"
             " other's packets."
@@ -60,7 +60,7 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     apart = {
         keys: ports
         for keys, ports in groups.items()
-        if not shared(usual, keys) or (len(ports) > 1 and not shared(keys, keys))
+        if not list_shared_keys(usual, keys) or (len(ports) > 1 and not list_shared_keys(keys, keys))
     }
     if not apart:
         return []

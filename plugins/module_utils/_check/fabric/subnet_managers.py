@@ -9,12 +9,12 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership, find_candidates
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from .names import MOST, FabricFacts, Names, some, words_of_ports
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from .names import MOST, FabricFacts, Names, join_some, words_of_ports
 
 _ONE = "exactly 1 master"
 _STANDBY = "at least 1 standby"
@@ -102,9 +102,13 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
         (manager for manager in managers.values() if manager.state == "MASTER"), key=lambda manager: manager.guid
     )
     if len(masters) == 1:
-        return [ok("fabric.one_master", fabric.name, f"1 master: {_describe_subnet_manager(masters[0], names)}", _ONE)]
+        return [
+            build_pass(
+                "fabric.one_master", fabric.name, f"1 master: {_describe_subnet_manager(masters[0], names)}", _ONE
+            )
+        ]
     if not masters:
-        answered = some([_describe_subnet_manager(manager, names) for manager in managers.values()])
+        answered = join_some([_describe_subnet_manager(manager, names) for manager in managers.values()])
         why = (
             f"The subnet managers that respond are not master: {answered}. They wait for a master that no longer"
             " exists, or they have just started."
@@ -125,7 +129,8 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
 
 def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
     measured = (
-        f"{count_of(len(masters), 'master')}: {some([_describe_subnet_manager(manager, names) for manager in masters])}"
+        f"{count_of(len(masters), 'master')}:"
+        f" {join_some([_describe_subnet_manager(manager, names) for manager in masters])}"
     )
     tie = (
         " Some of these masters have the same priority."
@@ -152,14 +157,14 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
     """
     expected = "a response from the subnet manager of each port with the IsSM bit"
     if not managers.ports:
-        why = _NOT_READ.format(error=clause(managers.error, _NO_ANSWER))
+        why = _NOT_READ.format(error=format_clause(managers.error, _NO_ANSWER))
         return [Finding("fabric.manager", fabric.name, UNKNOWN, "not read", expected, why, unread)]
     mute = []
     for port in managers.ports:
         if port.manager is None:
             why = (
                 "The IsSM bit shows that a subnet manager has opened the port. Either the subnet manager hangs, or the"
-                f" port cannot be reached: {clause(port.error, 'sminfo reported no error')}."
+                f" port cannot be reached: {format_clause(port.error, 'sminfo reported no error')}."
             )
             remedy = (
                 "Check the process of the subnet manager and its log on that machine, and restart it. Then run stage"
@@ -176,8 +181,8 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
                     remedy,
                 )
             )
-    answers = some([_describe_subnet_manager(port.manager, names) for port in managers.ports if port.manager])
-    return mute or [ok("fabric.manager", fabric.name, answers, expected)]
+    answers = join_some([_describe_subnet_manager(port.manager, names) for port in managers.ports if port.manager])
+    return mute or [build_pass("fabric.manager", fabric.name, answers, expected)]
 
 
 def _check_standby(
@@ -185,14 +190,14 @@ def _check_standby(
 ) -> Finding:
     standby = [manager for manager in known.values() if manager.state == "STANDBY"]
     if standby:
-        return ok(
+        return build_pass(
             "fabric.standby",
             fabric.name,
-            some([_describe_subnet_manager(manager, names) for manager in standby]),
+            join_some([_describe_subnet_manager(manager, names) for manager in standby]),
             _STANDBY,
         )
     if not managers.ports:
-        why = _NOT_READ.format(error=clause(managers.error, _NO_ANSWER))
+        why = _NOT_READ.format(error=format_clause(managers.error, _NO_ANSWER))
         return Finding("fabric.standby", fabric.name, UNKNOWN, "not read", _STANDBY, why, unread)
     why = "The fabric has only one subnet manager. If it stops, ports that come up later get no LID."
     return Finding(
@@ -219,14 +224,14 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
         by_priority.setdefault(manager.priority, []).append(manager)
     tied = [sorted(group, key=lambda manager: manager.guid) for group in by_priority.values() if len(group) > 1]
     if not tied:
-        return ok(
+        return build_pass(
             "fabric.priority",
             fabric.name,
-            some([str(priority) for priority in sorted(by_priority, reverse=True)]),
+            join_some([str(priority) for priority in sorted(by_priority, reverse=True)]),
             expected,
         )
-    words = folded(
-        [folded([_describe_subnet_manager(manager, names) for manager in group], MOST, " and ") for group in tied],
+    words = join_first(
+        [join_first([_describe_subnet_manager(manager, names) for manager in group], MOST, " and ") for group in tied],
         MOST,
         "; ",
     )
@@ -249,7 +254,9 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
 def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers, unread: str) -> Finding:
     expected = "activity count of the master rises"
     if managers.activity_first is None or managers.activity_later is None:
-        why = f"sminfo did not return the activity count twice: {clause(managers.error, 'no error was reported')}."
+        why = (
+            f"sminfo did not return the activity count twice: {format_clause(managers.error, 'no error was reported')}."
+        )
         return Finding("fabric.activity", fabric.name, UNKNOWN, "activity count not read", expected, why, unread)
     if managers.master not in membership.subnet_managers:
         why = (
@@ -304,7 +311,7 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
             _SEE_MASTER,
         )
     if rise > 0:
-        return ok("fabric.activity", fabric.name, measured, expected)
+        return build_pass("fabric.activity", fabric.name, measured, expected)
     if rise < 0:
         why = "The subnet manager was restarted between the two readings, or its counter was reset to 0."
         remedy = "Run stage fabric again. If the count falls again, look for restarts in the log of the subnet manager."
@@ -340,7 +347,7 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
     if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
         return [_report_nobody_answers(fabric, silent, world)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
-        why = f"It is unknown which subnet manager manages this fabric: {clause(membership.why)}."
+        why = f"It is unknown which subnet manager manages this fabric: {format_clause(membership.why)}."
         return [_report_unknown_master(fabric, why, f"{membership.remedy}. Then run stage fabric again.")]
     if not any(world.subnets.values()):
         why = "No port was queried: no node responded, or no node has an InfiniBand port."
@@ -396,7 +403,7 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
         return findings
     why = (
         "The links of these ports are up, but queries to the subnet manager get no response:"
-        f" {some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
+        f" {join_some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
     )
     remedy = (
         "Run ibnetdiscover as root on one of these nodes and on another node. Check the links that only the other node"
@@ -438,14 +445,15 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
             " again.",
         )
     why = (
-        f"Only the switches {some(switches)} and the HCAs {some(hcas)} can be reached from {port}: all links from"
+        f"Only the switches {join_some(switches)} and the HCAs {join_some(hcas)} can be reached from {port}: all"
+        f" links from"
         " these switches to the other switches are down."
     )
     remedy = (
         "Check the ports of these switches towards the spines (on the switch, or with ibportstate from one of these"
         " HCAs), and their cables. Then run stage fabric again."
     )
-    return Finding("fabric.island", some(switches), FAIL, measured, expected, why, remedy)
+    return Finding("fabric.island", join_some(switches), FAIL, measured, expected, why, remedy)
 
 
 def _find_rivals(
@@ -476,7 +484,7 @@ def _report_nobody_answers(
     :param world: facts of the nodes that answered
     """
     ports = "; ".join(
-        f"{name} {some([seen.rdma_device for seen in subnets])}"
+        f"{name} {join_some([seen.rdma_device for seen in subnets])}"
         for name, subnets in list(silent.items())[:6]
         if subnets
     )
@@ -486,18 +494,20 @@ def _report_nobody_answers(
     ended = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager is False]
     if hung:
         why = (
-            f"{asked} The port of {some(hung)} still reports a subnet manager (IsSM bit), so this subnet manager hangs."
+            f"{asked} The port of {join_some(hung)} still reports a subnet manager (IsSM bit), so this subnet manager"
+            f" hangs."
         )
         remedy = (
             "Check the process of the subnet manager and its log on that machine, and restart it. Run a second subnet"
             " manager on another machine: a standby would have taken over. Then run stage fabric again."
         )
         return Finding(
-            "fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {some(hung)}", _ONE, why, remedy
+            "fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {join_some(hung)}", _ONE, why, remedy
         )
     if ended:
         why = (
-            f"{asked} The last subnet manager was on {some(ended)}. That port responds but no longer reports a subnet"
+            f"{asked} The last subnet manager was on {join_some(ended)}. That port responds but no longer reports a"
+            f" subnet"
             " manager, so the subnet manager has ended."
         )
         remedy = (
@@ -508,7 +518,7 @@ def _report_nobody_answers(
             "fabric.one_master",
             fabric.name,
             FAIL,
-            f"no subnet manager: the subnet manager of {some(ended)} has ended",
+            f"no subnet manager: the subnet manager of {join_some(ended)} has ended",
             _ONE,
             why,
             remedy,
@@ -518,7 +528,7 @@ def _report_nobody_answers(
         " supposed to run, check its log. Then run stage fabric again."
     )
     if lost:
-        lids = some([f"LID {lid}" for lid in lost])
+        lids = join_some([f"LID {lid}" for lid in lost])
         why = (
             f"{asked} The last subnet manager was at {lids}, and that port does not respond either: its machine or a"
             " link on the path is down."

@@ -11,16 +11,16 @@ import typing
 from ..._analysis.fleet.hca_locations import Ends, collect_far_ends
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.host_names import collect_owners, host_of
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.infiniband.cables import ANY, take_cables
 from ..._model.infiniband.fabric import SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
 from .links_in_scope import LinksInScope
-from .names import FabricFacts, Names, some
+from .names import FabricFacts, Names, join_some
 from .uplinks import check_uplinks
 
 #: ports with several cables that have a finding each
@@ -65,7 +65,7 @@ def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
     """
     switches = sum(node.kind == "Switch" for node in topology.nodes)
     hcas = sum(node.kind == "Ca" and not node.aggregation for node in topology.nodes)
-    return ok(
+    return build_pass(
         "fabric.topology",
         fabric.name,
         f"{count_of(switches, 'switch', 'switches')}, {count_of(hcas, 'HCA')}, {count_of(len(topology.links), 'link')}",
@@ -120,7 +120,9 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                 )
                 findings.append(Finding("fabric.hca", subject, FAIL, "not in the topology", expected, why, remedy))
         if places:
-            findings.append(ok("fabric.hca", f"{name} {fabric.name}", folded(places, _MOST_HCAS, "; "), expected))
+            findings.append(
+                build_pass("fabric.hca", f"{name} {fabric.name}", join_first(places, _MOST_HCAS, "; "), expected)
+            )
     return findings
 
 
@@ -137,7 +139,7 @@ def _check_capabilities(
     if capabilities is None or capabilities.error is not None:
         why = (
             "iblinkinfo did not return the rates that the ports of the links support:"
-            f" {clause(capabilities.error if capabilities else None, 'it was not run')}."
+            f" {format_clause(capabilities.error if capabilities else None, 'it was not run')}."
         )
         remedy = (
             "Run iblinkinfo as root on a node of the fabric, and correct the error that it reports. Then run stage"
@@ -152,7 +154,7 @@ def _check_capabilities(
             " ibnetdiscover, both as root on a node of the fabric, to find the missing ports."
         )
         if capabilities.unread:
-            why = f"These lines of iblinkinfo could not be parsed: {some(capabilities.unread)}."
+            why = f"These lines of iblinkinfo could not be parsed: {join_some(capabilities.unread)}."
             remedy = (
                 "Install infiniband-diags of rdma-core 48 or newer on the nodes, and run stage fabric again. If the"
                 " finding remains, report it as a defect of linerate.rdma, with the output of iblinkinfo --line."
@@ -167,9 +169,9 @@ def _check_capabilities(
             remedy,
         )
     if not capabilities.slow:
-        return ok("fabric.capability", fabric.name, count_of(capabilities.links, "link port"), expected)
+        return build_pass("fabric.capability", fabric.name, count_of(capabilities.links, "link port"), expected)
     ports = [f"{names.port(port.guid, port.port)} could be {port.could_be}" for port in capabilities.slow]
-    why = f"A cable, a transceiver or a setting limits these links: {some(ports)}."
+    why = f"A cable, a transceiver or a setting limits these links: {join_some(ports)}."
     remedy = (
         "Replace the cables if they limit the links. Otherwise check the speeds that are enabled at both ports"
         " (ibportstate LID PORT query). Then run stage fabric again."
@@ -256,7 +258,7 @@ def _check_foreign(
     if len(findings) > _MOST_FOREIGN:
         findings = [item for status in (FAIL, WARN) for item in _limit_foreign(fabric, status, findings)]
     return findings or [
-        ok(
+        build_pass(
             "fabric.foreign",
             fabric.name,
             f"{count_of(len(foreign), 'HCA')} of other machines",
@@ -320,7 +322,7 @@ def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str)
             else (f"port {number} of {guid}", names.port(guid, number))
         )
         why = (
-            f"The ports {' and '.join(places) if len(places) == 2 else some(places)} each"
+            f"The ports {' and '.join(places) if len(places) == 2 else join_some(places)} each"
             f" report {port} at the other end of their cable. Two devices have this GUID, or the node that reported the"
             " topology reports a cable that does not exist. The stages use the first cable."
         )
@@ -369,9 +371,9 @@ def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, nam
                 " configuration may have duplicated the GUID."
             )
             measured = f"node GUID {guid} at {count_of(len(twins), 'HCA')}"
-            findings.append(Finding("fabric.guids", some(twins), FAIL, measured, expected, why, remedy))
+            findings.append(Finding("fabric.guids", join_some(twins), FAIL, measured, expected, why, remedy))
     return findings or [
-        ok(
+        build_pass(
             "fabric.guids",
             fabric.name,
             f"{count_of(len(topology.nodes), 'node')} of the topology, {count_of(len(owners), 'HCA')}",

@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import find_candidates
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.infiniband.fabric import SeenSubnet
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
-from .names import FabricFacts, some
+from .names import FabricFacts, join_some
 
 #: why no tool can open a port (_model/infiniband/fabric.py): cause and remedy, from the lowest layer up
 _BARRIERS: dict[str, tuple[str, str]] = {
@@ -82,7 +82,8 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
         why = (
-            f"The module subnet_manager_info could not read the ports of {some(missing)}, so their subnet managers are"
+            f"The module subnet_manager_info could not read the ports of {join_some(missing)}, so their subnet"
+            f" managers are"
             " unknown."
         )
         return why, "Correct the error in the finding fabric.node of these nodes, then run stage fabric again."
@@ -90,8 +91,8 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     for barrier, (text, remedy) in _BARRIERS.items():
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
         if behind:
-            return f"No tool can open these ports because {text}: {some(behind)}.", remedy
-    words = [f"{name} {seen.rdma_device}: {clause(seen.error)}" for name, seen in found]
+            return f"No tool can open these ports because {text}: {join_some(behind)}.", remedy
+    words = [f"{name} {seen.rdma_device}: {format_clause(seen.error)}" for name, seen in found]
     if not words:
         return (
             "The module subnet_manager_info did not query these HCAs, because it found no RDMA device for them.",
@@ -99,6 +100,6 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
             " dmesg for its errors. Then run stage fabric again.",
         )
     return (
-        f"These ports could not be queried: {some(words)}.",
+        f"These ports could not be queried: {join_some(words)}.",
         f"Run sminfo as root on {nodes[0]} to see the error, then run stage fabric again.",
     )

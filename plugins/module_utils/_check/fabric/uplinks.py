@@ -12,9 +12,9 @@ import typing
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Link, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .links_in_scope import LinksInScope
-from .names import Names, some
+from .names import Names, join_some
 
 #: at each link of a leaf, when leaves are compared; that of a fabric in pods is looked at once
 _MOST_LOOKS = 20
@@ -52,7 +52,7 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
     else:
         findings = list(_compare_uplinks(fabric, uplinks, _group_hcas_by_leaf(topology), names, expected))
     return findings or [
-        ok(
+        build_pass(
             "fabric.uplinks",
             fabric.name,
             f"{count_of(len(uplinks), 'leaf', 'leaves')}, at most {count_of(most, 'link')} to other switches each",
@@ -70,7 +70,7 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
     for leaf, count in uplinks.items():
         own = sum(count.values())
         if own < wanted:
-            has = some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
+            has = join_some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
             why = (
                 "The number comes from the setting uplinks of the fabric. The links of this leaf lead to these"
                 f" switches: {has}."
@@ -193,7 +193,7 @@ def _compare_leaves(
             f"{names.node(guid)} ({count[guid]} of {links})" for guid, links in usually.items() if count[guid] < links
         ]
         lacks = (
-            f"Links to these switches are missing: {some(missing)}."
+            f"Links to these switches are missing: {join_some(missing)}."
             if missing
             else "The missing links do not lead to one particular switch."
         )

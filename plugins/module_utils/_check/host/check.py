@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import explain, is_image_pull_message, of_pods
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.host_intent import Memlock
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma
@@ -18,7 +18,7 @@ from ..._model.kubernetes.apply import TAKEN, AppliedObject
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText, Roll
 from ..._model.node.platform import ObservedPlatform
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
 from . import gpudirect
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 from .unread_nodes import NOT_QUERIED, choose_remedy
@@ -72,7 +72,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     if memlock is None:
         return (
             *findings,
-            ok(
+            build_pass(
                 "host.memlock_limit",
                 "rdma_cluster.host.memlock",
                 "the intent does not set memlock",
@@ -86,7 +86,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             for name in facts.nodes
         ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
-    fabrics = proven(intent)
+    fabrics = select_provable_fabrics(intent)
     for fabric in fabrics:
         findings += [
             _check_proof(memlock, f"{fabric.name} {name}", proofs.get((fabric.name, name)), facts)
@@ -135,11 +135,13 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         if overridden.undone or overridden.doubtful:
             yield _report_overridden(name, expected, overridden)
         elif runs is not None and not missing:
-            yield ok(check_id, name, "booted with all of them", expected)
+            yield build_pass(check_id, name, "booted with all of them", expected)
         elif made and (planned or _was_rolled(name, facts)):
-            yield ok(check_id, name, f"set by MachineConfig {made[0].name} (see the finding network.roll)", expected)
+            yield build_pass(
+                check_id, name, f"set by MachineConfig {made[0].name} (see the finding network.roll)", expected
+            )
         elif runs is None:
-            why = f"The kernel arguments of the node were not read: {clause(seen.error, 'its data lacks them')}."
+            why = f"The kernel arguments of the node were not read: {format_clause(seen.error, 'its data lacks them')}."
             remedy = choose_remedy(seen.error, name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
         elif made:
@@ -198,7 +200,7 @@ def _report_overridden(name: str, expected: str, overridden: Overridden) -> Find
     return Finding("host.kernel_arguments", name, status, f"also {later}", expected, why, remedy)
 
 
-def proven(intent: Intent) -> tuple[Fabric, ...]:
+def select_provable_fabrics(intent: Intent) -> tuple[Fabric, ...]:
     """Return the fabrics on which the limit of locked memory can be proven: those that give pods RDMA devices, since
     only such a device can register memory.
     """
@@ -217,7 +219,7 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
     )
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
-        why = f"The ClusterPolicy was not {'changed' if seen.names else 'read'}: {clause(seen.error)}."
+        why = f"The ClusterPolicy was not {'changed' if seen.names else 'read'}: {format_clause(seen.error)}."
         remedy = (
             "Correct the error of the module cluster_policy in the output of the playbook, then run stage host again."
         )
@@ -301,13 +303,13 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
             "Run stage host again. If the value is false again, set driver.rdma.enabled: true in the tool that manages"
             " the ClusterPolicy, such as Helm.",
         )
-    return ok("host.cluster_policy", subject, measured, expected)
+    return build_pass("host.cluster_policy", subject, measured, expected)
 
 
 def _check_memlock_limit(memlock: Memlock) -> Finding:
     subject, expected = "rdma_cluster.host.memlock", "a limit in GiB (limit_gib)"
     if memlock.limit_bytes is not None:
-        return ok("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
+        return build_pass("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
     why = (
         "Locked memory cannot be reclaimed or swapped out. Without a limit, any container on these nodes can lock all"
         " memory and stop the kubelet."
@@ -324,11 +326,14 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:
         error = (seen.error or "").replace("was not asked: ", "the task failed: ")
-        why = f"LimitMEMLOCK of containerd was not read from systemd: {clause(error, 'systemctl printed nothing')}."
+        why = (
+            f"LimitMEMLOCK of containerd was not read from systemd:"
+            f" {format_clause(error, 'systemctl printed nothing')}."
+        )
         remedy = choose_remedy(seen.error, name, facts.by_pods, "systemctl and containerd")
         return Finding("host.containerd", name, UNKNOWN, "not read", expected, why, remedy)
     if seen.value.strip() == wanted:
-        return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
+        return build_pass("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
     measured = f"LimitMEMLOCK {seen.value.strip() or 'unknown'}"
     if name in facts.by_pods:
         why = (
@@ -370,7 +375,9 @@ def _explain_missing_proof(error: str, was_tried: bool, facts: Facts) -> tuple[s
             "The group rdma_nodes of the inventory names no node, so no test pod was started.",
             "Put the nodes into the group rdma_nodes of the inventory, then run stage host again.",
         )
-    why = f"The test pod gave no result: {clause(error)}." if was_tried else "No test pod was started on the node."
+    why = (
+        f"The test pod gave no result: {format_clause(error)}." if was_tried else "No test pod was started on the node."
+    )
     if not was_tried:
         return why, "Run stage host again, without --limit."
     return why, (
@@ -465,7 +472,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             why,
             "Run stage host again, so that a pod of the current intent tests the limit.",
         )
-    return ok("host.memlock", subject, measured, expected)
+    return build_pass("host.memlock", subject, measured, expected)
 
 
 def _describe_memlock_remedy(memlock: Memlock) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.host_intent import HostNeeds
 from ..._model.node.platform import GpuDriver, ObservedPlatform
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .unread_nodes import choose_remedy
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
@@ -40,7 +40,10 @@ def check(
     expected = f"{expected} available"
     platform = observed.value
     if platform is None or observed.error is not None:
-        why = f"The GPU driver and the kernel of the node were not read: {clause(observed.error, 'its data is empty')}."
+        why = (
+            f"The GPU driver and the kernel of the node were not read:"
+            f" {format_clause(observed.error, 'its data is empty')}."
+        )
         return (
             Finding(
                 "host.gpudirect",
@@ -71,7 +74,7 @@ def check(
     )
     for way in wanted:
         if not missing[way]:
-            return (ok("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
+            return (build_pass("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
     why = " ".join(
         f"GPUDirect by {_WAYS[way]} is not available: {'; '.join(lack.reason for lack in lacks)}."
         for way, lacks in missing.items()

@@ -22,4 +22,4 @@ def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Contai
     """
     if error == NOT_QUERIED:
         return "Run stages platform and host again, without --limit. Or remove the node from the group rdma_nodes."
-    return unreachable_nodes.remedy(name, by_pods, needs)
+    return unreachable_nodes.get_remedy(name, by_pods, needs)

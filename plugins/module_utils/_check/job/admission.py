@@ -12,7 +12,7 @@ import typing
 
 from ..._model.job.job import ENFORCE as LABEL
 from ..._model.job.job import PodTemplate
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 
 #: what a job with IPC_LOCK needs
 NEEDS_PRIVILEGED = (
@@ -67,7 +67,7 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
             f"{LABEL}=baseline or privileged",
         )
         if enforced != "restricted":
-            return ok("job.admission", subject, seen, expected)
+            return build_pass("job.admission", subject, seen, expected)
         why = (
             "The namespace enforces the level restricted. This check does not verify the further requirements of that"
             " level: runAsNonRoot, seccompProfile and dropped capabilities."
@@ -94,4 +94,4 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
             " rdma_cluster.host.memlock."
         )
         return Finding("job.admission", subject, FAIL, f"{LABEL}={enforced}", expected, why, remedy)
-    return ok("job.admission", subject, needs, expected)
+    return build_pass("job.admission", subject, needs, expected)

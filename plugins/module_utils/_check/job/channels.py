@@ -14,10 +14,10 @@ import json
 import typing
 
 from ..._model.base.load import to_data
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.job.nccl import HOLE, NOT_READ, TOGETHER, NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from ..._parse.limits import BYTES_A_VALUE, count_values
 from .problems import check_problem
 from .ranks import ON, WHOLE, check_channels, check_communicator, check_gpu_direct, check_transport
@@ -131,15 +131,16 @@ def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
 
 
 def _report_left_out(item: NcclLeftOut) -> Finding:
-    hosts = f", with lines of {folded(item.hosts)}" if item.hosts else ""
+    hosts = f", with lines of {join_first(item.hosts)}" if item.hosts else ""
     why = (
-        f"{_begin(clause(item.why))}. NCCL writes less for one pod: a program in the pod writes false NCCL lines, or"
+        f"{_begin(format_clause(item.why))}. NCCL writes less for one pod: a program in the pod writes false NCCL"
+        f" lines, or"
         " the log covers many runs. The other hosts and files were judged."
     )
     measured = f"lines left out{hosts}"
     remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
     if item.why.startswith(NOT_READ):
-        reason = clause(item.why[len(NOT_READ) :])
+        reason = format_clause(item.why[len(NOT_READ) :])
         measured, why = f"not read{hosts}", f"{_begin(reason)}. The other files were judged."
         remedy = next((text for words, text in _UNREAD.items() if words in reason), _READABLE)
     return Finding("training.log", item.source, UNKNOWN, measured, "the NCCL lines of one run", why, remedy)
@@ -191,7 +192,7 @@ def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
     for (check, status), count in more.items():
         measured = f"{count_of(count, 'more finding')} of this check"
         kept.append(
-            ok(check, "further findings", measured, expected)
+            build_pass(check, "further findings", measured, expected)
             if status == PASS
             else Finding(check, "further findings", status, measured, expected, why, remedy)
         )
@@ -275,7 +276,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
             "Give each file once and complete, one file for each pod. Check the programs that the pods of the other"
             " files run. Or give the output of all ranks as one file."
         )
-        return Finding(check, subject, UNKNOWN, f"lines in {folded(process.files)}", expected, why, remedy)
+        return Finding(check, subject, UNKNOWN, f"lines in {join_first(process.files)}", expected, why, remedy)
     if process.beside:
         why = (
             "The file has lines of several hosts, and any pod can write lines in the name of another pod. When several"
@@ -289,7 +290,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
             check,
             subject,
             UNKNOWN,
-            f"lines in {folded(process.files)}, with lines of hosts {folded(process.beside)}",
+            f"lines in {join_first(process.files)}, with lines of hosts {join_first(process.beside)}",
             expected,
             why,
             remedy,
@@ -322,12 +323,12 @@ def _check_log(log: NcclLog) -> Finding:
             "training.log", "job", UNKNOWN, f"{count_of(log.lines, 'line')}, none of NCCL", expected, why, ON
         )
     torn = (f", {log.torn} torn" if log.torn else "") + (", the last cut off" if log.cut else "")
-    return ok("training.log", "job", f"{count_of(log.nccl_lines, 'line')} of {log.library}{torn}", expected)
+    return build_pass("training.log", "job", f"{count_of(log.nccl_lines, 'line')} of {log.library}{torn}", expected)
 
 
 def _check_version(log: NcclLog) -> Finding:
     if len(log.versions) == 1:
-        return ok("training.version", "job", log.versions[0], f"one version of {log.library}")
+        return build_pass("training.version", "job", log.versions[0], f"one version of {log.library}")
     if not log.versions:
         return Finding(
             "training.version",
@@ -345,7 +346,7 @@ def _check_version(log: NcclLog) -> Finding:
         "training.version",
         "job",
         FAIL,
-        f"{len(log.versions)} versions: {folded(log.versions, 6)}",
+        f"{len(log.versions)} versions: {join_first(log.versions, 6)}",
         "one version of NCCL",
         why,
         "Use the same image for all pods, run the job again, and give the log of this job only.",
@@ -376,7 +377,7 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
             why,
             "Compare WORLD_SIZE in all pods with the expected number of ranks. Correct the job, and run it again.",
         )
-    return ok("training.ranks", "job", f"{job.size} ranks", expected)
+    return build_pass("training.ranks", "job", f"{job.size} ranks", expected)
 
 
 def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import cut, folded
+from ..._model.base.text import cut_text, join_first
 from ..._model.run.findings import UNKNOWN, Finding
 
 #: characters of a list of names in a finding, of which each node and each pod may have one
@@ -57,7 +57,7 @@ def format_names(names: typing.Sequence[str]) -> str:
     """Return a list of names from the job as text of at most ``SHOWN`` characters, since it is repeated in a finding
     for each node and pod.
     """
-    return cut(folded(names), SHOWN)
+    return cut_text(join_first(names), SHOWN)
 
 
 def check_in_another_object(check: str, subject: str, expected: str) -> Finding:

@@ -10,11 +10,11 @@ import collections
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes.compute_domains import CLIQUE_LABEL, READY, ClaimingPod, ComputeDomain, joins_machines
 from ..._model.kubernetes.device_claims import DeviceClaims, PodClaim
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .scope import Scope, is_gpu
 
 _CHECK, _EXPECTED = "job.compute_domain", "a ComputeDomain that is Ready on the node of each pod, in one clique"
@@ -49,7 +49,7 @@ def check_compute_domains(scopes: typing.Sequence[Scope], known: DeviceClaims) -
         if world is not None:
             wrong += _check_domain(job, template, domain, world)
         measured = f"ComputeDomain of {template}, {count_of(_count_pods(job, template), 'pod')}"
-        yield from wrong or [ok(_CHECK, f"{job.subject} {template}", measured, _EXPECTED)]
+        yield from wrong or [build_pass(_CHECK, f"{job.subject} {template}", measured, _EXPECTED)]
     if not found:
         yield _check_unused(scopes, world)
 
@@ -164,8 +164,8 @@ def _check_domain(
         )
         return
     if missing or late or domain.status != READY:
-        parts = [f"no IMEX daemon on {folded(missing, _SHOWN)}"] if missing else []
-        parts += [f"the IMEX daemon is not ready on {folded(late, _SHOWN)}"] if late else []
+        parts = [f"no IMEX daemon on {join_first(missing, _SHOWN)}"] if missing else []
+        parts += [f"the IMEX daemon is not ready on {join_first(late, _SHOWN)}"] if late else []
         parts += [] if parts else ["the driver does not report it as Ready"]
         why = (
             f"The GPUs of these nodes cannot share memory over NVLink: {'; '.join(parts)}. NCCL fails, or sends over"
@@ -197,7 +197,7 @@ def _check_cliques(
             if label and item.clique and label != item.clique:
                 contrary.append(f"{item.name}: {item.clique} in the ComputeDomain, {label} in the label")
     if "" in cliques:
-        measured = f"no clique on {folded(sorted(cliques['']), _SHOWN)}"
+        measured = f"no clique on {join_first(sorted(cliques['']), _SHOWN)}"
         why = "The driver found no NVLink to other machines on these nodes. Their GPUs send over the network."
         remedy = (
             "Run nvidia-smi --query-gpu=fabric.state,fabric.status,fabric.clusterUuid,fabric.cliqueId --format=csv on"
@@ -205,7 +205,9 @@ def _check_cliques(
         )
         yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
     if len(cliques.keys() - {""}) > 1:
-        measured = folded([f"{name} on {folded(sorted(on), _SHOWN)}" for name, on in sorted(cliques.items()) if name])
+        measured = join_first(
+            [f"{name} on {join_first(sorted(on), _SHOWN)}" for name, on in sorted(cliques.items()) if name]
+        )
         why = "GPUs of different cliques have no NVLink between them. The job sends over the network there."
         remedy = (
             f"Select the nodes of the job by the label {CLIQUE_LABEL}. If the job is larger than a clique, waive this"
@@ -217,7 +219,7 @@ def _check_cliques(
         remedy = (
             "Restart GPU Feature Discovery on these nodes, and compare with nvidia-smi --query-gpu=fabric.cliqueId."
         )
-        yield Finding(_CHECK, subject, WARN, folded(contrary, _SHOWN), _EXPECTED, why, remedy)
+        yield Finding(_CHECK, subject, WARN, join_first(contrary, _SHOWN), _EXPECTED, why, remedy)
 
 
 def _check_unused(scopes: typing.Sequence[Scope], world: typing.Optional[JobSurroundings]) -> Finding:
@@ -240,7 +242,7 @@ def _check_unused(scopes: typing.Sequence[Scope], world: typing.Optional[JobSurr
     )
     expected = "a ComputeDomain where NVLink joins the nodes"
     if not joined or pods < 2:
-        return ok(_CHECK, subject, none, expected)
+        return build_pass(_CHECK, subject, none, expected)
     why = (
         f"NVLink joins the {len(nodes)} nodes with GPUs of this cluster ({count_of(len(set(cliques)), 'clique')})."
         " Without a channel of IMEX, the pods cannot use it and send over the network."

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.job.job import PodContainer
-from ..._model.run.findings import FAIL, WARN, Finding, ok
-from ..._parse.kubernetes.quantity import quantity
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
+from ..._parse.kubernetes.quantity import parse_quantity
 from .scope import Scope
 
 
@@ -40,7 +40,7 @@ def check_shared_memory(scope: Scope) -> Finding:
         )
     for item in scope.workers:
         size, limit = memory[item.mounts["/dev/shm"]], item.limits.get("memory")
-        if size and limit and quantity(size, "sizeLimit") > quantity(limit, "memory"):
+        if size and limit and parse_quantity(size, "sizeLimit") > parse_quantity(limit, "memory"):
             why = (
                 "Data in this volume counts as memory of the container, so the kernel kills the container before the"
                 " volume is full."
@@ -54,7 +54,7 @@ def check_shared_memory(scope: Scope) -> Finding:
                 why,
                 "Raise the memory limit of the container, or lower sizeLimit of the volume.",
             )
-    return ok("job.shared_memory", scope.subject, "a memory volume at /dev/shm", expected)
+    return build_pass("job.shared_memory", scope.subject, "a memory volume at /dev/shm", expected)
 
 
 def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
@@ -63,7 +63,7 @@ def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
     :param scope: pod template of a job, and the cluster in which it would run
     """
     check, there = "job.volumes", frozenset(scope.template.volumes)
-    expected = f"a volume of the pod: {folded(scope.template.volumes, 8) or 'none'}"
+    expected = f"a volume of the pod: {join_first(scope.template.volumes, 8) or 'none'}"
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
         for path, name in item.mounts.items():
@@ -84,7 +84,7 @@ def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
                         "Add the volume to the pod template, or correct its name.",
                     )
                 )
-    yield from wrong or [ok(check, scope.subject, ", ".join(scope.template.volumes) or "none", expected)]
+    yield from wrong or [build_pass(check, scope.subject, ", ".join(scope.template.volumes) or "none", expected)]
 
 
 def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
@@ -117,7 +117,9 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
                     "Set the requests of the container equal to its limits.",
                 )
             )
-    yield from wrong or [ok(check, scope.subject, "requests equal limits in all containers of the job", expected)]
+    yield from wrong or [
+        build_pass(check, scope.subject, "requests equal limits in all containers of the job", expected)
+    ]
 
 
 def check_added(scope: Scope) -> typing.Iterator[Finding]:
@@ -147,4 +149,4 @@ def check_added(scope: Scope) -> typing.Iterator[Finding]:
 def _has_different_limit(item: PodContainer, name: str) -> bool:
     if name not in item.requests or name not in item.limits:
         return True
-    return quantity(item.requests[name], name) != quantity(item.limits[name], name)
+    return parse_quantity(item.requests[name], name) != parse_quantity(item.limits[name], name)

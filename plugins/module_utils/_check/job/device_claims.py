@@ -10,10 +10,10 @@ import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
 from ..._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
 from .device_selectors import check_selectors, check_totals
@@ -109,7 +109,9 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
         wrong += (_report_doubted(item) if known.errors else item for item in totals)
     if template.device_claims and known.errors:
         wrong.append(_report_unread(scope, known))
-    yield from wrong or [ok(_CHECK, scope.subject, _describe_claims(template, known, scope.job.namespace), _EXPECTED)]
+    yield from wrong or [
+        build_pass(_CHECK, scope.subject, _describe_claims(template, known, scope.job.namespace), _EXPECTED)
+    ]
 
 
 def _report_doubted(finding: Finding) -> Finding:
@@ -129,7 +131,8 @@ def _report_doubted(finding: Finding) -> Finding:
 
 def _report_unread(scope: Scope, known: DeviceClaims) -> Finding:
     why = (
-        f"Some objects do not have the form that Kubernetes defines and were left out: {folded(known.errors, 5, '; ')}."
+        f"Some objects do not have the form that Kubernetes defines and were left out:"
+        f" {join_first(known.errors, 5, '; ')}."
     )
     remedy = (
         "Ask the owner of each object to correct or remove it. The driver's pod on a node writes the ResourceSlices of"
@@ -413,7 +416,7 @@ def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typin
             _CHECK,
             subject,
             WARN,
-            folded(found),
+            join_first(found),
             f"at most {MOST_OF_NODE} devices on a node",
             why,
             "Check the driver's pod and the kubelet on these nodes.",

@@ -11,7 +11,7 @@ import functools
 import typing
 
 from ..._model.base.errors import ParseError
-from ..._model.base.text import cut, folded
+from ..._model.base.text import cut_text, join_first
 from ..._model.kubernetes.device_claims import (
     MOST_OF_NODE,
     DeviceAlternative,
@@ -132,7 +132,8 @@ def check_totals(
         total = sum(counts.values())
         if choice.most(True) < total:
             why = (
-                f"Requests {folded(tuple(counts), 8)} of one pod need the same devices, of class {way.device_class}. A"
+                f"Requests {join_first(tuple(counts), 8)} of one pod need the same devices, of class"
+                f" {way.device_class}. A"
                 " node has enough devices for each request, but no node has enough for all of them. The pods would"
                 " stay Pending."
             )
@@ -325,8 +326,8 @@ def _compare_values(sign: str, left: _Value, right: _Value) -> bool:
 
 def _format_selectors(request: DeviceRequest) -> str:
     """Return the selectors of a request as text for a finding."""
-    found = [cut(text, _SHOWN) for way in request.ways for text in way.selectors]
-    return folded(tuple(dict.fromkeys(found)), 3, "; ") or "those of its class"
+    found = [cut_text(text, _SHOWN) for way in request.ways for text in way.selectors]
+    return join_first(tuple(dict.fromkeys(found)), 3, "; ") or "those of its class"
 
 
 def _report_none(
@@ -343,7 +344,8 @@ def _report_none(
     )
     if lacking:
         why += (
-            f" Some devices do not have {folded(lacking, 3)}. A selector that names an attribute which a device does"
+            f" Some devices do not have {join_first(lacking, 3)}. A selector that names an attribute which a device"
+            f" does"
             " not have ends the allocation with an error."
         )
     remedy = (
@@ -355,17 +357,23 @@ def _report_none(
 
 def _report_lacking(subject: str, request: DeviceRequest, lacking: typing.Sequence[str]) -> Finding:
     why = (
-        f"A selector of request {request.name} names {folded(lacking, 3)}, but some devices do not have it. If"
+        f"A selector of request {request.name} names {join_first(lacking, 3)}, but some devices do not have it. If"
         " Kubernetes evaluates one of these devices first, the allocation ends with an error."
     )
     remedy = 'Test for the attribute first in the selector: "NAME" in device.attributes["DOMAIN"] && ...'
     return Finding(
-        _CHECK, subject, WARN, f"devices without {folded(lacking, 3)}", "attributes that all devices have", why, remedy
+        _CHECK,
+        subject,
+        WARN,
+        f"devices without {join_first(lacking, 3)}",
+        "attributes that all devices have",
+        why,
+        remedy,
     )
 
 
 def _report_unknown(subject: str, request: DeviceRequest, unevaluated: typing.Sequence[str]) -> Finding:
-    shown = folded(tuple(cut(text, _SHOWN) for text in unevaluated), 3, "; ")
+    shown = join_first(tuple(cut_text(text, _SHOWN) for text in unevaluated), 3, "; ")
     why = (
         f"job_lint cannot evaluate a selector of request {request.name} ({shown}). It evaluates only comparisons of"
         " attributes with strings, numbers, true and false."

@@ -9,8 +9,8 @@ import heapq
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import cut
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.base.text import cut_text
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .choice import SHOWN, Choice, check_in_another_object, format_names, report_uncompared
 from .scope import Scope
 
@@ -27,7 +27,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     check, subject, expected = "job.hcas", f"{scope.subject} NCCL_IB_HCA", "exactly the HCAs that the pods get"
     setting = scope.value("NCCL_IB_HCA")
     if setting is None:
-        yield ok(
+        yield build_pass(
             check,
             scope.subject,
             "NCCL_IB_HCA is not set in the job: NCCL uses every device that the pod can open",
@@ -39,7 +39,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         return
     choice, value, remedy = (
         Choice.of(setting.value),
-        cut(setting.value, SHOWN),
+        cut_text(setting.value, SHOWN),
         "Write the exact names after '=', such as =mlx5_1,mlx5_2.",
     )
     if not choice.patterns:
@@ -96,7 +96,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     elif named and not choice.exact:
         why = "The names are prefixes: mlx5_1 also matches mlx5_10 to mlx5_19."
         findings.append(Finding(check, subject, WARN, value, "exact names", why, remedy))
-    yield from findings or [ok(check, subject, value, expected)]
+    yield from findings or [build_pass(check, subject, value, expected)]
 
 
 def _judge_groups(
@@ -187,7 +187,7 @@ def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...
     )
     expected = f"the devices of the pod: {', '.join(devices)}"
     if not left and not extra:
-        return ok(check, subject, value, expected)
+        return build_pass(check, subject, value, expected)
     parts = [f"the value leaves out {', '.join(left)}"] if left else []
     parts += [f"the pod does not have {format_names(extra)}"] if extra else []
     return Finding(

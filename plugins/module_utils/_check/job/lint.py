@@ -16,10 +16,10 @@ import typing
 from ..._analysis.controllers.unread import describe_unread
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import count_of
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.kubernetes.device_claims import DeviceClaims
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, add_rerun, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, add_rerun, build_pass
 from ..._parse.job.manifest import is_job
 from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.job.train_job import RUNTIMES
@@ -77,7 +77,7 @@ def lint(
             )
             continue
         findings.append(
-            ok(
+            build_pass(
                 "job.read",
                 job.subject,
                 count_of(sum(item.count for item in job.templates), "pod"),
@@ -153,7 +153,7 @@ def _may_be_job(resource: Resource) -> bool:
 def _name_resource(resource: Resource) -> str:
     metadata = resource.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return f"{shown(resource.get('kind') or 'object')} {shown(name or 'without a name')}"
+    return f"{describe_rejected(resource.get('kind') or 'object')} {describe_rejected(name or 'without a name')}"
 
 
 def _lint_job(
@@ -200,7 +200,7 @@ def _lint_job(
 def _check_framework(job: JobWorkload) -> Finding:
     expected = "pods that start and find each other"
     if not job.lost:
-        return ok("job.framework", job.subject, "no obstacle found", expected)
+        return build_pass("job.framework", job.subject, "no obstacle found", expected)
     return Finding(
         "job.framework",
         job.subject,

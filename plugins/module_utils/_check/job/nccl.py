@@ -7,9 +7,9 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import cut, folded
+from ..._model.base.text import cut_text, join_first
 from ..._model.job.job import Variable
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from .choice import (
     FROM_OTHER,
     SHOWN,
@@ -85,7 +85,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
             "Write the NCCL variables into env of the container, so that job_lint can check them.",
         )
     if not wrong:
-        yield ok(
+        yield build_pass(
             check,
             scope.subject,
             f"{count_of(len({item.name for item in found}), 'variable')}, all of them read",
@@ -155,7 +155,7 @@ def check_transport(scope: Scope) -> typing.Iterator[Finding]:
         measured, why = f"value of {' and '.join(hidden)} not read", FROM_OTHER
         yield Finding(check, scope.subject, UNKNOWN, measured, expected, why, WRITE_VALUE)
     elif not wrong:
-        yield ok(check, scope.subject, "none", expected)
+        yield build_pass(check, scope.subject, "none", expected)
 
 
 def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variable, Status, str, str]]:
@@ -202,7 +202,7 @@ def check_evidence(scope: Scope) -> Finding:
     level, expected = found.value if found and found.value else "not set", "NCCL_DEBUG INFO or TRACE"
     measured = f"NCCL_DEBUG {level}"
     if level.upper() in ("INFO", "TRACE"):
-        return ok("job.evidence", scope.subject, measured, expected)
+        return build_pass("job.evidence", scope.subject, measured, expected)
     why = (
         "Without level INFO, NCCL does not log the transport of each channel. A job over TCP then looks like a job"
         " over RDMA."
@@ -226,7 +226,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
     check, expected = "job.interfaces", "interfaces that the pods have"
     setting = scope.value("NCCL_SOCKET_IFNAME")
     if setting is None:
-        yield ok(
+        yield build_pass(
             check, scope.subject, "NCCL_SOCKET_IFNAME is not set: NCCL uses the first interface that is up", expected
         )
         return
@@ -248,12 +248,12 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         return
     running = scope.world.interface_sets if scope.world else ()
     sets = running or (tuple(request.interface for request in scope.template.networks),)
-    choice, value = Choice.of(setting.value), cut(setting.value, SHOWN)
+    choice, value = Choice.of(setting.value), cut_text(setting.value, SHOWN)
     if scope.budget.is_spent or not scope.budget.spend(len(choice.patterns) * sum(map(len, sets))):
         yield report_uncompared(check, subject, value, expected, f"{len(sets)} different lists of interfaces")
         return
     missing = sorted({pattern for interfaces in sets for pattern in choice.unmatched((*_OWN, *interfaces))})
-    shown = folded(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}), _MOST_INTERFACES)
+    shown = join_first(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}), _MOST_INTERFACES)
     if missing and scope.claims_network and not running:
         why = (
             "No attachment creates the named interface. A device claim can provide it: the driver of the claim chooses"
@@ -294,4 +294,4 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
             "Leave at least one interface.",
         )
     else:
-        yield ok(check, subject, value, f"{expected}: {shown}")
+        yield build_pass(check, subject, value, f"{expected}: {shown}")

@@ -9,8 +9,8 @@ import typing
 
 from ..._model.base.phrases import count_of
 from ..._model.job.job import Replaced
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._parse.kubernetes.quantity import quantity
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._parse.kubernetes.quantity import parse_quantity
 from .scope import Scope, has_gpus, is_gpu
 
 
@@ -45,7 +45,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers)
         )
         if pods < 2 and not scope.devices:
-            yield ok(check, scope.subject, "none, because the job has one pod", "none")
+            yield build_pass(check, scope.subject, "none, because the job has one pod", "none")
             return
         why = (
             "Without the annotation k8s.v1.cni.cncf.io/networks, a pod has only the cluster's own network. On this"
@@ -92,7 +92,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
                 "Correct spec.config of the NetworkAttachmentDefinition.",
             )
         else:
-            yield ok(check, subject, " + ".join(item.kinds), expected)
+            yield build_pass(check, subject, " + ".join(item.kinds), expected)
 
 
 def _check_claim(scope: Scope) -> Finding:
@@ -104,7 +104,7 @@ def _check_claim(scope: Scope) -> Finding:
     check, expected = "job.networks", "a secondary network that exists"
     names = ", ".join(sorted({item.name for container in scope.workers for item in container.device_claims}))
     if "network" in scope.claimed:
-        return ok(check, scope.subject, f"network devices from claims: {names}", expected)
+        return build_pass(check, scope.subject, f"network devices from claims: {names}", expected)
     why = (
         "The pods have no annotation k8s.v1.cni.cncf.io/networks, and job_lint does not know whether one of their"
         " claims provides a network device."
@@ -153,7 +153,7 @@ def check_routes(scope: Scope) -> typing.Iterator[Finding]:
                 )
             )
     if scope.world is not None or wrong:
-        yield from wrong or [ok(check, scope.subject, "no default route over a secondary network", expected)]
+        yield from wrong or [build_pass(check, scope.subject, "no default route over a secondary network", expected)]
 
 
 def check_devices(scope: Scope) -> typing.Iterator[Finding]:
@@ -217,7 +217,7 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                 why, remedy = _why_replaced(container.replaced, _collect_network_devices(container.replaced))
         wrong.append(Finding(check, scope.subject, FAIL, "no RDMA resource", expected, why, remedy))
     yield from wrong or [
-        ok(
+        build_pass(
             check,
             scope.subject,
             ", ".join(f"{name}: {count}" for name, count in sorted(asked.items())) or "none",
@@ -248,7 +248,7 @@ def _list_replaced_resources(scope: Scope, name: str) -> typing.Iterator[tuple[R
             and name in _collect_network_devices(container.replaced)
             and name not in container.limits
         ):
-            yield container.replaced, int(quantity(container.replaced.limits[name], name))
+            yield container.replaced, int(parse_quantity(container.replaced.limits[name], name))
 
 
 def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tuple[str, str]:
@@ -273,7 +273,7 @@ def check_memlock(scope: Scope) -> Finding:
     """
     expected = "IPC_LOCK, or a large enough memlock limit"
     if scope.tcp or not (scope.template.networks or scope.devices or scope.claims_network):
-        return ok("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)
+        return build_pass("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)
     without = [
         item.name for item in scope.workers if not item.privileged and not {"IPC_LOCK", "ALL"} & set(item.capabilities)
     ]
@@ -320,4 +320,4 @@ def check_memlock(scope: Scope) -> Finding:
             why,
             remedy,
         )
-    return ok("job.memlock", scope.subject, "IPC_LOCK", expected)
+    return build_pass("job.memlock", scope.subject, "IPC_LOCK", expected)

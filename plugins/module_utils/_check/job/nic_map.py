@@ -11,15 +11,15 @@ import dataclasses
 import typing
 
 from ..._analysis.addresses.arithmetic import find_pool
-from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._analysis.fleet.hcas_of_fabric import resolve_members
 from ..._model.base.load_error import Hints
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import both_ends, folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import both_ends, join_first
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine, NicMap
 from ..._model.node.hca import ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, build_pass
 from ..._parse.kubernetes.addresses import Pool, RangeError
 from ..._parse.kubernetes.multus import MOST_INTERFACES
 
@@ -56,7 +56,9 @@ def list_members(
     :param subnets: answer of subnet_manager_info of each node, which assigns InfiniBand HCAs to fabrics
     """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
-    found = resolve(fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None})
+    found = resolve_members(
+        fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None}
+    )
     return {
         name: tuple(member.hca.netdevs[0].name for member in mine if member.hca.netdevs)
         for name, mine in found.members.items()
@@ -132,7 +134,7 @@ def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
             "Correct the line in the map, then run nic_map_lint again.",
         )
     if not found.broken:
-        yield ok("nic_map.read", name, count_of(len(found.lines), "line"), expected)
+        yield build_pass("nic_map.read", name, count_of(len(found.lines), "line"), expected)
 
 
 def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInputs) -> typing.Iterator[Finding]:
@@ -187,7 +189,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
                 "Correct the name of the interface in the map. Run 'ip link' on the node to list its interfaces.",
             )
     if not wrong:
-        yield ok(check, name, count_of(len(lines), "line"), expected)
+        yield build_pass(check, name, count_of(len(lines), "line"), expected)
     if inputs.members is None:
         return
     has = {(line.node, line.netdev) for line in lines}
@@ -218,11 +220,12 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             UNKNOWN,
             "interfaces not read",
             "a line for each interface",
-            f"The interfaces of {node} were not determined: {clause(why, 'the module node_info returned nothing')}.",
+            f"The interfaces of {node} were not determined:"
+            f" {format_clause(why, 'the module node_info returned nothing')}.",
             "Correct this error, then run node_info and nic_map_lint again.",
         )
     if not missing and not inputs.unread:
-        yield ok(
+        yield build_pass(
             "nic_map.complete",
             name,
             count_of(sum(map(len, inputs.members.values())), "interface"),
@@ -257,7 +260,7 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
                     "Correct one of these lines.",
                 )
     if not wrong:
-        yield ok(
+        yield build_pass(
             check,
             name,
             count_of(len(lines), "address", "addresses"),
@@ -302,13 +305,15 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
             check,
             f"{name} {node}",
             FAIL,
-            f"without {folded(names, _NAMED)}",
+            f"without {join_first(names, _NAMED)}",
             expected,
             why,
             "Add the missing lines for this node, or remove these interfaces from the other nodes.",
         )
     if not lacking:
-        yield ok(check, name, f"{folded(sorted(everything), _NAMED)} on {count_of(len(interfaces), 'node')}", expected)
+        yield build_pass(
+            check, name, f"{join_first(sorted(everything), _NAMED)} on {count_of(len(interfaces), 'node')}", expected
+        )
 
 
 def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.Iterator[Finding]:
@@ -349,4 +354,4 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 "Add the addresses of the map to ipam.exclude of the fabric.",
             )
     if not wrong:
-        yield ok(check, name, count_of(len(found.lines), "address", "addresses"), expected)
+        yield build_pass(check, name, count_of(len(found.lines), "address", "addresses"), expected)

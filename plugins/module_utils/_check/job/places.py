@@ -11,10 +11,10 @@ import typing
 
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes.objects import ClusterNode
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .scope import Scope, collect_extended_resources, is_gpu
 
 #: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin
@@ -149,7 +149,7 @@ def _group_places(
             for node in fit
             if all(node.allocatable.get(name, 0) for name, count in amounts.items() if count)
         }
-        yield _check_one_node(subject, offering, places, pods) or ok(
+        yield _check_one_node(subject, offering, places, pods) or build_pass(
             check, subject, measured, f"room for {count_of(pods, 'pod')}"
         )
     if lies:
@@ -161,7 +161,7 @@ def _group_places(
             "Compare Allocatable of kubectl describe node NODE with the machine, and check the device plugin on these"
             " nodes."
         )
-        yield Finding(check, f"{subject} nodes", WARN, folded(lies), "amounts that a machine can have", why, remedy)
+        yield Finding(check, f"{subject} nodes", WARN, join_first(lies), "amounts that a machine can have", why, remedy)
 
 
 def _list_schedulable_nodes(world: JobSurroundings) -> list[ClusterNode]:
@@ -270,4 +270,4 @@ def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSur
                 f"Run kubectl -n {job.namespace} describe pvc {name} to find the cause.",
             )
         else:
-            yield ok("job.claims", subject, measured, expected)
+            yield build_pass("job.claims", subject, measured, expected)

@@ -8,9 +8,9 @@ import typing
 
 from ..._analysis.fleet.providers import PROVIDERS
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
@@ -74,12 +74,12 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
                 f"Read the last lines of these ranks in the log: an error there is the cause. {WHOLE}",
             )
         ]
-    return [ok("training.ranks", subject, f"{size} of {size} ranks with a complete initialization", expected)]
+    return [build_pass("training.ranks", subject, f"{size} of {size} ranks with a complete initialization", expected)]
 
 
 def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> Finding:
     if communicator.size == 1:
-        return ok("training.channels", subject, "the only rank of its communicator", "no channel")
+        return build_pass("training.channels", subject, "the only rank of its communicator", "no channel")
     if rank.channels is None:
         why = "The log lacks the line 'coll channels' of this rank, so connections may be missing as well."
         measured = f"number of channels not in the log; connections: {_summarize_routes(rank)}"
@@ -109,7 +109,7 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
         measured = f"{len(rank.unanswered)} of {count_of(rank.channels, 'channel')} seen from one end only"
         both = f"{count_of(rank.channels, 'channel')} seen from both ends"
         return Finding("training.channels", subject, UNKNOWN, measured, both, why, WHOLE)
-    return ok("training.channels", subject, expected, expected)
+    return build_pass("training.channels", subject, expected, expected)
 
 
 def check_transport(
@@ -117,7 +117,7 @@ def check_transport(
 ) -> Finding:
     expected = "no connection over TCP (NET/Socket)"
     if communicator.size == 1:
-        return ok("training.transport", subject, "the only rank of its communicator", expected)
+        return build_pass("training.transport", subject, "the only rank of its communicator", expected)
     if not rank.routes:
         return Finding(
             "training.transport",
@@ -135,7 +135,8 @@ def check_transport(
     plugins = dict.fromkeys(route.via for route in rank.routes if route.is_plugins)
     if plugins:
         why = (
-            f"NCCL sends over the network plugin {folded(list(plugins), 4) or 'without a name'}. Its log lines do not"
+            f"NCCL sends over the network plugin {join_first(list(plugins), 4) or 'without a name'}. Its log lines"
+            f" do not"
             " show whether it uses RDMA or TCP."
         )
         remedy = (
@@ -144,7 +145,7 @@ def check_transport(
         )
         measured = f"connections: {_summarize_routes(rank)}"
         return Finding("training.transport", subject, UNKNOWN, measured, expected, why, remedy)
-    return ok("training.transport", subject, _summarize_routes(rank), expected)
+    return build_pass("training.transport", subject, _summarize_routes(rank), expected)
 
 
 def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
@@ -201,7 +202,7 @@ def check_gpu_direct(
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
     expected = "GDRDMA on each channel over the network" if wanted else "not required"
     if not without:
-        return ok(
+        return build_pass(
             "training.gpu_direct",
             subject,
             f"GDRDMA on all {sum(route.lines for route in over)} connections over the network",
@@ -209,7 +210,7 @@ def check_gpu_direct(
         )
     measured = f"no GDRDMA on channel {spell_numbers(without)}"
     if not wanted:
-        return ok("training.gpu_direct", subject, measured, expected)
+        return build_pass("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
     reasons = [
         f"{device.name}: {'; '.join(device.reasons)}"

@@ -19,7 +19,7 @@ from ..._model.job.job import (
     PodTemplate,
     Variable,
 )
-from ..._parse.kubernetes.quantity import quantity
+from ..._parse.kubernetes.quantity import parse_quantity
 
 #: names that are compared in one call of the linter, at most: of 4,000 pods with eight devices and eight names in a
 #: variable, seven times
@@ -87,7 +87,7 @@ class Scope:
         for container in self.workers:
             found.update(
                 {
-                    name: int(quantity(amount, name))
+                    name: int(parse_quantity(amount, name))
                     for name, amount in container.limits.items()
                     if "/" in name and not is_gpu(name)
                 }
@@ -162,12 +162,14 @@ def is_gpu(name: str) -> bool:
 
 def has_gpus(container: PodContainer) -> bool:
     return "gpu" in container.claimed or any(
-        is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items()
+        is_gpu(name) and parse_quantity(amount, name) > 0 for name, amount in container.limits.items()
     )
 
 
 def collect_extended_resources(template: PodTemplate) -> dict[str, int]:
     found: typing.Counter[str] = collections.Counter()
     for container in template.containers:
-        found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name})
+        found.update(
+            {name: int(parse_quantity(amount, name)) for name, amount in container.limits.items() if "/" in name}
+        )
     return dict(found)

@@ -13,18 +13,18 @@ import decimal
 import typing
 
 from ..._analysis.controllers.installation import describe_installation_step
-from ..._analysis.controllers.sriov_operator import matches
+from ..._analysis.controllers.sriov_operator import labels_match
 from ..._analysis.controllers.unread import describe_unread
-from ..._model.base.load_error import nearest
-from ..._model.base.phrases import clause
-from ..._model.base.text import folded
+from ..._model.base.load_error import suggest_nearest
+from ..._model.base.phrases import format_clause
+from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.job.stack import ClusterQueue, Stack
 from ..._model.kubernetes.disruption import LabelSelector
 from ..._model.operators.operators import OF_JOB, OPERATORS
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, build_pass
 from ..._parse.job.manifest import parse_workload as parse
-from ..._parse.kubernetes.quantity import quantity
+from ..._parse.kubernetes.quantity import parse_quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
 
 #: kinds of the policies of an operator, the one that it needs first
@@ -84,7 +84,7 @@ def check(
 
 def _check_read_errors(stack: Stack) -> Finding:
     if not stack.errors:
-        return ok("stack.read", "cluster", "everything was read", "everything")
+        return build_pass("stack.read", "cluster", "everything was read", "everything")
     return describe_unread("stack.read", "cluster", stack.errors, "Grant the user the rights that docs/job.md lists.")
 
 
@@ -124,7 +124,7 @@ def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
                 f"Run kubectl -n {namespace} describe deployment {name}, and correct the cause that it shows.",
             )
         else:
-            yield ok(check_id, operator, measured, expected)
+            yield build_pass(check_id, operator, measured, expected)
     kinds = _POLICIES.get(operator, ())
     policies = [item for item in stack.policies if item.kind in kinds]
     if kinds and not policies:
@@ -140,7 +140,7 @@ def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
     for policy in policies:
         kind = policy.kind
         if policy.state == "ready":
-            yield ok("stack.policy", f"{kind} {policy.name}", policy.state, "state ready")
+            yield build_pass("stack.policy", f"{kind} {policy.name}", policy.state, "state ready")
         else:
             text = "The operator has not finished its configuration, or cannot finish it."
             yield Finding(
@@ -179,7 +179,8 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
         # what other tenants have is not told
         names = [item.name for item in stack.local_queues if item.name.startswith(f"{job.namespace}/")]
         seen = (
-            f"a LocalQueue of the namespace: {folded(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
+            f"a LocalQueue of the namespace:"
+            f" {join_first(names) or 'none'}{suggest_nearest(f'{job.namespace}/{job.queue}', names)}"
         )
         why = "No LocalQueue of this name exists in the namespace of the job, so the job would stay suspended."
         yield Finding(
@@ -214,11 +215,11 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
                 FAIL,
                 f"{name} is not active",
                 expected,
-                f"The job would stay suspended. Reason for the inactive queue: {clause(reason)}.",
+                f"The job would stay suspended. Reason for the inactive queue: {format_clause(reason)}.",
                 f"Run kubectl describe {name.partition(' ')[0].lower()} -A, and correct the cause that it shows.",
             )
     labels = stack.namespaces.get(job.namespace)
-    if queue.namespaces is None or (labels is not None and not matches(queue.namespaces, labels)):
+    if queue.namespaces is None or (labels is not None and not labels_match(queue.namespaces, labels)):
         wrong = True
         why = (
             "The namespaceSelector of the ClusterQueue does not match the namespace of the job. A ClusterQueue without"
@@ -251,7 +252,7 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
     quotas = list(_check_quotas(job, subject, queue))
     yield from quotas
     if not wrong and not quotas:
-        yield ok(check_id, subject, f"LocalQueue {local.name}, ClusterQueue {queue.name}", expected)
+        yield build_pass(check_id, subject, f"LocalQueue {local.name}, ClusterQueue {queue.name}", expected)
 
 
 def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
@@ -263,7 +264,9 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
     """
     expected = "a quota for each resource that the job requests"
     for name, amount in sorted(_sum_demand(job).items()):
-        quotas = [quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor]
+        quotas = [
+            parse_quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor
+        ]
         largest = max(quotas, default=None)
         if largest is None:
             why = (
@@ -308,7 +311,7 @@ def _sum_demand(job: JobWorkload) -> dict[str, decimal.Decimal]:
     for template in job.templates:
         for container in template.containers:
             for name, amount in container.requests.items():
-                found[name] += quantity(amount, name) * template.count
+                found[name] += parse_quantity(amount, name) * template.count
     return found
 
 
@@ -325,9 +328,9 @@ def _check_storage(stack: Stack) -> Finding:
         if any(part in item.provisioner for part in _SHARED)
     ]
     if proven:
-        return ok(check_id, subject, f"{', '.join(proven)}: the cluster has such volumes", expected)
+        return build_pass(check_id, subject, f"{', '.join(proven)}: the cluster has such volumes", expected)
     if likely:
-        return ok(check_id, subject, f"{', '.join(likely)}: according to the provisioner", expected)
+        return build_pass(check_id, subject, f"{', '.join(likely)}: according to the provisioner", expected)
     measured = ", ".join(f"{item.name} ({item.provisioner})" for item in stack.storage) or "no StorageClass"
     if stack.storage:
         why = (

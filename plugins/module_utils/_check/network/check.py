@@ -14,7 +14,7 @@ from ..._analysis.controllers.labelled_objects import fold_alike
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.base.marks import LABEL, MANAGER
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
@@ -22,7 +22,7 @@ from ..._model.kubernetes.apply import COPIED, FOREIGN, TAKEN, AppliedObject, Le
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import HOST_KINDS, KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
-from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, build_pass
 from ..._parse.kubernetes.refusal import explain, unknown_fields
 from .wished import find_unapplied
 
@@ -154,7 +154,7 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
         return []
     why = (
         "The objects were not checked against these kinds before they were applied:"
-        f" {clause('; '.join(lint.errors[:5]))}."
+        f" {format_clause('; '.join(lint.errors[:5]))}."
     )
     remedy = (
         "As an admin of the cluster, give the user of the kubeconfig the right to read these kinds: kubectl apply -f"
@@ -244,7 +244,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             measured, why = (
                 count_unread(seen.errors, "kind"),
                 "Objects of these kinds were not listed, so objects of an earlier intent may be left:"
-                f" {clause('; '.join(seen.errors[:5]))}.",
+                f" {format_clause('; '.join(seen.errors[:5]))}.",
             )
         remedy = (
             "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
@@ -306,7 +306,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         )
         yield Finding(check_id, "more objects", WARN, f"{seen.more} more", expected, why, remedy)
     elif not left:
-        yield ok(check_id, "cluster", "no other object has this label", expected)
+        yield build_pass(check_id, "cluster", "no other object has this label", expected)
 
 
 def _name_kind(item: AppliedObject) -> str:
@@ -324,7 +324,7 @@ def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> F
             check_id, subject, FAIL, f"{item.action} without the fields {', '.join(dropped)}", expected, why, remedy
         )
     if item.action in TAKEN:
-        return ok(
+        return build_pass(
             check_id,
             subject,
             item.action + (f"; warnings: {'; '.join(item.warnings)}" if item.warnings else ""),
@@ -474,11 +474,11 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
         f" {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     )
     if seen.phase == "ready" and seen.allocatable == wanted:
-        return ok("network.allocatable", subject, measured, expected)
+        return build_pass("network.allocatable", subject, measured, expected)
     if seen.phase != "ready" and seen.allocatable == wanted:
         measured, expected = f"{measured}, not ready", f"{expected}, node ready for the fabric"
     if facts.unwritten:
-        why = f"This run applied no objects. Current state: {clause(seen.detail)}."
+        why = f"This run applied no objects. Current state: {format_clause(seen.detail)}."
         remedy = (
             "Run stage network without --check. If the run was refused, correct the findings network.disruption and"
             " network.drain first."
@@ -506,12 +506,12 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             FAIL,
             measured,
             expected,
-            f"The node cannot become ready for the fabric: {clause(seen.detail)}."
+            f"The node cannot become ready for the fabric: {format_clause(seen.detail)}."
             if seen.allocatable != wanted
-            else f"The node offers this number, but it cannot become ready: {clause(seen.detail)}.",
+            else f"The node offers this number, but it cannot become ready: {format_clause(seen.detail)}.",
             _add_rerun(seen.remedy or _LOOK.replace("NODE", name)),
         )
-    why = f"The wait ended before the node was ready for the fabric. Last state: {clause(seen.detail)}."
+    why = f"The wait ended before the node was ready for the fabric. Last state: {format_clause(seen.detail)}."
     remedy = (
         f"{seen.remedy or _LOOK.replace('NODE', name)} If the node only needs more time, raise"
         " rdma_cluster.wait_seconds. Then run stage network again."
@@ -554,9 +554,9 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
         status: Status = FAIL if seen.allocatable is not None else UNKNOWN
         return Finding("network.ready", subject, status, pieces, wanted, why, remedy)
     if seen.phase == "ready" and refused is None:
-        return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
+        return build_pass("network.ready", subject, f"{measured}: {seen.detail}", expected)
     if facts.unwritten:
-        why = f"This run applied no objects. Current state: {clause(seen.detail)}."
+        why = f"This run applied no objects. Current state: {format_clause(seen.detail)}."
         return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run stage network without --check.")
     if seen.phase == "ready" and refused is not None:
         why = (
@@ -573,9 +573,9 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
             "Correct the finding network.*_accepted of this object, then run stage network again.",
         )
     why = (
-        f"The node cannot become ready for the fabric: {clause(seen.detail)}."
+        f"The node cannot become ready for the fabric: {format_clause(seen.detail)}."
         if seen.phase == "failed"
-        else f"The wait ended before the node was ready for the fabric. Last state: {clause(seen.detail)}."
+        else f"The wait ended before the node was ready for the fabric. Last state: {format_clause(seen.detail)}."
     )
     remedy = _add_rerun(
         seen.remedy or "Correct this cause. If the node only needs more time, raise rdma_cluster.wait_seconds."

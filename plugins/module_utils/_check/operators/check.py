@@ -11,11 +11,11 @@ import typing
 
 from ..._analysis.controllers.unread import describe_unread
 from ..._analysis.fleet import machines
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import MirrorFacts
-from ..._model.intent.profiles import attachment_kind, definitions, find_traits
+from ..._model.intent.profiles import attachment_kind, find_traits, list_definitions
 from ..._model.kubernetes.images import ImageFacts
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.rights import RightsFacts
@@ -24,7 +24,7 @@ from ..._model.node.platform import ObservedPlatform
 from ..._model.operators.olm import OlmFacts
 from ..._model.operators.operators import OperatorsSeen
 from ..._model.operators.sriov_operator import OperatorFacts
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
 from .node_label import check_label
@@ -135,7 +135,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_read_errors(seen: OperatorFacts) -> Finding:
     if not seen.errors:
-        return ok("operators.read", "cluster", "all objects read", "all objects read")
+        return build_pass("operators.read", "cluster", "all objects read", "all objects read")
     rights = (
         "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl apply -f"
         " docs/rbac/look.yml."
@@ -145,9 +145,9 @@ def _check_read_errors(seen: OperatorFacts) -> Finding:
 
 def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
     findings = []
-    for name in sorted({name for fabric in intent.fabrics for name in definitions(fabric)}):
+    for name in sorted({name for fabric in intent.fabrics for name in list_definitions(fabric)}):
         if name in seen.crds:
-            findings.append(ok("operators.definition", name, "established", "established"))
+            findings.append(build_pass("operators.definition", name, "established", "established"))
         else:
             owner = _OWNERS.get(name.partition(".")[2], "the SR-IOV network operator")
             why = (
@@ -177,11 +177,11 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
         names = ", ".join(f"{work.namespace}/{work.name}" for work in seen.multus)
         measured = f"{names}: ready on {len(nodes) - len(missing)} of {count_of(len(nodes), 'node')}"
         if not missing and served:
-            return ok("operators.multus", "multus", measured, expected)
+            return build_pass("operators.multus", "multus", measured, expected)
         if seen.errors and not served:
             why = (
                 "The pods of multus were not read, so it is unknown on which nodes they run:"
-                f" {clause('; '.join(seen.errors[:5]))}."
+                f" {format_clause('; '.join(seen.errors[:5]))}."
             )
             return Finding(
                 "operators.multus",
@@ -200,10 +200,10 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
             f"List the pods of multus: kubectl -n {seen.multus[0].namespace} get pods -o wide. Read the events of its"
             " pods on these nodes, and remove the cause. Then run stage operators again."
         )
-        measured += f", not on: {folded(missing, 20)}" if missing else ", and on no other node"
+        measured += f", not on: {join_first(missing, 20)}" if missing else ", and on no other node"
         return Finding("operators.multus", "multus", FAIL, measured, expected, why, remedy)
     if seen.multus_pods:
-        return ok(
+        return build_pass(
             "operators.multus", "multus", f"network-status of multus on {count_of(seen.multus_pods, 'pod')}", expected
         )
     why = (
@@ -250,7 +250,7 @@ def _check_node(
                 "operators.node",
                 name,
                 FAIL,
-                f"not in the cluster; its nodes: {folded(sorted(known)) or 'none'}",
+                f"not in the cluster; its nodes: {join_first(sorted(known)) or 'none'}",
                 "a node of this name in the cluster",
                 why,
                 remedy,
@@ -258,7 +258,7 @@ def _check_node(
         ]
     findings = []
     if node.ready and not node.unschedulable:
-        findings.append(ok("operators.node", name, "Ready", "Ready, not cordoned"))
+        findings.append(build_pass("operators.node", name, "Ready", "Ready, not cordoned"))
     else:
         measured, why = (
             (

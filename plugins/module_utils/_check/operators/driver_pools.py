@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.node.platform import ObservedPlatform
 from ..._model.operators.drivers import (
     GPU,
@@ -22,7 +22,7 @@ from ..._model.operators.drivers import (
     DriverPolicy,
     driver_image,
 )
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 CHECK = "operators.driver"
 EXPECTED = "an image for the kernel, and all requirements to load its driver"
@@ -110,7 +110,7 @@ def list_pools(
 def check_pool(pool: DriverPool) -> Finding:
     policy = pool.policy
     if policy.ready:
-        return ok(
+        return build_pass(
             CHECK, pool.subject, f"{policy.image}:{policy.version or 'default'} runs, as the operator reports", EXPECTED
         )
     for rule in (
@@ -136,7 +136,7 @@ def check_pool(pool: DriverPool) -> Finding:
             " driver is ready, run stage operators again."
         )
         return Finding(CHECK, pool.subject, UNKNOWN, _describe_image(pool), EXPECTED, why, remedy)
-    return ok(CHECK, pool.subject, _describe_image(pool), EXPECTED)
+    return build_pass(CHECK, pool.subject, _describe_image(pool), EXPECTED)
 
 
 def _describe_image(pool: DriverPool) -> str:
@@ -191,7 +191,7 @@ def _report_message(pool: DriverPool) -> typing.Optional[Finding]:
         f"Run kubectl describe {pool.policy.kind.lower()} {pool.policy.name}. If a precompiled image is missing, build"
         f" the image or set {forced} to false. Then run stage operators again."
     )
-    return _make_finding(pool, FAIL, f"The operator reports: {clause(pool.policy.message)}.", remedy)
+    return _make_finding(pool, FAIL, f"The operator reports: {format_clause(pool.policy.message)}.", remedy)
 
 
 def _report_unsigned(pool: DriverPool) -> typing.Optional[Finding]:

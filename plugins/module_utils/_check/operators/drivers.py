@@ -29,7 +29,7 @@ import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import NIC_POLICY, needs_nic_policy
 from ..._model.node.hca import ObservedHcas
@@ -45,7 +45,7 @@ from ..._model.operators.drivers import (
     DriverPolicy,
 )
 from ..._model.operators.operators import OperatorsSeen
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .driver_pools import CHECK, EXPECTED, OWN_DRIVER, DriverPool, check_pool, list_pools
 
 KERNELS = "operators.driver_kernels"
@@ -94,7 +94,7 @@ def check(
     if missing:
         why = (
             "The API server lists no nodes of these names, so their kernel, and the driver image for it, are unknown:"
-            f" {folded(missing, 8)}."
+            f" {join_first(missing, 8)}."
         )
         yield Finding(
             CHECK,
@@ -116,7 +116,7 @@ def check(
             # a policy for some of the nodes brings the driver, and has findings of its own
             continue
         if not policy.container:
-            yield ok(
+            yield build_pass(
                 CHECK,
                 f"{policy.kind} {policy.name}",
                 "no driver container, the nodes use their own driver",
@@ -238,7 +238,7 @@ def _report_default_routes(
             " apply the policy to one node first, with access to its console. After the reload, ip route show default"
             " must show the same route again. Then run stage operators again."
         )
-        yield Finding(CHECK, subject, WARN, folded(cut, _NAMED), expected, why, remedy)
+        yield Finding(CHECK, subject, WARN, join_first(cut, _NAMED), expected, why, remedy)
     if unsure:
         why = (
             f"The routes of these nodes were not read. The nodes have interfaces with the driver {_RELOADED}, which"
@@ -248,7 +248,7 @@ def _report_default_routes(
             f"On {unsure[0]}, run ip route show default and ip -6 route show default, and check that the default route"
             " uses another interface. Correct the finding platform.node, then run stages platform and operators again."
         )
-        yield Finding(CHECK, subject, WARN, f"routes unknown on {folded(unsure, _NAMED)}", expected, why, remedy)
+        yield Finding(CHECK, subject, WARN, f"routes unknown on {join_first(unsure, _NAMED)}", expected, why, remedy)
 
 
 def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> Finding:
@@ -264,7 +264,7 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
         "one kernel",
     )
     if len(kinds) == 1 or policy.ready:
-        return ok(KERNELS, subject, measured, expected)
+        return build_pass(KERNELS, subject, measured, expected)
     if policy.version.startswith("sha256:"):
         why = "A digest names one image for all nodes. Its driver can load on only one of these kernels."
         return Finding(

@@ -22,12 +22,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import on_mirror
 from ..._model.kubernetes.images import ImageFacts, ImageReference, MirrorRule
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._parse.kubernetes.images import reference
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._parse.kubernetes.images import parse_reference
 from ..._parse.kubernetes.resource import ResourceError
 
 _EXPECTED = "a registry that the nodes may pull from"
@@ -61,7 +61,7 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
     """
     if seen is None or seen.errors:
         why = (
-            f"The mirror rules were not read from the API server: {clause('; '.join(seen.errors[:5]))}."
+            f"The mirror rules were not read from the API server: {format_clause('; '.join(seen.errors[:5]))}."
             if seen
             else "The run ended before it read the mirror rules from the API server."
         )
@@ -105,7 +105,7 @@ def _collect_users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
 def _check_image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
     subject, named = f"image {image}", ", ".join(keys)
     try:
-        name = reference(image)
+        name = parse_reference(image)
     except ResourceError as error:
         remedy = (
             f"Write {named} as registry/path:tag or, better, registry/path@sha256:..., then run stage operators again."
@@ -161,7 +161,7 @@ def _report_rejected(subject: str, named: str, name: ImageReference, seen: Image
 def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath) -> Finding:
     own, mirrors = name.host or "a registry that the node searches", ", else ".join(seen.mirrors)
     if seen.mirrors:
-        return ok(
+        return build_pass(
             "operators.image", subject, f"from {mirrors}{f', else {own} itself' if seen.source else ''}", _EXPECTED
         )
     why, remedy = _explain_unused_mirrors(named, name, seen)
@@ -182,7 +182,7 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
         return Finding(
             "operators.image", subject, WARN, f"from {own} itself, although mirrors exist", "from a mirror", why, remedy
         )
-    return ok("operators.image", subject, f"from {own} itself, no mirror rule applies", _EXPECTED)
+    return build_pass("operators.image", subject, f"from {own} itself, no mirror rule applies", _EXPECTED)
 
 
 def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
@@ -243,14 +243,14 @@ def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
     )
 
     def entry(repository: str) -> str:
-        return max((scope for scope in scopes if fits(scope, repository)), key=len, default="")
+        return max((scope for scope in scopes if count_matched(scope, repository)), key=len, default="")
 
     def shut(scope: str) -> bool:
         never = any(rule.never for rule in rules if rule.source == scope)
         return bool(scope) and (never or any(_is_inside_scope(scope, blocked) for blocked in lists.blocked))
 
     scope = entry(name.repository)
-    rest = name.repository[fits(scope, name.repository) :]
+    rest = name.repository[count_matched(scope, name.repository) :]
     mirrors = [
         f"{mirror}{rest}"
         for rule in rules
@@ -260,11 +260,14 @@ def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
     ]
     usable = (mirror for mirror in dict.fromkeys(mirrors) if not shut(entry(mirror)))
     return PullPath(
-        tuple(usable), not shut(scope), scope, tuple(rule for rule in rules if fits(rule.source, name.repository))
+        tuple(usable),
+        not shut(scope),
+        scope,
+        tuple(rule for rule in rules if count_matched(rule.source, name.repository)),
     )
 
 
-def fits(scope: str, repository: str) -> int:
+def count_matched(scope: str, repository: str) -> int:
     """Return how many characters of a repository name an entry of registries.conf matches; 0 if the entry does not
     apply. The entry with the most characters takes precedence.
 
@@ -284,7 +287,7 @@ def is_in_scope(scope: str, name: ImageReference) -> bool:
     :param scope: the entry: host, namespace, repository or image, or ``*.`` and a domain
     """
     if scope.startswith("*."):
-        return fits(scope, name.repository) > 0
+        return count_matched(scope, name.repository) > 0
     return scope == name.identity or name.repository == scope or name.repository.startswith(f"{scope}/")
 
 
@@ -296,5 +299,5 @@ def _is_inside_scope(scope: str, outer: str) -> bool:
     :param outer: the other entry
     """
     if outer.startswith("*.") and not scope.startswith("*."):
-        return fits(outer, scope) > 0
+        return count_matched(outer, scope) > 0
     return scope == outer or scope.startswith(f"{outer}/") or (outer.startswith("*.") and scope.endswith(outer[1:]))

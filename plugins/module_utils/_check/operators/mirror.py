@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import MirrorAnswer, MirrorFacts
 from ..._model.intent.profiles import HOST_DEVICE, IPOIB, attachment_kind, needs_nic_policy
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
-from ..._parse.kubernetes.images import reference
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from ..._parse.kubernetes.images import parse_reference
 from ..._parse.kubernetes.resource import ResourceError
 
 _ID = "operators.mirror"
@@ -116,7 +116,7 @@ def _parse_image_identity(image: str) -> str:
     :param image: name of an image, with a tag or a digest
     """
     try:
-        return reference(image).identity
+        return parse_reference(image).identity
     except ResourceError:
         return ""
 
@@ -124,10 +124,11 @@ def _parse_image_identity(image: str) -> str:
 def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     subject = f"{answer.source}{'-*' if answer.by_system else ''}"
     if answer.state == "there":
-        return ok(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)
+        return build_pass(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)
     why = (
-        f"The image or chart was not copied to the mirror{f' ({clause(answer.said)})' if answer.said else ''}. Needed"
-        f" by: {folded(answer.needed_by)}."
+        f"The image or chart was not copied to the"
+        f" mirror{f' ({format_clause(answer.said)})' if answer.said else ''}. Needed"
+        f" by: {join_first(answer.needed_by)}."
     )
     remedy = f"On a machine with internet access, run: {' && '.join(answer.put)}"
     if answer.by_system:
@@ -140,7 +141,7 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
 
 
 def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
-    names = folded([answer.place for answer in answers], 5)
+    names = join_first([answer.place for answer in answers], 5)
     subject, measured = (
         f"registry {host}",
         f"{count_of(len(answers), 'image or chart', 'images and charts')} not verified{f': {said}' if said else ''}",
@@ -165,7 +166,7 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
 
 def _report_unlisted(problem: str) -> Finding:
     subject = problem.partition(":")[0]
-    why = f"The images that the mirror must have were not determined: {clause(problem)}."
+    why = f"The images that the mirror must have were not determined: {format_clause(problem)}."
     remedy = (
         "Correct this error: copy the chart or image that it names to the mirror (the finding on the chart contains the"
         " command), or correct its name in the intent. Then run stage operators again."

@@ -17,13 +17,13 @@ from ..._analysis.controllers.installation import (
     name_way_to_trust,
     served_by_labels,
 )
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import needs_nic_policy
 from ..._model.job.stack import Controller
-from ..._model.operators.operators import NETWORK, SRIOV, Needed, Operator, OperatorsSeen, needed
+from ..._model.operators.operators import NETWORK, SRIOV, Needed, Operator, OperatorsSeen, list_needed_operators
 from ..._model.operators.sriov_operator import OlmObject
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 
 CHECK = "operators.needed"
 _AGAIN = "Then run stage operators again."
@@ -44,7 +44,7 @@ def check(
     :param nodes: names of the nodes that take part
     """
     if seen is None:
-        for row in needed(intent):
+        for row in list_needed_operators(intent):
             why = "The run ended before it looked for the operator in the cluster."
             yield Finding(
                 CHECK,
@@ -56,9 +56,9 @@ def check(
                 "Run stage operators again.",
             )
         return
-    for row in needed(intent, seen.job, seen.olm):
+    for row in list_needed_operators(intent, seen.job, seen.olm):
         if seen.errors:
-            why = f"The API server did not return all objects: {clause('; '.join(seen.errors[:5]))}."
+            why = f"The API server did not return all objects: {format_clause('; '.join(seen.errors[:5]))}."
             yield Finding(
                 CHECK,
                 row.operator.name,
@@ -108,12 +108,12 @@ def _describe_step(operator: Operator, seen: OperatorsSeen) -> str:
 def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
     operator, expected = row.operator, _describe_expected_operator(row)
     if served_by_labels(row, seen, nodes):
-        return ok(CHECK, operator.name, f"not installed, and all {len(nodes)} nodes carry the labels", expected)
+        return build_pass(CHECK, operator.name, f"not installed, and all {len(nodes)} nodes carry the labels", expected)
     untrusted = seen.untrusted.get(operator.name)
     if untrusted is not None:
         why = (
             f"The run installed nothing in namespace {untrusted.namespace}, because it does not trust the"
-            f" namespace: {clause(untrusted.why)}. {operator.lack}"
+            f" namespace: {format_clause(untrusted.why)}. {operator.lack}"
         )
         return Finding(
             CHECK,
@@ -230,12 +230,12 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     if untrusted is not None:
         why = (
             "The operator is ready. The run did not check whether an upgrade is needed, because it does"
-            f" not trust the namespace {untrusted.namespace}: {clause(untrusted.why)}."
+            f" not trust the namespace {untrusted.namespace}: {format_clause(untrusted.why)}."
         )
         return Finding(
             CHECK, operator.name, WARN, measured, expected, why, f"{name_way_to_trust(untrusted.namespace)} {_AGAIN}"
         )
-    return ok(CHECK, operator.name, measured, expected)
+    return build_pass(CHECK, operator.name, measured, expected)
 
 
 def _report_other_release(intent: Intent, row: Needed, seen: OperatorsSeen) -> typing.Optional[Finding]:
@@ -320,7 +320,7 @@ def _has_configuration(row: Needed, seen: OperatorsSeen) -> bool:
     return any(item.kind == row.operator.configuration for item in seen.configurations)
 
 
-def missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[str, ...]:
+def list_missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[str, ...]:
     """Return one line for each required operator that is not ready yet, with its state. The stage waits until there are
     none. An operator that the run does not install, since its namespace is not trusted, is left out: waiting does not
     help.

@@ -13,12 +13,12 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.hca import Hca, ObservedHcas
 from ..._model.operators.feature_discovery import FeatureDiscovery, WorkerConfig
-from ..._model.run.findings import FAIL, Finding, ok
+from ..._model.run.findings import FAIL, Finding, build_pass
 
 PREFIX = "feature.node.kubernetes.io/"
 _Cause = typing.Optional[tuple[str, str]]
@@ -39,7 +39,7 @@ def check_label(
     expected = ", ".join(f"{key}={value}" for key, value in sorted(cluster.node_selector.items()))
     missing = [key for key, value in sorted(cluster.node_selector.items()) if node.labels.get(key) != value]
     if not missing:
-        return ok("operators.label", node.name, expected, expected)
+        return build_pass("operators.label", node.name, expected, expected)
     measured = ", ".join(f"{key}={node.labels[key]}" if key in node.labels else f"{key} is absent" for key in missing)
     why, remedy = _explain_missing_label(node, missing, observed, discovery, cluster.node_selector)
     return Finding("operators.label", node.name, FAIL, measured, expected, why, remedy)
@@ -86,7 +86,7 @@ def _explain_missing_label(
     if value is None:
         why += (
             " The HCAs of the node were not read, so they are not part of this explanation:"
-            f" {clause(observed.error if observed is not None else None, 'the node was not queried')}."
+            f" {format_clause(observed.error if observed is not None else None, 'the node was not queried')}."
         )
     return why, remedy
 

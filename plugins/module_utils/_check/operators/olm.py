@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.operators.olm import OlmFacts, OperatorStatus
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
@@ -23,7 +23,9 @@ def _check_operator(stand: OperatorStatus) -> Finding:
     subject, expected = f"package {stand.package}", f"{stand.wanted or 'its ClusterServiceVersion'} installed by OLM"
     measured = f"{stand.installed or 'nothing installed'}, {stand.phase}"
     if stand.phase == "planned":
-        why = f"In check mode, the run installs nothing. State of the operator: {clause(stand.detail, 'unknown')}."
+        why = (
+            f"In check mode, the run installs nothing. State of the operator: {format_clause(stand.detail, 'unknown')}."
+        )
         return Finding(
             "operators.olm",
             subject,
@@ -39,7 +41,7 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             if stand.phase == "waiting"
             else "The installation failed"
         )
-        why = f"{late}: {clause(stand.detail, 'OLM reports no cause')}."
+        why = f"{late}: {format_clause(stand.detail, 'OLM reports no cause')}."
         return Finding("operators.olm", subject, FAIL, measured, expected, why, stand.remedy or _describe_remedy(stand))
     if not stand.wanted or stand.installed != stand.wanted:
         why = (
@@ -53,7 +55,7 @@ def _check_operator(stand: OperatorStatus) -> Finding:
         )
         return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, remedy)
     if not stand.upgrade:
-        return ok("operators.olm", subject, measured, expected)
+        return build_pass("operators.olm", subject, measured, expected)
     why = f"The newer version {stand.upgrade} is available. OLM does not install it automatically."
     if not stand.ours:
         return Finding(

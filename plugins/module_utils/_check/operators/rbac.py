@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.kubernetes.powers import FOLDER, command
+from ..._model.kubernetes.powers import FOLDER, build_grant_command
 from ..._model.kubernetes.rights import RightsFacts
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {
@@ -55,10 +55,13 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
         if beside:
             status, why = WARN, beside
         remedy = (
-            f"Have an admin of the cluster run {command(powers)}. To check the result, run kubectl auth can-i"
+            f"Have an admin of the cluster run {build_grant_command(powers)}. To check the result, run kubectl auth"
+            f" can-i"
             f" {texts[0].replace(' in ', ' -n ')}. Then run stage operators again."
         )
         findings.append(
             Finding("operators.rights", subject, status, f"missing rights: {'; '.join(texts)}", expected, why, remedy)
         )
-    return tuple(findings) or (ok("operators.rights", "kubeconfig", f"all {seen.asked} rights present", expected),)
+    return tuple(findings) or (
+        build_pass("operators.rights", "kubeconfig", f"all {seen.asked} rights present", expected),
+    )

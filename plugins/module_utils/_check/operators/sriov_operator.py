@@ -11,12 +11,12 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import Keys, explain, is_image_pull_message
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NO_OPERATOR, OperatorFacts, OperatorInstallation
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: pods with a warning of their own; the config daemons of a thousand nodes may have one cause
 _TROUBLES = 20
@@ -62,7 +62,7 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
         )
         single = Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)
     else:
-        single = ok("operators.single", "SR-IOV network operator", measured, expected)
+        single = build_pass("operators.single", "SR-IOV network operator", measured, expected)
     return [single, _check_version(one, seen), _check_ready(one, seen), _check_prefix(cluster, one)]
 
 
@@ -114,13 +114,13 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
         )
         measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
         good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
-        why = f"OLM reports: {clause(item.message)}." if item.message else "OLM has reported no message yet."
+        why = f"OLM reports: {format_clause(item.message)}." if item.message else "OLM has reported no message yet."
         remedy = (
             f"Run kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}, and correct the cause in its"
             " conditions. If approval is manual, approve the InstallPlan. Then run stage operators again."
         )
         if good and (item.kind == "ClusterServiceVersion" or not item.message):
-            findings.append(ok("operators.olm", subject, measured, expected))
+            findings.append(build_pass("operators.olm", subject, measured, expected))
         else:
             findings.append(Finding("operators.olm", subject, WARN if good else FAIL, measured, expected, why, remedy))
     return findings
@@ -131,7 +131,7 @@ def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         (item.version for item in seen.olm if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"), ""
     )
     if version:
-        return ok("operators.version", "SR-IOV network operator", version, "a known version")
+        return build_pass("operators.version", "SR-IOV network operator", version, "a known version")
     why = (
         "Neither the labels of the Deployment, nor RELEASE_VERSION, nor the tag of the image contain the version of the"
         " operator."
@@ -154,7 +154,7 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         f"{max(1, work.wanted)} of {max(1, work.wanted)} pods available",
     )
     if work.ready >= work.wanted > 0:
-        return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
+        return build_pass("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
     remedy = (
         f"Run kubectl -n {work.namespace} describe deployment {work.name}, and correct the cause in the events of its"
         " pods."
@@ -211,7 +211,7 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
             why = f"{cause} {why}"
         yield Finding("operators.pods", f"Pod {name}", WARN, detail or "not ready", expected, why, remedy)
     if not seen.troubles:
-        yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
+        yield build_pass("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:
         measured = f"{count_of(len(seen.troubles) - _TROUBLES, 'more pod')} not ready"
         remedy = (
@@ -268,7 +268,7 @@ def list_missing(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iter
 def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
     subject, expected = "resource prefix", cluster.resource_prefix
     if one.resource_prefix == expected:
-        return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
+        return build_pass("operators.resource_prefix", subject, one.resource_prefix, expected)
     if not one.resource_prefix:
         why = (
             "The Deployment of the operator does not set RESOURCE_PREFIX, so the prefix of the resources is unknown. If"
@@ -302,7 +302,7 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
 def check_config(seen: OperatorFacts) -> Finding:
     subject, expected = "SriovOperatorConfig default", f"in namespace {seen.namespace}"
     if seen.namespace in seen.configs:
-        return ok("operators.config", subject, ", ".join(seen.configs), expected)
+        return build_pass("operators.config", subject, ", ".join(seen.configs), expected)
     why = (
         "Without the SriovOperatorConfig, the operator starts no config daemon. The operator uses only the object"
         " 'default' in its own namespace."
@@ -359,7 +359,7 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
         )
         yield Finding("operators.rollout", subject, WARN, measured, expected, why, remedy)
     else:
-        yield ok("operators.rollout", subject, measured, expected)
+        yield build_pass("operators.rollout", subject, measured, expected)
     tags = {
         what: sorted({tag for tag in map(_find_tag, images) if tag})
         for what, images in (
@@ -418,7 +418,7 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     if node.name in daemon.nodes:
         # the webhook refuses a policy before the first report, since it knows no NIC yet
         if any(state.node == node.name and state.sync_status for state in seen.states):
-            return ok("operators.daemon", node.name, expected, expected)
+            return build_pass("operators.daemon", node.name, expected, expected)
         why = (
             "The config daemon runs, but its SriovNetworkNodeState has no status yet. The config daemon has not"
             " examined the node yet, or it cannot write the status."
@@ -451,7 +451,7 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
         "operators.daemon",
         node.name,
         FAIL,
-        f"config daemon not ready here; ready on: {folded(daemon.nodes) or 'no node'}",
+        f"config daemon not ready here; ready on: {join_first(daemon.nodes) or 'no node'}",
         expected,
         why,
         remedy,

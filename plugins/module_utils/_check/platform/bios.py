@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .bmc import BmcReport, decide, explain
 from .sriov_texts import describe_no_sriov
 
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
 _REALLOC_OFF = "realloc=off"
 
 
-def hidden(hca: Hca) -> bool:
+def is_hidden(hca: Hca) -> bool:
     """Return whether the SR-IOV capability of an HCA is invisible because only the first 256 bytes of its configuration
     space can be read. The cause is then the BIOS, and only this check reports it.
     """
@@ -52,7 +52,7 @@ def check(
     :param kernel_arguments: arguments of the running kernel about PCI and the IOMMU
     :param said: report of the BMC of the node; None if the inventory names no BMC
     """
-    if hidden(hca):
+    if is_hidden(hca):
         finding = Finding(
             "platform.bios",
             subject,
@@ -106,7 +106,7 @@ def check(
     yield (
         decide(_make_unproven_finding(subject, function, "0 VFs, room for VFs not verified", question), said)
         if question
-        else ok("platform.bios", subject, _describe_evidence(function), EXPECTED)
+        else build_pass("platform.bios", subject, _describe_evidence(function), EXPECTED)
     )
 
 
@@ -204,7 +204,9 @@ def _make_unproven_finding(
         f" -s {function.address} there: each Region below Single Root I/O Virtualization must have an address. If all"
         " have one, waive this finding with that output as the reason."
     )
-    return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{clause(question)}.", remedy or by_hand)
+    return Finding(
+        "platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{format_clause(question)}.", remedy or by_hand
+    )
 
 
 def _describe_evidence(function: PciEvidence) -> str:

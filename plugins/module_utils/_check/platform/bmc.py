@@ -14,10 +14,10 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.bios import Wanted, describe_way_out, list_states
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.node.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.node.identity import Claims, Verdict
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
 _FOR_FUNCTIONS: tuple[Key, ...] = ("sriov", "above_4g", "ari")
@@ -73,7 +73,7 @@ def find_report(
     if observed is None:
         return None
     if observed.error is not None or observed.value is None:
-        return BmcReport(clause(observed.error, "the BMC returned no data"), wishes=frozenset(wishes))
+        return BmcReport(format_clause(observed.error, "the BMC returned no data"), wishes=frozenset(wishes))
     verdict = claims.judge(name, observed.value.identity, observed.value.asserted)
     if verdict.refused:
         return BmcReport(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
@@ -100,7 +100,7 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
     if said.error:
         return dataclasses.replace(
             finding,
-            why=f"{finding.why} The BMC of the node reports no settings: {clause(said.error)}.",
+            why=f"{finding.why} The BMC of the node reports no settings: {format_clause(said.error)}.",
             remedy=f"Make the BMC respond. {finding.remedy}",
         )
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
@@ -113,9 +113,11 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
             remedy=_collect_remedies(said, bad),
         )
     if switch is not None and switch.state == "ok":
-        return ok(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
+        return build_pass(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
     why = switch.why.rstrip(".") if switch else "SR-IOV is not desired"
-    return dataclasses.replace(finding, why=f"{finding.why} The BMC does not determine it either: {clause(why)}.")
+    return dataclasses.replace(
+        finding, why=f"{finding.why} The BMC does not determine it either: {format_clause(why)}."
+    )
 
 
 def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> Finding:
@@ -128,7 +130,7 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
         return finding
     if said.error:
         return dataclasses.replace(
-            finding, why=f"{finding.why} The BMC of the node reports no settings: {clause(said.error)}."
+            finding, why=f"{finding.why} The BMC of the node reports no settings: {format_clause(said.error)}."
         )
     keys = keys or _FOR_FUNCTIONS
     shown = [
@@ -143,7 +145,7 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
     )
 
 
-def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
+def list_proven_keys(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
     """Return the keys of BIOS settings that are certainly on because the node shows their effects, whatever the BMC
     reports.
 
@@ -178,7 +180,7 @@ def check(
     """
     subject, expected = f"{name} BMC", "BIOS settings as desired, reported by the BMC"
     # what VFs need and the intent asks for is to be known, by the BMC or by the node
-    unread: Status = UNKNOWN if {key for key in wishes if key in _NEEDED} - proven(findings, ari) else WARN
+    unread: Status = UNKNOWN if {key for key in wishes if key in _NEEDED} - list_proven_keys(findings, ari) else WARN
     if said is None:
         if wishes:
             why = (
@@ -202,7 +204,7 @@ def check(
             unread,
             "not read",
             expected,
-            f"The BMC reported no BIOS settings: {clause(said.error)}.",
+            f"The BMC reported no BIOS settings: {format_clause(said.error)}.",
             "Correct this error. The BMC must respond to Redfish (curl -k https://ADDRESS/redfish/v1) and accept"
             " rdma_bmc_user and rdma_bmc_password of the inventory. Then run stage platform again.",
         )
@@ -213,7 +215,9 @@ def check(
         if finding.check in _TELLING and finding.status != PASS
     }
     by_node = [
-        state for state in said.states.values() if state.key in proven(findings, ari) and _is_left_open(state, said)
+        state
+        for state in said.states.values()
+        if state.key in list_proven_keys(findings, ari) and _is_left_open(state, said)
     ]
     wrong = [
         (state, status)
@@ -238,7 +242,7 @@ def check(
             f"{state.key} verified on the node ({_ABSENT} in its BIOS)" for state in by_node if state.key in said.wishes
         ]
         measured = ", ".join(part for part in (_join_measured_values(shown), *asked) if part)
-        yield ok(
+        yield build_pass(
             "platform.bios",
             subject,
             ": ".join(part for part in (system, measured) if part) or "the BMC responded",
@@ -249,7 +253,7 @@ def check(
 def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     check, expected = "platform.bmc_identity", "the BMC of this node"
     if verdict.state == "proven":
-        return ok(check, subject, str(bios.identity), expected)
+        return build_pass(check, subject, str(bios.identity), expected)
     why = f"{verdict.why[0].upper()}{verdict.why[1:]}."
     if verdict.state == "asserted":
         remedy = (

@@ -15,8 +15,8 @@ import typing
 
 from ..._analysis.fleet import unreachable_nodes
 from ..._analysis.fleet.bios import find_wanted_by
-from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
-from ..._model.base.phrases import clause, count_of
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits
@@ -26,7 +26,7 @@ from ..._model.node.firmware import NicDevices, ObservedFirmware
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.node.identity import Claims
 from ..._model.node.platform import NodePlatform, ObservedPlatform
-from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from . import bios, bmc, firmware, firmware_fleet, returned, roll, sriov
 
 _NO_DATA, _NOT_QUERIED = "no data was returned", "the node was not queried"
@@ -88,7 +88,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for fabric in intent.fabrics:
         if not find_traits(fabric).functions:
             findings.append(
-                ok(
+                build_pass(
                     "platform.scope",
                     fabric.name,
                     f"profile {fabric.profile}: creates no VFs",
@@ -111,12 +111,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             )
     for name, hcas in facts.nodes.items():
         observed = facts.platforms.get(name, ObservedPlatform(error=_NOT_QUERIED))
-        errors = [clause(hcas.error, _NO_DATA)] if name not in nodes else []
+        errors = [format_clause(hcas.error, _NO_DATA)] if name not in nodes else []
         if observed.value is None or observed.error is not None:
-            errors.append(clause(observed.error, _NO_DATA))
+            errors.append(format_clause(observed.error, _NO_DATA))
         expected = "its HCAs, PCI functions and kernel read"
         if errors or observed.value is None:
-            remedy = unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later")
+            remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later")
             if {*errors} == {_NOT_QUERIED}:
                 remedy = (
                     "Run stages discover and platform again, without --limit. Or remove the node from the group"
@@ -129,13 +129,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     UNKNOWN,
                     "not read",
                     expected,
-                    f"The data of the node is missing or incomplete: {clause('; '.join(dict.fromkeys(errors)))}.",
+                    f"The data of the node is missing or incomplete:"
+                    f" {format_clause('; '.join(dict.fromkeys(errors)))}.",
                     remedy,
                 )
             )
             continue
         findings.append(
-            ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected)
+            build_pass("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected)
         )
         said = bmc.find_report(
             name, facts.bioses.get(name), claims, wishes, any(name in one.members for one in memberships.values())
@@ -165,7 +166,9 @@ def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firm
     }
     nodes = _select_answered_nodes(facts.nodes)
     memberships = {
-        fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if find_traits(fabric).functions
+        fabric.name: resolve_members(fabric, nodes, subnets)
+        for fabric in intent.fabrics
+        if find_traits(fabric).functions
     }
     return memberships, firmware_fleet.collect_fleet(intent, memberships.values(), facts.firmware, facts.nics)
 
@@ -228,7 +231,7 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
     first = "" if len(platform.errors) <= 10 else f" (the first 10 of {len(platform.errors)})"
     why = (
         f"Findings that need these values can be unknown. The errors{first} are:"
-        f" {clause('; '.join(platform.errors[:10]))}."
+        f" {format_clause('; '.join(platform.errors[:10]))}."
     )
     return [
         Finding(
@@ -266,7 +269,7 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
         unread = ", ".join(path for value, path in sources if value is None)
         why = f"The data of the node does not contain the entries of {unread}."
         if platform.errors:
-            why = f"{why} Errors on the node: {clause('; '.join(platform.errors[:5]))}."
+            why = f"{why} Errors on the node: {format_clause('; '.join(platform.errors[:5]))}."
         return Finding(
             "platform.iommu",
             name,
@@ -278,7 +281,7 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
         )
     tables = ", ".join(platform.acpi_tables)
     if platform.iommu_devices and platform.iommu_groups:
-        return ok(
+        return build_pass(
             "platform.iommu",
             name,
             f"{', '.join(platform.iommu_devices[:4])}, {count_of(platform.iommu_groups, 'group')}, {arguments}",

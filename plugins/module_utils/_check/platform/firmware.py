@@ -13,18 +13,18 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.node.firmware import (
     HcaFirmware,
     NicDevice,
     NicDevices,
-    number,
+    parse_number,
     way_of_reset,
 )
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from .firmware_fleet import Fleet, find_odd_settings, find_odd_version, find_usual, split_version
 from .firmware_settings import FirmwareObjection, check_settings, check_unread_settings
 
@@ -42,7 +42,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
         told = "; ".join(causes[:3])
         why = (
             "It is unknown whether NVIDIA's NIC configuration operator manages the firmware of this node, because its"
-            f" NicDevice objects could not be read: {clause(told)}."
+            f" NicDevice objects could not be read: {format_clause(told)}."
         )
         remedy = (
             "Check which program wrote the objects: kubectl get nicdevices -A -o yaml. Then restart the daemon of the"
@@ -60,7 +60,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
     if nics.errors:
         why = (
             "It is unknown whether NVIDIA's NIC configuration operator manages the firmware, because the NicDevice"
-            f" objects could not be read: {clause('; '.join(nics.errors[:3]))}."
+            f" objects could not be read: {format_clause('; '.join(nics.errors[:3]))}."
         )
         remedy = (
             "Grant the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster, set"
@@ -118,7 +118,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
         yield _join_objections(subject, objections)
     elif total >= wanted:
         described = _describe_firmware(hca, seen, nic, fleet)
-        yield ok("platform.firmware", subject, f"{total} VFs offered, {described}", expected)
+        yield build_pass("platform.firmware", subject, f"{total} VFs offered, {described}", expected)
 
 
 def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection]) -> Finding:
@@ -181,7 +181,8 @@ def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[FirmwareObjection]
             " firmware versions can behave differently."
         )
         remedy = (
-            f"Install {odd.usual} on this HCA ({vendors.burn(hca)}), or install {odd.value} on the other HCAs. Then run"
+            f"Install {odd.usual} on this HCA ({vendors.describe_burning(hca)}), or install {odd.value} on the"
+            f" other HCAs. Then run"
             " stage platform again."
         )
         yield FirmwareObjection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
@@ -198,7 +199,7 @@ def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet
         measured = ", ".join(f"{one.what} {one.value}" for one in odd)
         why = "; ".join(f"{one.what} is {one.usual} on {one.count} of {one.of} HCAs of its model" for one in odd)
         usually = " ".join(
-            f"{one.what}={number(one.usual) if number(one.usual) is not None else one.usual}" for one in odd
+            f"{one.what}={parse_number(one.usual) if parse_number(one.usual) is not None else one.usual}" for one in odd
         )
         expected = ", ".join(f"{one.what} {one.usual}" for one in odd)
         remedy = (

@@ -17,7 +17,7 @@ from ..._model.node.firmware import (
     NicDevice,
     NicDevices,
     ObservedFirmware,
-    same,
+    is_equal,
 )
 from ..._model.node.hca import Hca
 
@@ -182,7 +182,7 @@ def find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) ->
             fleet.values.get((fabric, model, setting.name), {}) if model is not None and _is_compared(setting) else {}
         )
         usual = max(counts, key=lambda value: (counts[value], value)) if counts else ""
-        if counts and not same(_value_in_force(setting), usual):
+        if counts and not is_equal(_value_in_force(setting), usual):
             odd.append(
                 DifferingValue(setting.name, _value_in_force(setting), usual, counts[usual], sum(counts.values()))
             )

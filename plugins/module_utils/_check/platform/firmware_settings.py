@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.firmware import (
@@ -16,8 +16,8 @@ from ..._model.node.firmware import (
     FirmwareSetting,
     HcaFirmware,
     NicDevice,
-    number,
-    same,
+    is_equal,
+    parse_number,
     way_of_reset,
 )
 from ..._model.node.hca import Hca
@@ -65,9 +65,9 @@ class DesiredSetting(typing.NamedTuple):
         if value is None:
             return None
         if self.least:
-            seen = number(value)
+            seen = parse_number(value)
             return None if seen is None else seen >= int(self.value)
-        return same(self.value, value) or (self.name.startswith(PORTS) and number(value) == EITHER_LINK)
+        return is_equal(self.value, value) or (self.name.startswith(PORTS) and parse_number(value) == EITHER_LINK)
 
 
 def list_desired_settings(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[DesiredSetting]:
@@ -77,7 +77,7 @@ def list_desired_settings(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> 
     :param seen: firmware of the HCA
     """
     each = seen.setting("PF_NUM_OF_VF_VALID")
-    name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
+    name = "PF_NUM_OF_VF" if each is not None and parse_number(each.next) == 1 else "NUM_OF_VFS"
     yield DesiredSetting("SRIOV_EN", "True")
     yield DesiredSetting(name, str(fabric.virtual_functions), least=True)
     if (intent.cluster.firmware.num_of_vfs or 0) > fabric.virtual_functions:
@@ -175,7 +175,7 @@ def check_settings(
     if seen.errors:
         why = (
             "It is unknown which settings are waiting for a reset, or the list is incomplete:"
-            f" {clause('; '.join(seen.errors[:3]))}."
+            f" {format_clause('; '.join(seen.errors[:3]))}."
         )
         yield FirmwareObjection(
             WARN,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.boundary.devices import assigned_address
 from ..._model.kubernetes.node_roll import NodeOutcome
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 #: length of the text of a MAC address
 _MAC = 17
@@ -47,7 +47,7 @@ def check(
         if seen.value is None or seen.error is not None:
             why = (
                 "The HCAs and links of the node after its reset are unknown:"
-                f" {clause(seen.error, 'no data was returned')}."
+                f" {format_clause(seen.error, 'no data was returned')}."
             )
             yield Finding(
                 _CHECK,
@@ -85,7 +85,7 @@ def check(
             )
             yield Finding(_CHECK, node, UNKNOWN, "not compared", _EXPECTED, why, _COMPARE)
             continue
-        lost = missing(had, seen.value)
+        lost = list_missing_parts(had, seen.value)
         if lost:
             yield Finding(
                 _CHECK,
@@ -93,11 +93,11 @@ def check(
                 FAIL,
                 f"{count_of(len(lost), 'HCA, port or interface', 'HCAs, ports or interfaces')} missing or slower",
                 _EXPECTED,
-                f"After the reset of the node, these are missing or slower than before: {folded(lost, 10, '; ')}.",
+                f"After the reset of the node, these are missing or slower than before: {join_first(lost, 10, '; ')}.",
                 _describe_remedy(lost),
             )
         else:
-            yield ok(
+            yield build_pass(
                 _CHECK,
                 node,
                 f"{count_of(len(_list_physical(had)), 'HCA is', 'HCAs are')} present again, with all links",
@@ -119,7 +119,7 @@ def _describe_remedy(lost: typing.Sequence[str]) -> str:
     return f"On the node, {'; '.join(steps)}. Correct the cause, then {_AGAIN}"
 
 
-def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
+def list_missing_parts(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
     """Return a description of each part that a node had before its reset and does not have now: physical functions,
     their RDMA devices, active ports, link rates and interfaces.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 _CHECK, _EXPECTED = "platform.roll", "nodes with the desired settings, after at most one reset"
 _CONTINUE = "Run stage platform again. It continues with the node at which it stopped."
@@ -41,7 +41,7 @@ def check(
             UNKNOWN,
             "not finished",
             _EXPECTED,
-            f"The change of the nodes ended early: {clause(error)}.",
+            f"The change of the nodes ended early: {format_clause(error)}.",
             _AGAIN,
         )
         return
@@ -65,7 +65,7 @@ def check(
             FAIL,
             "changes of the nodes refused",
             _EXPECTED,
-            f"No node was changed: {clause(planned.refusal)}.",
+            f"No node was changed: {format_clause(planned.refusal)}.",
             "Correct the error under 'why', then run stage platform again.",
         )
         return
@@ -76,7 +76,7 @@ def check(
     for node, of_node in told.items():
         yield _check_one(node, steps[node], of_node)
     if not told:
-        yield ok(_CHECK, "cluster", "no node needs a change", _EXPECTED)
+        yield build_pass(_CHECK, "cluster", "no node needs a change", _EXPECTED)
 
 
 def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
@@ -111,7 +111,7 @@ def _describe_times(steps: int) -> str:
 
 def _check_node(outcome: NodeOutcome) -> Finding:
     if outcome.state in ("done", "nothing"):
-        return ok(_CHECK, outcome.node, "; ".join(outcome.did) or "no change needed", _EXPECTED)
+        return build_pass(_CHECK, outcome.node, "; ".join(outcome.did) or "no change needed", _EXPECTED)
     if outcome.state == "planned":
         # check mode: what is not done yet
         return Finding(
@@ -131,6 +131,6 @@ def _check_node(outcome: NodeOutcome) -> Finding:
         status,
         f"{_STATES.get(outcome.state, outcome.state)}{did}",
         _EXPECTED,
-        f"{clause(outcome.why, 'The run stored no reason: it ended during the work on this node')}.",
+        f"{format_clause(outcome.why, 'The run stored no reason: it ended during the work on this node')}.",
         f"{(outcome.remedy or (_AGAIN if outcome.why else _CONTINUE)).rstrip('.')}.",
     )

@@ -13,7 +13,7 @@ from ..._analysis.fleet import vendors
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import bios
 from .sriov_texts import describe_no_sriov, insert_count
 
@@ -46,7 +46,7 @@ def check(
                 " function, exclude it with select of the fabric. Then run stages discover and platform again.",
             )
         ]
-    findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
+    findings = [] if bios.is_hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
     if function.driver == "vfio-pci":
         why = (
             "The whole function is assigned to a virtual machine or to a user space program, so the node cannot create"
@@ -82,7 +82,7 @@ def check(
             )
         )
     else:
-        findings.append(ok("platform.driver", subject, function.driver, "a kernel driver bound"))
+        findings.append(build_pass("platform.driver", subject, function.driver, "a kernel driver bound"))
     return findings
 
 
@@ -128,4 +128,4 @@ def _check_sriov(
         measured, expected = f"{measured}, kernel locked down", f"{expected}, kernel not locked down"
         remedy = f"{insert_count(remedy, fabric).replace('ADDRESS', function.address)} Then run stage platform again."
         return Finding("platform.sriov", subject, WARN, measured, expected, why, remedy)
-    return ok("platform.sriov", subject, measured, expected)
+    return build_pass("platform.sriov", subject, measured, expected)

@@ -11,7 +11,7 @@ from ..._model.node.hca import Hca
 
 def describe_no_sriov(hca: Hca, fabric: Fabric) -> tuple[str, str]:
     """Return the cause why a physical function cannot create VFs, and the remedy with the stage to run again."""
-    why, remedy = why_no_sriov.why(hca)
+    why, remedy = why_no_sriov.explain_no_sriov(hca)
     return why, f"{insert_count(remedy, fabric)} Then run stage platform again."
 
 

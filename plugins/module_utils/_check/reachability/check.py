@@ -15,18 +15,18 @@ import typing
 
 from ..._analysis.fleet import unreachable_nodes
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
-from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
 from ..._analysis.fleet.lids import Key, LidClaim, find_false_claims
 from ..._analysis.fleet.routes import find_paths, report_coverage
 from ..._analysis.fleet.suspects import find_suspects, make_trial
 from ..._analysis.schedule.coverage import compute_coverage
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.reachability import ObservedPings, ObservedServers, PingPlan
 from ..._model.node.hca import ObservedHcas
-from ..._model.run.findings import UNKNOWN, Finding, ok
+from ..._model.run.findings import UNKNOWN, Finding, build_pass
 from .common_causes import check_suspects
 from .pairs import Pair, PingPort, find_gone_servers, find_pairs, judge_pairs
 from .ports import judge_port
@@ -82,7 +82,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if not is_infiniband(fabric):
             # says what this stage does not cover, and claims nothing else
             findings.append(
-                ok(
+                build_pass(
                     "reachability.scope",
                     fabric.name,
                     "Ethernet: ibping does not apply, and stage bandwidth measures the paths",
@@ -90,9 +90,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
             continue
-        membership = number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
+        membership = number_by_leaf(resolve_members(fabric, nodes, subnets), facts.topologies)
         if not membership.resolved:
-            why = f"It is unknown which ports belong to the fabric: {clause(membership.why)}."
+            why = f"It is unknown which ports belong to the fabric: {format_clause(membership.why)}."
             findings.append(
                 Finding(
                     "reachability.scope",
@@ -151,7 +151,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
             ),
         }
         missing = {
-            what: clause(answer.error, "the node returned no data")
+            what: format_clause(answer.error, "the node returned no data")
             for what, answer in given.items()
             if answer.value is None or answer.error is not None
         }
@@ -163,7 +163,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
         )
         expected = "HCAs, subnet managers, and results of the pings"
         if errors:
-            remedy = unreachable_nodes.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
+            remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(
                 Finding(
                     "reachability.node",
@@ -171,14 +171,14 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                     UNKNOWN,
                     f"not read: {', '.join(missing)}",
                     expected,
-                    f"The data of the node could not be read: {clause('; '.join(errors))}.",
+                    f"The data of the node could not be read: {format_clause('; '.join(errors))}.",
                     remedy,
                 )
             )
         else:
             count = len(facts.pings[name].value or ())
             findings.append(
-                ok(
+                build_pass(
                     "reachability.node",
                     name,
                     f"{count_of(len(facts.servers[name].value or ()), 'server')},"
@@ -298,7 +298,7 @@ def _judge_scope(
             " a probability of"
             f" {compute_chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
         )
-    return ok("reachability.scope", fabric.name, measured, "every port tested as client and as server")
+    return build_pass("reachability.scope", fabric.name, measured, "every port tested as client and as server")
 
 
 def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> list[Finding]:

@@ -10,11 +10,11 @@ import typing
 
 from ..._analysis.fleet.hca_locations import find_topology
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._analysis.fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
+from ..._analysis.fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, name_suspect
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import ObservedTopologies, Place, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .pairs import Pair, lose_some_each
 from .partitions import find_status, remedy_of
 
@@ -69,7 +69,7 @@ def check_suspects(
             )
         ]
     if not found:
-        return [ok("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
+        return [build_pass("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
     topology, blind = find_topology(membership, topologies)
     where = {
         f"{place.node} {place.hca}": place
@@ -153,7 +153,7 @@ def _judge_suspect(
             "Set reachability_timeout_ms to 1000, and run stage reachability again while no job runs. If each pair"
             f" still loses some messages: {remedy}"
         )
-    subject = f"{fabric.name} {named(suspect.elements)}"
+    subject = f"{fabric.name} {name_suspect(suspect.elements)}"
     return Finding(
         "reachability.suspect",
         subject,

@@ -8,14 +8,14 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.lids import Key
-from ..._analysis.fleet.partitions import Apart, apart
+from ..._analysis.fleet.partitions import Apart, explain_separation
 from ..._analysis.fleet.suspects import Suspect
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.reachability import ObservedPings, ObservedServers, Ping, PingPlan
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .partitions import find_status, remedy_of
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
@@ -91,7 +91,9 @@ class Pair:
         packet came back, which proves it.
         """
         return (
-            apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
+            explain_separation(self.client.pkeys, self.server.pkeys)
+            if self.ping is not None and self.ping.received == 0
+            else None
         )
 
 
@@ -152,7 +154,7 @@ def find_pairs(
                 elif ping is None:
                     observed = pings.get(client.node)
                     why = (
-                        f"the node of the client returned no result: {clause(observed.error)}"
+                        f"the node of the client returned no result: {format_clause(observed.error)}"
                         if observed and observed.error
                         else "the results of the client's node do not contain this destination"
                     )
@@ -278,7 +280,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     expected = "0 % loss"
     if pair.ping is None:
         why, remedy = (
-            f"ibping returned no measurement: {clause(pair.why)}.",
+            f"ibping returned no measurement: {format_clause(pair.why)}.",
             pair.remedy
             or "Run ibping with the two LIDs under 'measured' as root on the node of the client (the port before"
             " '->'), and correct the error that it reports. Then run stage reachability again.",
@@ -289,7 +291,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
     if pair.passed and not ping.late:
-        return ok("reachability.pair", subject, measured, expected)
+        return build_pass("reachability.pair", subject, measured, expected)
     if pair.passed:
         return _judge_late(subject, f"{measured}; packets sent again in a shorter run before: {ping.late}", pair)
     server = _why_no_server(pair.server, servers)
@@ -316,7 +318,7 @@ def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[
     :param together: whether all pairs lose some messages, and have one cause
     """
     if server:
-        return f"The ibping server did not run: {clause(server)}.", _START_SERVER
+        return f"The ibping server did not run: {format_clause(server)}.", _START_SERVER
     if back and ping.received == 0:
         why = (
             "The other direction passes over the same links. In this direction, the ibping server does not answer, or"
@@ -371,7 +373,7 @@ def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
     :param found: how the keys separate the ports
     """
     shared = (
-        f" They share {folded(found.shared, 8)}, which ibping does not use, so this path could not be verified."
+        f" They share {join_first(found.shared, 8)}, which ibping does not use, so this path could not be verified."
         if found.shared
         else ""
     )

@@ -8,9 +8,9 @@ import typing
 
 from ..._analysis.fleet.lids import LidClaim
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .pairs import Pair, PingPort
 from .partitions import find_status, remedy_of
 
@@ -98,14 +98,14 @@ def judge_port(
                 why,
                 "Run stages fabric and reachability again.",
             )
-        return ok("reachability.port", subject, measured, expected)
+        return build_pass("reachability.port", subject, measured, expected)
     bad = [pair for pair in (*as_client, *as_server) if pair.ping is not None and not pair.passed]
     parted = [found for found in (pair.apart for pair in bad) if found]
     if bad and len(parted) == len(bad):
         partners = {pair.server if pair.client == port else pair.client for pair in bad}
         why = (
             f"Partition keys separate this port from {count_of(len(partners), 'partner')}. The keys of this port are"
-            f" {folded(port.pkeys, 8)}."
+            f" {join_first(port.pkeys, 8)}."
         )
         return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))
     if bad:

@@ -13,15 +13,15 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.hca_locations import number_by_leaf
-from ..._analysis.fleet.hcas_of_fabric import Member, resolve
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._analysis.fleet.hcas_of_fabric import Member, resolve_members
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent, Training
 from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, add_rerun, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, add_rerun, build_pass
 from ..job.channels import (
     doubt_files,
     judge_log,
@@ -195,7 +195,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
 
 def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
     if wanted is None:
-        return ok("training.log", "job", "no log", "no verification of a job required")
+        return build_pass("training.log", "job", "no log", "no verification of a job required")
     why = "rdma_cluster.training is set, so stage training must verify a job, but training_logs names no log."
     return Finding(
         "training.log",
@@ -236,7 +236,9 @@ def _list_members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[
     """Return the members of each fabric on each node, by fabric and node name."""
     nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    fleet = {fabric.name: number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}
+    fleet = {
+        fabric.name: number_by_leaf(resolve_members(fabric, nodes, subnets), facts.topologies) for fabric in fabrics
+    }
     return {
         (fabric, node): members for fabric, membership in fleet.items() for node, members in membership.members.items()
     }
@@ -287,13 +289,13 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
             "training.oob",
             host,
             FAIL,
-            folded(seen),
+            join_first(seen),
             expected,
             why,
             "Set NCCL_SOCKET_IFNAME in the job to an interface of the pod network, and run the job again. Then run"
             " stage training again with the new logs.",
         )
-    return ok("training.oob", host, folded(seen), expected)
+    return build_pass("training.oob", host, join_first(seen), expected)
 
 
 def _report_one_host(host: str) -> Finding:
@@ -351,7 +353,7 @@ def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Findi
         "training.hcas",
         host,
         UNKNOWN,
-        f"{count_of(len(pods), 'pod')} with this host name: {folded([item.name for item in pods])}",
+        f"{count_of(len(pods), 'pod')} with this host name: {join_first([item.name for item in pods])}",
         "1 pod with this host name",
         why,
         remedy,
@@ -370,7 +372,7 @@ def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
 def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
     others = [f"the job {job}" if job else "a pod without a job" for job in jobs if job != pod.job]
     why = (
-        f"Other host names in the log belong to {folded(others)}. NCCL writes only host names, so the log may be of"
+        f"Other host names in the log belong to {join_first(others)}. NCCL writes only host names, so the log may be of"
         " another job than this pod."
     )
     remedy = (
@@ -391,7 +393,7 @@ def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int
 def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
     measured, expected = "HCAs of the pod not read", "the list of HCAs that the pod got from its networks"
     if pod is not None:
-        reason = clause(pod.error, "The annotation k8s.v1.cni.cncf.io/network-status of the pod names no HCA")
+        reason = format_clause(pod.error, "The annotation k8s.v1.cni.cncf.io/network-status of the pod names no HCA")
         remedy = (
             f"Run kubectl get pod {pod.name} -o yaml -n NAMESPACE: the annotation k8s.v1.cni.cncf.io/network-status"
             " must list the interfaces and PCI addresses of the pod. If it does not, read the log of multus on the"

@@ -10,9 +10,9 @@ import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +42,8 @@ def check_hcas(
     measured, expected = f"channels use {_list_names(used)}", f"channels use {_list_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
-        why = f"Neither multus nor sysfs of the node shows the RDMA device of the interface {folded(got.nameless)}."
-        measured = f"{measured}; RDMA device of {folded(got.nameless)} not read"
+        why = f"Neither multus nor sysfs of the node shows the RDMA device of the interface {join_first(got.nameless)}."
+        measured = f"{measured}; RDMA device of {join_first(got.nameless)} not read"
         return Finding(
             "training.hcas",
             subject,
@@ -66,7 +66,7 @@ def check_hcas(
             " again. Then run stage training again with the new log.",
         )
     if nameless:
-        why = f"The log does not report the HCA of these network devices: {folded(nameless)}."
+        why = f"The log does not report the HCA of these network devices: {join_first(nameless)}."
         remedy = (
             "Run the job again with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then names all devices. Then"
             " run stage training again with the new logs."
@@ -97,7 +97,7 @@ def check_hcas(
     idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
     if foreign:
         why = (
-            f"The pod did not get {folded(foreign)} from its networks. It belongs to a different fabric, or is the"
+            f"The pod did not get {join_first(foreign)} from its networks. It belongs to a different fabric, or is the"
             " physical function, which all pods of the node share."
         )
         remedy = (
@@ -108,7 +108,8 @@ def check_hcas(
         return Finding("training.hcas", subject, FAIL, measured, expected, why, remedy)
     if idle:
         why = (
-            f"No channel uses {folded(idle)}: NCCL_IB_HCA excludes it, its port is down, or no GPU of the job is near"
+            f"No channel uses {join_first(idle)}: NCCL_IB_HCA excludes it, its port is down, or no GPU of the job"
+            f" is near"
             " it."
         )
         return Finding(
@@ -121,7 +122,7 @@ def check_hcas(
             "Compare NCCL_IB_HCA with the output of ibv_devinfo in the pod, and give the job the GPUs beside each HCA"
             " (nvidia-smi topo -m). Run the job again, then run stage training again with the new log.",
         )
-    return ok("training.hcas", subject, measured, expected)
+    return build_pass("training.hcas", subject, measured, expected)
 
 
 def check_rails(fabric: Fabric, subject: str, got: PodDevices, used: dict[str, bool]) -> Finding:
@@ -132,12 +133,13 @@ def check_rails(fabric: Fabric, subject: str, got: PodDevices, used: dict[str, b
     shown = f": {', '.join(map(str, sorted(rails)))}" if rails else ""
     measured = f"{len(rails)} of {count_of(count, 'rail')} used{shown}"
     if not idle:
-        return ok("training.rails", subject, measured, expected)
+        return build_pass("training.rails", subject, measured, expected)
     unknown = sorted(device for device, rail in got.devices.items() if rail is None)
     if unknown or got.nameless or not used or not all(used.values()):
         if unknown:
             why = (
-                f"The rail of {folded(unknown)} was not determined, because the HCAs of its node on this fabric were"
+                f"The rail of {join_first(unknown)} was not determined, because the HCAs of its node on this fabric"
+                f" were"
                 " not read."
             )
             remedy = (
@@ -166,4 +168,4 @@ def check_rails(fabric: Fabric, subject: str, got: PodDevices, used: dict[str, b
 
 
 def _list_names(names: typing.Iterable[str]) -> str:
-    return folded(sorted(names), 16) or "none"
+    return join_first(sorted(names), 16) or "none"

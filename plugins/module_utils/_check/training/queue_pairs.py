@@ -11,11 +11,11 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
-from ..._model.base.text import folded, parse_number
+from ..._model.base.text import join_first, parse_number
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.job.nccl import NcclProcess
-from ..._model.run.findings import WARN, Finding, ok
+from ..._model.run.findings import WARN, Finding, build_pass
 
 _CHECK = "training.queue_pairs"
 
@@ -41,7 +41,7 @@ def check(
     least = find_least_mtu(fabrics)
     said = [f"MTU {_list(mtus)}"] if mtus else []
     said += [f"GID index {_list(indexes)}"] if indexes else []
-    said += [f"NCCL_IB_TC {folded(classes)}"] if classes else []
+    said += [f"NCCL_IB_TC {join_first(classes)}"] if classes else []
     if not said:
         return []
     measured, expected = ", ".join(said), f"MTU {least or 'of the fabric'}, traffic class of the fabric"
@@ -75,19 +75,19 @@ def check(
             "This traffic class has another DSCP than roce.dscp of the fabric. Switches put its packets into a queue"
             " without PFC and ECN, which loses packets."
         )
-        wanted = folded([f"NCCL_IB_TC={item.traffic_class}" for item in roce])
+        wanted = join_first([f"NCCL_IB_TC={item.traffic_class}" for item in roce])
         found.append(
             Finding(
                 _CHECK,
                 host,
                 WARN,
-                f"NCCL_IB_TC={folded(strange)}",
+                f"NCCL_IB_TC={join_first(strange)}",
                 wanted,
                 why,
                 f"Set {wanted} in the job, and run the job again. Then run stage training again with the new logs.",
             )
         )
-    return found or [ok(_CHECK, host, measured, expected)]
+    return found or [build_pass(_CHECK, host, measured, expected)]
 
 
 def _is_strange(text: str, wanted: typing.Container[typing.Optional[int]]) -> bool:
@@ -96,4 +96,4 @@ def _is_strange(text: str, wanted: typing.Container[typing.Optional[int]]) -> bo
 
 
 def _list(numbers: typing.Iterable[int]) -> str:
-    return folded([str(number) for number in numbers], 4)
+    return join_first([str(number) for number in numbers], 4)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.job.nccl import NcclLog
 from ..._model.job.ucx import UcxEndpoint
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 _CHECK, _EXPECTED = "training.ucx", "only RDMA between hosts, over the HCAs of the pod"
 _SHOW = (
@@ -88,7 +88,7 @@ def _judge_host(
     host: str, endpoints: typing.Sequence[UcxEndpoint], allowed: typing.Optional[typing.AbstractSet[str]]
 ) -> Finding:
     lanes = list(dict.fromkeys(lane for item in endpoints for lane in (*item.rdma, *item.tcp, *item.nvlink)))
-    measured = folded(lanes, _MOST) if lanes else "no network transport"
+    measured = join_first(lanes, _MOST) if lanes else "no network transport"
     bare = [item for item in endpoints if not item.rdma and not item.tcp]
     if bare and all(item.nvlink for item in bare):
         why = f"{_count(bare, 'uses', 'use')} only NVLink between nodes (cuda_ipc), so the network was not tested."
@@ -107,7 +107,7 @@ def _judge_host(
     used = list(dict.fromkeys(device for item in endpoints for device in item.devices))
     foreign = [device for device in used if allowed is not None and device not in allowed]
     if foreign:
-        why = f"The pod did not get {folded(foreign, _MOST)} as an HCA of the fabric."
+        why = f"The pod did not get {join_first(foreign, _MOST)} as an HCA of the fabric."
         remedy = (
             "Set UCX_NET_DEVICES to the HCAs of the pod, or do not set it if the pod sees only its own HCAs. Then run"
             " stage training again with new logs."
@@ -155,4 +155,4 @@ def _judge_host(
             " still exist."
         )
         return Finding(_CHECK, host, UNKNOWN, f"{measured}; HCAs of the pod not read", _EXPECTED, why, remedy)
-    return ok(_CHECK, host, measured, _EXPECTED)
+    return build_pass(_CHECK, host, measured, _EXPECTED)

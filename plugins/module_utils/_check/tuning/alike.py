@@ -14,12 +14,22 @@ import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import TuningRow
 from ..._model.node.tuning_rows.table import ROWS
-from ..._model.run.findings import WARN, Finding, ok
-from .rows import ABSENT, AGAIN, Nodes, Strangers, choose_remedy, describe_value, explain_why_unread, name_source, names
+from ..._model.run.findings import WARN, Finding, build_pass
+from .rows import (
+    ABSENT,
+    AGAIN,
+    Nodes,
+    Strangers,
+    choose_remedy,
+    describe_value,
+    explain_why_unread,
+    join_node_names,
+    name_source,
+)
 
 CHECK = "tuning.alike"
 _KIND = ("cpu_model", "gpu_model", "hca_model")
@@ -84,7 +94,7 @@ def check(
                 if len(members) == 1
                 else f"{count_of(len(members), 'node')} with the same values"
             )
-            yield ok(CHECK, names(members), alone, f"same values on comparable nodes: {group.kind}")
+            yield build_pass(CHECK, join_node_names(members), alone, f"same values on comparable nodes: {group.kind}")
 
 
 def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
@@ -112,7 +122,7 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
 
 
 def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
-    row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
+    row, subject = odd.row, f"{odd.row.name} of {join_node_names(odd.nodes)}"
     missing = "On a node without the value, the kernel or the driver does not provide it."
     harm = f"{missing if ABSENT in odd.value else row.harm}{name_source(len(odd.nodes))}"
     if odd.usual is None:
@@ -153,7 +163,9 @@ def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[s
         {values: len(members) for values, members in by_values.items()}
     ).most_common(2)
     if most == next_most:
-        measured = folded([f"{names(members)}: {_format_values(values)}" for values, members in by_values.items()], 8)
+        measured = join_first(
+            [f"{join_node_names(members)}: {_format_values(values)}" for values, members in by_values.items()], 8
+        )
         yield DifferingRow(row, tuple(nodes), measured, None, most, known)
         return
     for values, members in by_values.items():

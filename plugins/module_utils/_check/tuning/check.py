@@ -14,13 +14,13 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import unreachable_nodes
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.node_tuning import ObservedSettings, TuningSet
 from ..._model.node.tuning import NodeTuning, ObservedTuning
 from ..._model.node.tuning_rows.table import ROWS
-from ..._model.run.findings import UNKNOWN, Finding, ok
+from ..._model.run.findings import UNKNOWN, Finding, build_pass
 from . import alike, nvlink_domain, others, rows, settings
 from .roce import check as check_roce
 
@@ -71,14 +71,15 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, observed in facts.tunings.items():
         if observed.value is None or observed.error is not None:
             why, remedy = (
-                f"The tuning of the node was not read: {clause(observed.error, 'module node_info returned no data')}.",
-                unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later"),
+                f"The tuning of the node was not read:"
+                f" {format_clause(observed.error, 'module node_info returned no data')}.",
+                unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later"),
             )
             findings.append(Finding("tuning.node", name, UNKNOWN, "not read", "its tuning read", why, remedy))
         else:
             seen[name] = observed.value
             findings.append(
-                ok(
+                build_pass(
                     "tuning.node",
                     name,
                     f"{count_of(len(observed.value.rows), 'row')},"
@@ -91,7 +92,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         for name, observed in facts.nodes.items()
         if observed.value is not None and observed.error is None
     }
-    of_fabrics = others.without(intent, hcas, seen)
+    of_fabrics = others.drop_unused_hcas(intent, hcas, seen)
     strangers = rows.find_other_vendors(hcas)
     devices = {name: others.list_rdma_devices(intent, node) for name, node in hcas.items()}
     judged = [rows.judge(intent, row, of_fabrics, strangers, devices) for row in ROWS if row.check != "roce" and seen]

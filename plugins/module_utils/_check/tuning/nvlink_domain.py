@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.table import BY_NAME
-from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from . import unread as unread_texts
-from .rows import Nodes, explain_why_unread, names
+from .rows import Nodes, explain_why_unread, join_node_names
 
 CHECK = "tuning.nvlink_domain"
 _MODEL, _REGISTRATION, _CLIQUE = "gpu_model", "gpu_fabric", "gpu_clique"
@@ -60,14 +60,20 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
         gpus = {gpu for model in node.rows.get(_MODEL, ()) if model.value in models for gpu in model.where}
         missing = sorted(gpus - _list_showing(node, row))
         if missing:
-            silent[name] = explain_why_unread(node, row) or f"nvidia-smi does not report it for GPU {names(missing)}"
+            silent[name] = (
+                explain_why_unread(node, row) or f"nvidia-smi does not report it for GPU {join_node_names(missing)}"
+            )
     if silent:
         (first, reason), *_others = silent.items()
         what = BY_NAME[row].what
-        why = f"Other GPUs of the same model report this value, but it was not read on {first}: {clause(reason)}."
+        why = (
+            f"Other GPUs of the same model report this value, but it was not read on {first}: {format_clause(reason)}."
+        )
         remedy = unread_texts.choose_remedy(reason, first, BY_NAME[row])
         measured = f"not read on {count_of(len(silent), 'node')}"
-        yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, measured, f"{what}: read for each GPU", why, remedy)
+        yield Finding(
+            CHECK, f"{row} of {join_node_names(silent)}", UNKNOWN, measured, f"{what}: read for each GPU", why, remedy
+        )
 
 
 def _list_showing(node: NodeTuning, row: str) -> set[str]:
@@ -87,7 +93,9 @@ def _check_domain(cluster: str, cliques: typing.Mapping[str, typing.Sequence[str
     subject, expected = f"NVLink domain {cluster}", "one clique for all nodes of the domain"
     if len(cliques) == 1:
         ((clique, members),) = cliques.items()
-        return ok(CHECK, subject, f"clique {clique} on {count_of(len({*members}), 'node')}", expected)
-    measured = folded([f"clique {clique} on {names(members)}" for clique, members in sorted(cliques.items())], _SHOWN)
+        return build_pass(CHECK, subject, f"clique {clique} on {count_of(len({*members}), 'node')}", expected)
+    measured = join_first(
+        [f"clique {clique} on {join_node_names(members)}" for clique, members in sorted(cliques.items())], _SHOWN
+    )
     why = "GPUs of different cliques have no NVLink between them. A job over these nodes uses the network instead."
     return Finding(CHECK, subject, WARN, measured, expected, why, _REMEDY)

@@ -15,7 +15,7 @@ from ..._model.node.hca import NodeHcas
 from ..._model.node.tuning import NodeTuning, RowReading
 
 
-def without(
+def drop_unused_hcas(
     intent: Intent, nodes: typing.Mapping[str, NodeHcas], tunings: typing.Mapping[str, NodeTuning]
 ) -> dict[str, NodeTuning]:
     """Return the tuning of the nodes without the values of HCAs that no fabric uses. If no HCA of a node matches a

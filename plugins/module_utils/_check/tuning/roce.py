@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._analysis.fleet.hcas_of_fabric import resolve_members
 from ..._analysis.fleet.vendors import NVIDIA, Vendor, find_vendor
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded, parse_number
+from ..._model.base.text import join_first, parse_number
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.tuning import NodeTuning, Roce
 from ..._model.node.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
-from ..._model.node.tuning_rows.row import TuningRow, fits, rule_of
+from ..._model.node.tuning_rows.row import TuningRow, rule_accepts, rule_of
 from ..._model.node.tuning_rows.table import ROWS
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from . import unread as unread_texts
-from .rows import AGAIN, ExpectedValue, Nodes, describe_value, explain_why_unread, names
+from .rows import AGAIN, ExpectedValue, Nodes, describe_value, explain_why_unread, join_node_names
 
 CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
@@ -59,7 +59,7 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
     if not fabrics:
         yield from _report_no_fabric(intent)
     for fabric in fabrics:
-        members = resolve(fabric, hcas, {}).members
+        members = resolve_members(fabric, hcas, {}).members
         places = [
             (name, member.hca.name) for name, of_node in members.items() for member in of_node if member.hca.rdma_device
         ]
@@ -140,7 +140,7 @@ def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
     """
     if row.name == "roce_ecn":
         return rule in _parse_number_ranges(value)
-    return rule in value.split() if row.name == "roce_dscp" else fits(rule, value)
+    return rule in value.split() if row.name == "roce_dscp" else rule_accepts(rule, value)
 
 
 def _parse_number_ranges(text: str) -> set[str]:
@@ -191,9 +191,9 @@ def _check_row(
     if found:
         yield from found
         return
-    measured = folded([f"{value} on {len(group)}" for value, group in by_value.items()], 8) or "no HCA reports it"
+    measured = join_first([f"{value} on {len(group)}" for value, group in by_value.items()], 8) or "no HCA reports it"
     expected = f"{row.what}: {want.text}" if want.rule else row.what
-    yield ok(CHECK, f"{fabric.name} {row.name}", f"{measured} of {len(places)} HCAs", expected)
+    yield build_pass(CHECK, f"{fabric.name} {row.name}", f"{measured} of {len(places)} HCAs", expected)
 
 
 def _find_hca_value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str]:
@@ -274,4 +274,4 @@ def _check_sides(
 
 
 def _list_names(places: typing.Iterable[_Place]) -> str:
-    return names(f"{node} {hca}" for node, hca in places)
+    return join_node_names(f"{node} {hca}" for node, hca in places)

@@ -18,8 +18,8 @@ from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import NodeHcas
 from ..._model.node.tuning import NodeTuning, RowReading
 from ..._model.node.tuning_rows.gpu import LEAST_DRIVER
-from ..._model.node.tuning_rows.row import Level, TuningRow, fits, rule_of
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.node.tuning_rows.row import Level, TuningRow, rule_accepts, rule_of
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from ..._parse.node.tuning import parse_cpu_list
 from . import unread as unread_texts
 
@@ -78,7 +78,7 @@ class JudgedRow:
     told: frozenset[str]
 
 
-def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
+def get_expected_value(intent: Intent, row: TuningRow) -> ExpectedValue:
     """Return the expected value of a row. The intent has precedence over the profile.
 
     :param row: the row
@@ -136,13 +136,13 @@ def judge(
     :param strangers: HCAs of other vendors than NVIDIA, by node
     :param devices: HCAs of the fabrics with an RDMA device, by node
     """
-    want = wanted(intent, row)
+    want = get_expected_value(intent, row)
     off: dict[str, tuple[RowReading, ...]] = {}
     unread: dict[str, str] = {}
     for name, node in nodes.items():
         why, readings = explain_why_unread(node, row.name), node.rows.get(row.name, ())
         asked = bool(want.rule) and want.level == "fail" and want.source == "the intent"
-        wrong = tuple(reading for reading in readings if want.rule and not fits(want.rule, reading.value))
+        wrong = tuple(reading for reading in readings if want.rule and not rule_accepts(want.rule, reading.value))
         # an interface of the network is not there for each HCA
         if why is None and asked and not wrong and row.check != "network":
             why = _explain_what_is_missing(node, row.name, devices.get(name, frozenset()))
@@ -167,7 +167,7 @@ def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
     if row not in node.rows:
         return unread_texts.MISSING
     silent = _collect_row_devices(node, "gpu_model") - _collect_row_devices(node, row) if row in _OF_EACH_GPU else ()
-    return f"nvidia-smi does not report {names(sorted(silent))}" if silent else None
+    return f"nvidia-smi does not report {join_node_names(sorted(silent))}" if silent else None
 
 
 def _collect_row_devices(node: NodeTuning, row: str) -> set[str]:
@@ -190,7 +190,7 @@ def _explain_what_is_missing(node: NodeTuning, row: str, devices: typing.Abstrac
     for listed, what in _DEVICES:
         theirs = _collect_row_devices(node, listed) | (devices if listed == "hca_model" else frozenset())
         if mine & theirs and theirs - mine:
-            return f"{unread_texts.NO_VALUE} {what} {names(sorted(theirs - mine))}"
+            return f"{unread_texts.NO_VALUE} {what} {join_node_names(sorted(theirs - mine))}"
     online = _read_cpus(reading.value for reading in node.rows.get("cpus_online", ()))
     shown_by = _read_cpus(mine)
     if not online or not shown_by or shown_by >= online:
@@ -209,7 +209,7 @@ def _read_cpus(texts: typing.Iterable[str]) -> frozenset[int]:
         return frozenset()
 
 
-def names(nodes: typing.Iterable[str]) -> str:
+def join_node_names(nodes: typing.Iterable[str]) -> str:
     """Return the names of nodes or devices as text: the first ``_MOST`` names, and the number of the remaining ones."""
     found = list(nodes)
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
@@ -228,13 +228,15 @@ def describe_value(value: str) -> str:
     return value or "an empty value"
 
 
-def shown(readings: typing.Iterable[RowReading]) -> str:
+def describe_readings(readings: typing.Iterable[RowReading]) -> str:
     """Return the values of a row as text, each with the devices that have it in parentheses.
 
     :param readings: values of the row on one node
     """
     return "; ".join(
-        f"{describe_value(reading.value)} ({names(reading.where)})" if reading.where else describe_value(reading.value)
+        f"{describe_value(reading.value)} ({join_node_names(reading.where)})"
+        if reading.where
+        else describe_value(reading.value)
         for reading in readings
     )
 
@@ -253,7 +255,7 @@ def _report_off(
                 CHECKS[row.check],
                 f"{name} {row.name}",
                 FAIL,
-                shown(readings),
+                describe_readings(readings),
                 expected,
                 row.harm,
                 choose_remedy(row, {name: readings}, strangers),
@@ -263,10 +265,12 @@ def _report_off(
         {name: tuple(reading.value for reading in readings) for name, readings in off.items()}
     ):
         more = f" and on {count_of(len(together) - 1, 'more node')}" if len(together) > 1 else ""
-        measured = f"{shown(off[together[0]])} on {together[0]}{more}"
+        measured = f"{describe_readings(off[together[0]])} on {together[0]}{more}"
         why = f"This applies to {len(together)} of {count_of(count, 'node')}. {row.harm}{name_source(len(together))}"
         remedy = choose_remedy(row, {name: off[name] for name in together}, strangers)
-        yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
+        yield Finding(
+            CHECKS[row.check], f"{row.name} of {join_node_names(together)}", WARN, measured, expected, why, remedy
+        )
 
 
 def _report_unread(
@@ -287,7 +291,7 @@ def _report_unread(
         else _group_nodes_by_key({name: (_extract_failure_kind(why),) for name, why in unread.items()})
     )
     for together in groups:
-        subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
+        subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {join_node_names(together)}"
         reason = unread[together[0]]
         why = f"{unread_texts.explain(reason, len(together), count, 'node')}{name_source(len(together))}"
         remedy = unread_texts.choose_remedy(reason, together[0], row)
@@ -304,7 +308,7 @@ def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:
         f" and {len(most) - _MOST} more" if len(most) > _MOST else ""
     )
     told = f"{row.what}: not checked; {row.source}" if row.source and not want.rule else row.what
-    return ok(
+    return build_pass(
         CHECKS[row.check],
         row.name,
         f"{measured} of {len(nodes)} nodes" if counts else "not present on any node",

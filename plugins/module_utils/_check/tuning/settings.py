@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Intent
 from ..._model.node.node_tuning import NodeSetting, ObservedSettings, TuningSet
 from ..._model.node.tuning_rows.table import ROWS
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
-from .rows import names, wanted
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from .rows import get_expected_value, join_node_names
 
 CHECK = "tuning.set"
 _EXPECTED = "all settings of rdma_cluster.tuning that need no reboot applied"
@@ -49,7 +49,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     :param seen: answers of the tools that set values
     """
     found = seen.found
-    asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
+    asked = [row.name for row in ROWS if row.setting is not None and get_expected_value(intent, row).rule]
     if found is None:
         why = "The module node_tuning returned no result, so it is unknown which settings were applied."
         yield Finding(
@@ -68,17 +68,20 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             FAIL,
             "no setting applied",
             _EXPECTED,
-            f"The module node_tuning set nothing: {clause(found.refusal)}.",
+            f"The module node_tuning set nothing: {format_clause(found.refusal)}.",
             found.remedy or "Correct the error under 'why', then run stage tuning again.",
         )
     elif found.way == "nothing" and asked:
         why = (
-            f"The intent has rules for {names(asked)}, but the module node_tuning found no setting to apply. Its result"
+            f"The intent has rules for {join_node_names(asked)}, but the module node_tuning found no setting to"
+            f" apply. Its result"
             " is of an earlier intent."
         )
         yield Finding(CHECK, "cluster", UNKNOWN, "no setting applied", _EXPECTED, why, _AGAIN)
     elif found.way == "nothing":
-        yield ok(CHECK, "cluster", "no rule of the intent or of the profile can be applied without a reboot", _EXPECTED)
+        yield build_pass(
+            CHECK, "cluster", "no rule of the intent or of the profile can be applied without a reboot", _EXPECTED
+        )
     elif found.way == "tuned":
         yield from (_check_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
     else:
@@ -98,7 +101,7 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
             _AGAIN,
         )
     if seen.state in _SAYS:
-        return ok(CHECK, name, _SAYS[seen.state], _EXPECTED)
+        return build_pass(CHECK, name, _SAYS[seen.state], _EXPECTED)
     measured = (
         "not applied before the timeout"
         if seen.state == "coming"
@@ -110,7 +113,7 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
         FAIL,
         measured,
         _EXPECTED,
-        f"The state of the Tuned on the node: {clause(seen.why)}.",
+        f"The state of the Tuned on the node: {format_clause(seen.why)}.",
         seen.remedy or _LOOK,
     )
 
@@ -144,7 +147,7 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             UNKNOWN,
             "not applied",
             _EXPECTED,
-            f"The module kernel_settings failed on the node: {clause(seen.error, 'it returned no data')}.",
+            f"The module kernel_settings failed on the node: {format_clause(seen.error, 'it returned no data')}.",
             remedy,
         )
-    return ok(CHECK, name, "applied by the module kernel_settings", _EXPECTED)
+    return build_pass(CHECK, name, "applied by the module kernel_settings", _EXPECTED)

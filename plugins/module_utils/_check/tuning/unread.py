@@ -6,7 +6,7 @@ could not be read.
 
 from __future__ import annotations
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.node.tuning_rows.row import TuningRow
 
 #: reason for a row that the data of a node lacks
@@ -80,7 +80,7 @@ def explain(reason: str, part: int, count: int, noun: str) -> str:
     :param count: number of all of them
     :param noun: noun of ``count``
     """
-    return f"The value was not read on {part} of {count} {noun}{'' if count == 1 else 's'}: {clause(reason)}."
+    return f"The value was not read on {part} of {count} {noun}{'' if count == 1 else 's'}: {format_clause(reason)}."
 
 
 def choose_remedy(reason: str, node: str, row: TuningRow) -> str:

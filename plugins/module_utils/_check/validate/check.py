@@ -16,16 +16,16 @@ import typing
 
 from ..._analysis.addresses import arithmetic as ranges
 from ..._model.base.load_error import LoadError
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.rules import run_rule
 from ..._model.boundary.numbers import Count
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts
 from ..._model.run.archive import VARIABLE, ArchiveFacts
-from ..._model.run.findings import FAIL, PASS, SKIPPED, WARN, Finding, add_rerun, ok
+from ..._model.run.findings import FAIL, PASS, SKIPPED, WARN, Finding, add_rerun, build_pass
 from ..._model.run.public_names import ROLE_VARIABLES
-from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant
-from ..._model.run.variables import expected as expected_of
+from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, correct_name
+from ..._model.run.variables import describe_allowed as expected_of
 from ..collectives.wanted import find_mistakes
 from ..compare import check as compare
 from . import conflicts, controller, images, operators, pod_security, powers, tuning
@@ -199,7 +199,7 @@ def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tup
 def _check_nodes(facts: Facts) -> list[Finding]:
     expected = "at least 1 host in group rdma_nodes"
     if facts.nodes:
-        return [ok("validate.nodes", "inventory", count_of(len(facts.nodes), "host"), expected)]
+        return [build_pass("validate.nodes", "inventory", count_of(len(facts.nodes), "host"), expected)]
     if blamed := controller.find_cause(facts.controller, facts.inventory_kind, facts.inventory_where):
         why = (
             "The inventory reads the nodes from the API server, and could not do so for the reason that the finding"
@@ -264,7 +264,7 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
             )
         )
     return findings or [
-        ok(
+        build_pass(
             "validate.variables",
             "inventory",
             "no unknown variable",
@@ -274,7 +274,7 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
 
 
 def _report_misnamed(name: str) -> Finding:
-    known = meant(name)
+    known = correct_name(name)
     if known:
         why = f"No role of linerate.rdma reads a variable of this name. It is probably {known}, misspelled."
         remedy = f"Rename the variable to {known}."
@@ -301,17 +301,17 @@ def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
         return []
     expected = "a writable folder, or an address that responds"
     if not seen.error:
-        return [ok("validate.archive", VARIABLE, seen.place, expected)]
+        return [build_pass("validate.archive", VARIABLE, seen.place, expected)]
     why = (
         "The run could not store the archive of the report there when it ends. If Ansible runs in a container, the"
         " report is lost with the container."
     )
-    remedy = f"{clause(seen.remedy, f'Correct this error, or set {VARIABLE} to another folder or address')}."
+    remedy = f"{format_clause(seen.remedy, f'Correct this error, or set {VARIABLE} to another folder or address')}."
     return [refuse_value("archive", VARIABLE, seen.error, expected, why, remedy)]
 
 
 def _check_schema(intent: Intent) -> typing.Iterator[Finding]:
-    yield ok(
+    yield build_pass(
         "validate.intent",
         "intent",
         f"{count_of(len(intent.fabrics), 'fabric')}, {count_of(len(intent.waivers), 'waiver')}",
@@ -322,7 +322,7 @@ def _check_schema(intent: Intent) -> typing.Iterator[Finding]:
 def _check_measures(intent: Intent) -> list[Finding]:
     findings = run_rule(_check_compared_measures, intent)
     return findings or [
-        ok(
+        build_pass(
             "validate.measures",
             "rdma_cluster.measures",
             count_of(len(intent.cluster.measures), "measure"),
@@ -352,7 +352,7 @@ def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Find
         for item in find_mistakes(wanted, intent.fabrics, nodes)
     ]
     return findings or [
-        ok(
+        build_pass(
             "validate.collectives",
             "rdma_cluster.collectives",
             count_of(len(wanted.tests), "test"),

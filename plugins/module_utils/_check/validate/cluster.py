@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.load_error import nearest
+from ..._model.base.load_error import suggest_nearest
 from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rules
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import EVERYTHING
-from ..._model.run.findings import Finding, ok
+from ..._model.run.findings import Finding, build_pass
 from .refusal import refuse_value
 
 # RFC 1123 label: what Kubernetes takes as the name of an object and of a namespace
@@ -43,7 +43,7 @@ def check_cluster(intent: Intent) -> list[Finding]:
     )
     findings += run_rules((_check_training_fabric, _check_training_ranks), intent)
     return findings or [
-        ok(
+        build_pass(
             "validate.cluster",
             "rdma_cluster",
             f"operator in {cluster.operator_namespace or 'the namespace that is seen'}",
@@ -195,7 +195,7 @@ def _check_training_fabric(intent: Intent) -> typing.Iterator[Finding]:
         return
     names = [fabric.name for fabric in intent.fabrics]
     if training.fabric not in names:
-        expected = f"one of: {', '.join(names)}{nearest(training.fabric, names)}"
+        expected = f"one of: {', '.join(names)}{suggest_nearest(training.fabric, names)}"
         why = "The job must use the HCAs of this fabric, and no fabric of the intent has this name."
         yield refuse_value(
             "cluster",

@@ -27,7 +27,7 @@ from ..._model.intent.profiles import (
     needs_nic_policy,
     owns_rdma,
 )
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 
 #: a vendor here and an address there may be one HCA, which the nodes alone show
 _UNCLAIMED = "no HCA that two fabrics select in the same form; stage fabric compares the HCAs of the nodes"
@@ -92,7 +92,7 @@ def _check_unique_names(intent: Intent) -> list[Finding]:
                     )
                 )
     return findings or [
-        ok(
+        build_pass(
             "validate.unique_names",
             "rdma_fabrics",
             "all different",
@@ -113,7 +113,9 @@ def _check_claims(intent: Intent) -> list[Finding]:
         findings += run_rule(
             _check_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select"
         )
-    return findings or [ok("validate.claims", "rdma_fabrics", count_of(len(intent.fabrics), "fabric"), _UNCLAIMED)]
+    return findings or [
+        build_pass("validate.claims", "rdma_fabrics", count_of(len(intent.fabrics), "fabric"), _UNCLAIMED)
+    ]
 
 
 def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
@@ -234,7 +236,7 @@ def _check_modes(intent: Intent) -> list[Finding]:
     ]
     if not (exclusive and shared):
         return [
-            ok(
+            build_pass(
                 "validate.rdma_mode",
                 "rdma_fabrics",
                 "exclusive" if exclusive else "shared, or unchanged",

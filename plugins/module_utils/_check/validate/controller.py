@@ -13,12 +13,12 @@ import dataclasses
 import re
 import typing
 
-from ..._model.base.phrases import clause
-from ..._model.base.tags import runs
+from ..._model.base.phrases import format_clause
+from ..._model.base.tags import is_selected
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts, HelmFacts
 from ..._model.kubernetes.powers import FOLDER
-from ..._model.run.findings import FAIL, PASS, SKIPPED, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, SKIPPED, UNKNOWN, WARN, Finding, build_pass
 from ..operators import rbac
 
 #: stages that ask the API server, whatever the intent is
@@ -28,7 +28,9 @@ LIBRARY, HELM = (24, 2), (3, 8)
 _VERSION = "the version of the API server"
 
 
-def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> tuple[str, ...]:
+def list_asking_stages(
+    in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]
+) -> tuple[str, ...]:
     """Return the stages of this invocation that query the API server and are selected by its tags.
 
     :param in_site: whether the invocation runs all stages in turn (site.yml). Otherwise one stage runs alone, and the
@@ -36,7 +38,7 @@ def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collec
     :param tags: tags of ``--tags``
     :param skip_tags: tags of ``--skip-tags``
     """
-    return tuple(stage for stage in ASKING if in_site and runs(stage, tags, skip_tags))
+    return tuple(stage for stage in ASKING if in_site and is_selected(stage, tags, skip_tags))
 
 
 def find_cause(seen: typing.Optional[ControllerFacts], kind: str, where: str) -> str:
@@ -95,7 +97,7 @@ def _report_left_out(finding: Finding) -> Finding:
 def _check_library(seen: ControllerFacts) -> Finding:
     expected = f"kubernetes {LIBRARY[0]}.{LIBRARY[1]} or newer"
     if _parse_version(seen.library) >= LIBRARY:
-        return ok("validate.library", "controller", f"kubernetes {seen.library}", expected)
+        return build_pass("validate.library", "controller", f"kubernetes {seen.library}", expected)
     measured = f"kubernetes {seen.library}" if seen.library else "no Python library kubernetes"
     why = (
         f"Modules on localhost run with {seen.python}, whose library is too old for them."
@@ -144,7 +146,7 @@ def _report_unnamed() -> Finding:
 def _check_server(seen: ControllerFacts) -> Finding:
     expected = _VERSION
     if seen.server:
-        return ok("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
+        return build_pass("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
     if not seen.named:
         why = (
             "No API server is configured: the environment has no variable K8S_AUTH_*, rdma_kubeconfig is not set, and"
@@ -155,7 +157,7 @@ def _check_server(seen: ControllerFacts) -> Finding:
             " K8S_AUTH_API_KEY. Then run stage validate again."
         )
         return Finding("validate.api_server", "API server", FAIL, "not queried", expected, why, remedy)
-    why = f"{clause(seen.error, 'The API server did not respond')}."
+    why = f"{format_clause(seen.error, 'The API server did not respond')}."
     return Finding(
         "validate.api_server",
         "API server",
@@ -172,7 +174,10 @@ def _check_server(seen: ControllerFacts) -> Finding:
 
 def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
-        why = f"The API server did not answer which rights the user has: {clause(seen.rights_error, 'no error text')}."
+        why = (
+            f"The API server did not answer which rights the user has:"
+            f" {format_clause(seen.rights_error, 'no error text')}."
+        )
         remedy = (
             f"Run kubectl auth can-i --list as the user of {seen.where}. It must show the right to create"
             " selfsubjectaccessreviews. Grant it, then run stage validate again."
@@ -208,11 +213,11 @@ def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Find
 def _check_helm(helm: HelmFacts) -> Finding:
     expected = f"Helm {HELM[0]}.{HELM[1]} or newer"
     if _parse_version(helm.version) >= HELM:
-        return ok("validate.helm", helm.binary, f"Helm {helm.version}", expected)
+        return build_pass("validate.helm", helm.binary, f"Helm {helm.version}", expected)
     why = "operators_install is set, so stage operators uses Helm to install the operators."
     measured = f"Helm {helm.version}" if helm.version else "Helm version not read"
     if not helm.version:
-        why += f" {helm.binary} could not run on the controller: {clause(helm.error, 'no error text')}."
+        why += f" {helm.binary} could not run on the controller: {format_clause(helm.error, 'no error text')}."
     remedy = (
         f"Install Helm {HELM[0]}.{HELM[1]} or newer on the controller, or set operators_helm_binary to its path. Or set"
         " operators_install to false and install the operators yourself. Then run stage validate again."

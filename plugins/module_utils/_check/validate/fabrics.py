@@ -14,7 +14,7 @@ from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._model.run.findings import Finding, ok
+from ..._model.run.findings import Finding, build_pass
 from . import profile_keys
 from .cluster import _LABEL
 from .line_rate import check_line_rate
@@ -48,7 +48,7 @@ def _check_names(fabric: Fabric, path: str) -> list[Finding]:
     for what in ("name", "network.namespace", "network.name", "pool.name", "pool.namespace"):
         findings += run_rule(_check_object_name, fabric, path, what)
     return findings or [
-        ok("validate.names", path, "all valid", "names that the API server and the operator's webhook accept")
+        build_pass("validate.names", path, "all valid", "names that the API server and the operator's webhook accept")
     ]
 
 
@@ -116,7 +116,7 @@ def _check_select(fabric: Fabric, path: str) -> list[Finding]:
         path,
     )
     return findings or [
-        ok("validate.select", path, "usable", f"a selection of HCAs that profile {fabric.profile} supports")
+        build_pass("validate.select", path, "usable", f"a selection of HCAs that profile {fabric.profile} supports")
     ]
 
 
@@ -215,7 +215,7 @@ def _check_enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.
 def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
     findings = run_rules((_check_hca_count, _check_functions, _check_mtu, _check_uplinks), fabric, path)
     return findings or [
-        ok(
+        build_pass(
             "validate.numbers",
             path,
             f"{count_of(fabric.select.hcas_per_node, 'HCA')}, {count_of(count_pods_on_a_node(fabric), 'pod')} per node",

@@ -13,7 +13,7 @@ import typing
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.intent.intent import Intent
-from ..._model.run.findings import Finding, ok
+from ..._model.run.findings import Finding, build_pass
 from .cluster import _LABEL
 from .refusal import refuse_value
 
@@ -26,7 +26,7 @@ def check_host(intent: Intent) -> list[Finding]:
     findings += run_rule(_check_memlock, host, path)
     findings += run_rules((_check_machine_role, _check_kernel_arguments), host, path)
     findings += run_rule(_check_kubelet, host, path)
-    return findings or [ok("validate.host", path, "usable values", "usable values")]
+    return findings or [build_pass("validate.host", path, "usable values", "usable values")]
 
 
 def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:

@@ -8,7 +8,7 @@ import typing
 
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.images import by_digest
-from ..._model.run.findings import FAIL, Finding, ok
+from ..._model.run.findings import FAIL, Finding, build_pass
 
 _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."
 
@@ -31,9 +31,9 @@ def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> 
 
 def _check_image(place: str, image: str, strict: bool) -> Finding:
     if by_digest(image):
-        return ok("validate.images", place, image, _EXPECTED)
+        return build_pass("validate.images", place, image, _EXPECTED)
     if not strict:
-        return ok(
+        return build_pass(
             "validate.images",
             place,
             f"{image}, by tag: the registry determines the image",

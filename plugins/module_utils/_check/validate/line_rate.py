@@ -10,7 +10,7 @@ import typing
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.boundary.fabric import GBPS
 from ..._model.intent.intent import Fabric, LineRate
-from ..._model.run.findings import Finding, ok
+from ..._model.run.findings import Finding, build_pass
 from .refusal import refuse_value
 
 #: of line_rate: what a floor is made of at least, and below which a reason is needed. No HCA has a port of less than 10
@@ -32,7 +32,7 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
         return findings
     if rate.floor_gbps is not None:
         return [
-            ok(
+            build_pass(
                 "validate.line_rate",
                 path,
                 f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}",
@@ -42,7 +42,7 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
     of = f"{rate.expected_gbps:g} Gb/s and PCIe rate" if rate.expected_gbps is not None else "link rate and PCIe rate"
     because = f", because: {rate.reason}" if rate.reason else ""
     return [
-        ok(
+        build_pass(
             "validate.line_rate",
             path,
             f"{rate.fraction:.0%} of the slower of {of}{because}",

@@ -10,7 +10,7 @@ import typing
 from ..._analysis.fleet.small_messages import explain_far_ratio
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import Finding, ok
+from ..._model.run.findings import Finding, build_pass
 from .refusal import refuse_value
 
 #: of the latency of a pair to the median
@@ -29,7 +29,7 @@ def check_pods(fabric: Fabric, path: str) -> list[Finding]:
     findings += run_rule(_check_rounds, fabric, path)
     findings += run_rule(_check_latency, fabric, path)
     return findings or [
-        ok(
+        build_pass(
             "validate.pods",
             f"{path}.pods",
             f"{fabric.pods.seconds} s, at most {fabric.pods.limit_seconds} s",

@@ -7,16 +7,16 @@ from __future__ import annotations
 import typing
 
 from ..._model.intent.intent import Intent
-from ..._model.operators.operators import Operator, needed
-from ..._model.run.findings import Finding, ok
+from ..._model.operators.operators import Operator, list_needed_operators
+from ..._model.run.findings import Finding, build_pass
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
     """Yield a pass for each operator that the intent needs, in the order of installation. Stage operators reports what
     a job needs in addition, since the intent does not contain it.
     """
-    for row in needed(intent):
-        yield ok(
+    for row in list_needed_operators(intent):
+        yield build_pass(
             "validate.operators",
             row.operator.name,
             f"required by {', '.join(row.why)}",

@@ -14,7 +14,7 @@ import typing
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma
 from ..._model.job.job import ENFORCE as LABEL
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..job.admission import NEEDS_PRIVILEGED
 
 _CHECK = "validate.pod_security"
@@ -39,7 +39,7 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
     said = [(f"rdma_fabrics[{index}].network.pod_security", fabric.network.pod_security) for index, fabric in fabrics]
     given = [(path, level) for path, level in said if level is not None]
     if not given:
-        yield ok(_CHECK, f"namespace {name}", "the namespace keeps its own level", expected)
+        yield build_pass(_CHECK, f"namespace {name}", "the namespace keeps its own level", expected)
         return
     path, first = given[0]
     for other, level in given[1:]:
@@ -91,4 +91,4 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
             "Run jobs without IPC_LOCK, and raise the limit in rdma_cluster.host.memlock.",
         )
     else:
-        yield ok(_CHECK, path, f"{first.enforce}: {first.reason.strip()}", _BASELINE)
+        yield build_pass(_CHECK, path, f"{first.enforce}: {first.reason.strip()}", _BASELINE)

@@ -11,7 +11,7 @@ import typing
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes import powers
 from ..._model.kubernetes.rights_needed import needed_powers
-from ..._model.run.findings import Finding, ok
+from ..._model.run.findings import Finding, build_pass
 
 #: what variables, the inventory or the cluster decide on, and the intent does not
 _ELSEWHERE = (
@@ -31,10 +31,10 @@ def check(intent: Intent) -> typing.Iterator[Finding]:
     """
     for power in needed_powers(intent):
         yield _make_power_finding(power, "required by the current intent")
-    for power in powers.named(_ELSEWHERE):
+    for power in powers.get_powers(_ELSEWHERE):
         yield _make_power_finding(power, f"only for: {power.when}")
 
 
 def _make_power_finding(power: powers.Power, when: str) -> Finding:
     equals = f"equals {power.equals}: {power.why}" if power.equals else f"less than root: {power.why}"
-    return ok("validate.powers", power.path, when, equals)
+    return build_pass("validate.powers", power.path, when, equals)

@@ -13,7 +13,7 @@ import typing
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Fabric, LineRate, Pods, Select
 from ..._model.intent.profiles import IPOIB, PROFILES, attachment_kind, carries_rdma, find_traits, is_infiniband
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {
@@ -59,7 +59,9 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
     ]
     findings += _warn_of_unread_pods(fabric, path)
     return findings or [
-        ok("validate.profile", path, fabric.profile, f"the keys of one of these profiles: {', '.join(PROFILES)}")
+        build_pass(
+            "validate.profile", path, fabric.profile, f"the keys of one of these profiles: {', '.join(PROFILES)}"
+        )
     ]
 
 

@@ -15,9 +15,9 @@ from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband, owns_rdma
 from ..._model.node.tuning import Tuning
 from ..._model.node.tuning_rows.gpu import LEAST_DRIVER
-from ..._model.node.tuning_rows.row import chosen, rule_of
+from ..._model.node.tuning_rows.row import choose_setting, rule_of
 from ..._model.node.tuning_rows.table import BY_NAME
-from ..._model.run.findings import FAIL, Finding, ok
+from ..._model.run.findings import FAIL, Finding, build_pass
 
 _CHECK, _PATH = "validate.tuning", "rdma_cluster.tuning"
 #: what goes into a profile of TuneD, which runs commands by ${f:exec:...}
@@ -30,7 +30,9 @@ def check(intent: Intent) -> list[Finding]:
     findings = run_rules((_check_expected, _check_set_values, _check_cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_roce, fabric, f"rdma_fabrics[{index}].roce")
-    return findings or [ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "known rows and valid values")]
+    return findings or [
+        build_pass(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "known rows and valid values")
+    ]
 
 
 def _check_expected(tuning: Tuning) -> typing.Iterator[Finding]:
@@ -60,7 +62,7 @@ def _check_set_values(tuning: Tuning) -> typing.Iterator[Finding]:
         row, rule = BY_NAME.get(name), rule_of(written)
         if row is None or row.setting is None or rule is None:
             continue
-        _bound, value = chosen(rule, row.setting.best)
+        _bound, value = choose_setting(rule, row.setting.best)
         if not _PLAIN.fullmatch(value):
             why = "Stage tuning would write the value into a profile of TuneD, which would interpret it differently."
             expected = "a number or a word, since rdma_cluster.tuning.set is true"

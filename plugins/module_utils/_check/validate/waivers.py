@@ -11,7 +11,7 @@ from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Intent
 from ..._model.run.check_ids import CHECKS
-from ..._model.run.findings import MOST_PATTERN, Finding, Waiver, matches, never_waived, ok
+from ..._model.run.findings import MOST_PATTERN, Finding, Waiver, build_pass, never_waived, pattern_matches
 from .refusal import refuse_value
 
 
@@ -29,7 +29,7 @@ def _check_waiver(waiver: Waiver, path: str, hints: Hints) -> list[Finding]:
         _check_waived, waiver, path, hints
     )
     return findings or [
-        ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")
+        build_pass("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")
     ]
 
 
@@ -66,7 +66,7 @@ def _check_waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
 def _check_waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Finding]:
     if len(waiver.check) > MOST_PATTERN:
         return
-    covered = [check_id for check_id in CHECKS if matches(waiver.check, check_id)]
+    covered = [check_id for check_id in CHECKS if pattern_matches(waiver.check, check_id)]
     stages = {check_id.partition(".")[0] for check_id in covered}
     place, seen, remedy = f"{path}.check", f"'{waiver.check}'", "Copy the check ID from the report."
     if not covered:

@@ -12,9 +12,9 @@ import typing
 
 from ..._analysis.controllers.device_plugin import why_not_offered
 from ..._analysis.fleet import machines
-from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
@@ -22,7 +22,7 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.operators.sriov_operator import OperatorFacts
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import guids, links, sync, unread
 from . import settings as vf_settings
 from .count import check_count
@@ -74,7 +74,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, observed in facts.nodes.items():
         if observed.value is None or observed.error is not None:
             why = (
-                f"The module node_info failed on {name}: {clause(observed.error)}."
+                f"The module node_info failed on {name}: {format_clause(observed.error)}."
                 if observed.error
                 else f"The module node_info returned nothing from {name}."
             )
@@ -97,7 +97,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             if observed.value.errors:
                 why = (
                     "These files could not be read, so their values are unknown:"
-                    f" {clause(folded(observed.value.errors, 10, '; '))}."
+                    f" {format_clause(join_first(observed.value.errors, 10, '; '))}."
                 )
                 remedy = (
                     "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
@@ -112,7 +112,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if not find_traits(fabric).functions:
             # this pass only states that the stage does not cover the fabric
             findings.append(
-                ok(
+                build_pass(
                     "virtual_functions.members",
                     fabric.name,
                     f"profile {fabric.profile}, which creates no VFs",
@@ -120,7 +120,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
             continue
-        membership = resolve(fabric, read, subnets)
+        membership = resolve_members(fabric, read, subnets)
         if not membership.resolved:
             findings.append(_report_unresolved(fabric, membership))
             continue
@@ -159,7 +159,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _report_unresolved(fabric: Fabric, membership: Membership) -> Finding:
-    why = f"The HCAs of the fabric could not be determined: {clause(membership.why)}."
+    why = f"The HCAs of the fabric could not be determined: {format_clause(membership.why)}."
     return Finding(
         "virtual_functions.members",
         membership.fabric,
@@ -187,10 +187,10 @@ def _list_functions(
 
 def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
     expected = count_of(fabric.select.hcas_per_node, "physical function")
-    names = folded([layers.hca.name for layers in functions])
+    names = join_first([layers.hca.name for layers in functions])
     measured = count_of(len(functions), "physical function") + (f": {names}" if names else "")
     if len(functions) == fabric.select.hcas_per_node:
-        return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
+        return build_pass("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
     fewer = len(functions) < fabric.select.hcas_per_node
     if is_infiniband(fabric):
         why = (
@@ -253,7 +253,7 @@ def _report_offer(
     offered = node.allocatable.get(resource)
     measured = f"{offered if offered is not None else 'no'} {resource}"
     if offered == wanted:
-        return ok("virtual_functions.allocatable", subject, measured, expected)
+        return build_pass("virtual_functions.allocatable", subject, measured, expected)
     return Finding(
         "virtual_functions.allocatable",
         subject,

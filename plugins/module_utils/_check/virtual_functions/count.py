@@ -10,8 +10,8 @@ import typing
 
 from ..._analysis.controllers.sync_errors import explain
 from ..._analysis.fleet import vendors, why_no_sriov
-from ..._model.base.phrases import clause, count_of
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from . import unread
 from .function_reports import FunctionReports
 
@@ -38,7 +38,7 @@ def check_count(layers: FunctionReports) -> Finding:
         why = f"The SriovNetworkNodeState of the node could not be read: {layers.unread}."
         return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, unread.REMEDY)
     if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
-        return ok("virtual_functions.count", layers.subject, measured, expected)
+        return build_pass("virtual_functions.count", layers.subject, measured, expected)
     why, remedy = _find_wrong_layer(
         layers, in_kernel, desired.vfs_count if desired else None, reported.vfs_count if reported else None
     )
@@ -58,7 +58,7 @@ def _find_wrong_layer(
     """
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
-        cause, remedy = why_no_sriov.why(layers.hca)
+        cause, remedy = why_no_sriov.explain_no_sriov(layers.hca)
         return cause, f"{remedy} Then run stages platform, network and virtual_functions again."
     if sriov.total is None:
         return (
@@ -120,7 +120,7 @@ def _find_wrong_layer(
         )
     if in_kernel != wanted:
         known, error = explain(layers.state.last_sync_error), layers.state.last_sync_error
-        reason = f" Its last error: {clause(error)}." if error else " It reports no error."
+        reason = f" Its last error: {format_clause(error)}." if error else " It reports no error."
         return (
             f"The config daemon has not created the VFs.{reason}{f' {known[0]}' if known else ''}",
             f"{known[1] if known else _READ_LOG} Then run stages network and virtual_functions again.",

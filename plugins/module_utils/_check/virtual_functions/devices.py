@@ -11,10 +11,10 @@ import typing
 
 from ..._analysis.fleet import vendors
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import Hca
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import desired, unread
 from .function_reports import FunctionReports
 
@@ -23,10 +23,10 @@ def check_driver(layers: FunctionReports) -> Finding:
     drivers = sorted({(vf.pci.driver if vf.pci else None) or "no driver" for vf in layers.vfs})
     expected = "the same network driver for all VFs"
     if len(drivers) == 1 and drivers[0] not in ("no driver", "vfio-pci"):
-        return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
+        return build_pass("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
     why, remedy = _explain_drivers(layers, bare)
-    measured = f"drivers of the {len(layers.vfs)} VFs: {folded(drivers, 8)}"
+    measured = f"drivers of the {len(layers.vfs)} VFs: {join_first(drivers, 8)}"
     return Finding("virtual_functions.driver", layers.subject, FAIL, measured, expected, why, remedy)
 
 
@@ -41,7 +41,7 @@ def _explain_drivers(layers: FunctionReports, bare: typing.Sequence[Hca]) -> tup
             "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
             " ADDRESS). Then run stage virtual_functions again.",
         )
-    names = folded([vf.name for vf in bare], 8)
+    names = join_first([vf.name for vf in bare], 8)
     if all(vf.pci is not None and vf.pci.driver == "vfio-pci" for vf in bare):
         return (
             f"These VFs are bound to vfio-pci, for a virtual machine or a user-space program: {names}. Pods get no"
@@ -84,7 +84,7 @@ def check_report(layers: FunctionReports) -> Finding:
         for address in sorted(in_kernel.keys() | reported.keys())
         if address not in in_kernel or address not in reported or in_kernel[address] != reported[address]
     ]
-    measured = f"{count_of(len(differing), 'VF')} with a difference: {folded(differing, 8)}"
+    measured = f"{count_of(len(differing), 'VF')} with a difference: {join_first(differing, 8)}"
     if layers.reported is None:
         why = "The config daemon does not report this physical function in the SriovNetworkNodeState of the node."
         remedy = "Correct the finding virtual_functions.count of this function, then run stage virtual_functions again."
@@ -109,7 +109,7 @@ def _check_desired(layers: FunctionReports, measured: str) -> Finding:
     expected = "the operator requests the settings of the intent for this function"
     differences = desired.list_differences(layers)
     if not differences:
-        return ok("virtual_functions.report", layers.subject, measured, expected)
+        return build_pass("virtual_functions.report", layers.subject, measured, expected)
     why = (
         "The operator requests these settings in the spec of the SriovNetworkNodeState, because another"
         " SriovNetworkNodePolicy selects the function, or the policy of the intent was changed. The next sync of the"
@@ -119,7 +119,7 @@ def _check_desired(layers: FunctionReports, measured: str) -> Finding:
         "Check which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct or delete"
         " the other policy, then run stages network and virtual_functions again."
     )
-    measured = f"requested: {folded(differences, 8, '; ')}"
+    measured = f"requested: {join_first(differences, 8, '; ')}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 
@@ -134,8 +134,8 @@ def check_rdma(layers: FunctionReports) -> Finding:
         f"{len(layers.vfs)} of {count_of(len(layers.vfs), 'VF')} with an RDMA device",
     )
     if not without:
-        return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
-    names = folded([vf.name for vf in without], 8)
+        return build_pass("virtual_functions.rdma_device", layers.subject, measured, expected)
+    names = join_first([vf.name for vf in without], 8)
     if layers.exclusive and not any(vf.netdevs for vf in without):
         why = (
             "In RDMA mode exclusive, the RDMA device of a VF moves into the pod together with the VF. These VFs show no"

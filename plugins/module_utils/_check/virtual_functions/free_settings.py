@@ -14,11 +14,11 @@ import collections
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband, owns_rdma
 from ..._model.node.hca import Hca, VfAdministration
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .function_reports import FunctionReports
 
 _CHECK = "virtual_functions.free_settings"
@@ -40,7 +40,7 @@ def check_free(fabric: Fabric, functions: typing.Sequence[FunctionReports]) -> l
     found += _report_others(fabric, free)
     if found or not free:
         return found
-    return [ok(_CHECK, f"{fabric.name}, all nodes", f"{len(free)} free VFs", f"{_ALIKE}, {_UNLIMITED}")]
+    return [build_pass(_CHECK, f"{fabric.name}, all nodes", f"{len(free)} free VFs", f"{_ALIKE}, {_UNLIMITED}")]
 
 
 def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[Finding]:
@@ -50,7 +50,7 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
     limits = {name: limit for name, limit in limits.items() if not speeds or limit < 1000 * max(speeds)}
     if not limits or {"min_tx_rate", "max_tx_rate"} & fabric.network.vf_settings.keys():
         return
-    shown = folded([f"{name} {limit} Mb/s" for name, limit in limits.items()], 8)
+    shown = join_first([f"{name} {limit} Mb/s" for name, limit in limits.items()], 8)
     why = (
         "The physical function limits what these free VFs send. The intent sets no max_tx_rate, so no CNI plugin"
         " changes the limit, and a pod that gets one of these VFs keeps it."
@@ -91,7 +91,7 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
             others.setdefault(layers.subject, []).append(f"{vf.name}: {', '.join(differing)}")
     for subject, texts in others.items():
         why, remedy = _explain_settings(fabric, names[subject])
-        yield Finding(_CHECK, subject, WARN, folded(texts, 4, "; "), _ALIKE, why, remedy)
+        yield Finding(_CHECK, subject, WARN, join_first(texts, 4, "; "), _ALIKE, why, remedy)
 
 
 def _explain_settings(fabric: Fabric, names: typing.Collection[str]) -> tuple[str, str]:
@@ -152,12 +152,12 @@ def _list_settings(fabric: Fabric, vf: Hca) -> dict[str, str]:
             shown[_LINK_POLICY] = administration.link_policy
     if fabric.mtu is None:
         shown[_MTU] = (
-            folded(sorted({str(netdev.mtu) for netdev in vf.netdevs if netdev.mtu is not None})) or "not shown"
+            join_first(sorted({str(netdev.mtu) for netdev in vf.netdevs if netdev.mtu is not None})) or "not shown"
         )
     if owns_rdma(fabric) and vf.rdma_device:
         shown[_PORTS] = str(len(vf.ports))
         for port in vf.ports:
             # a link that is down has other keys than one that a subnet manager has taken up
             if port.link_layer == "InfiniBand":
-                shown[f"{_PARTITIONS} of a port in state {port.state}"] = folded(sorted(port.pkeys)) or "none"
+                shown[f"{_PARTITIONS} of a port in state {port.state}"] = join_first(sorted(port.pkeys)) or "none"
     return shown

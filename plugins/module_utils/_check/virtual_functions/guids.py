@@ -9,10 +9,10 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedTopologies, SeenSubnet
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .function_reports import FunctionReports
 
 #: the value of a VF that has no GUID yet, and the value that no port may have
@@ -40,13 +40,13 @@ def check_guids(layers: FunctionReports) -> Finding:
     zero = [vf for vf in layers.vfs if find_guid(vf) in NO_GUIDS or any(port.guid in NO_GUIDS for port in vf.all_ports)]
     if zero:
         given = [vf.name for vf in zero if vf.administration and vf.administration.node_guid not in (None, *NO_GUIDS)]
-        names = folded([vf.name for vf in zero], 8)
+        names = join_first([vf.name for vf in zero], 8)
         if given:
             why = (
                 "The physical function has GUIDs for these VFs, but the driver bound the VFs before the GUIDs were set."
             )
             remedy = f"{_BIND_AGAIN} Then run stage virtual_functions again."
-            names = folded(given, 8)
+            names = join_first(given, 8)
         elif all(_ONES in (find_guid(vf), *(port.guid for port in vf.all_ports)) for vf in zero):
             why = (
                 "The CNI plugin has set the GUIDs of these VFs to all ones. ib-sriov-cni does this when a pod ends and"
@@ -79,7 +79,7 @@ def check_guids(layers: FunctionReports) -> Finding:
         remedy = f"{_BIND_AGAIN} Then run stage virtual_functions again."
         measured = (
             f"{len(unlike)} of {total} with another GUID in the RDMA device than in the physical function:"
-            f" {folded(unlike, 8)}"
+            f" {join_first(unlike, 8)}"
         )
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     reported = {vf.address: vf.guid for vf in layers.reported.vfs if vf.guid} if layers.reported else {}
@@ -100,19 +100,19 @@ def check_guids(layers: FunctionReports) -> Finding:
         )
         measured = (
             f"{len(stale)} of {total} with another GUID in the kernel than in the report of the config daemon:"
-            f" {folded(stale, 8)}"
+            f" {join_first(stale, 8)}"
         )
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     if nameless:
         why = "Neither an RDMA device on the node or in a pod on the node, nor ip link, shows a GUID for these VFs."
-        measured = f"GUID of {len(nameless)} of {total} not read: {folded(nameless, 8)}"
+        measured = f"GUID of {len(nameless)} of {total} not read: {join_first(nameless, 8)}"
         remedy = (
             "Run ip link show for the physical function on the node as root: it lists the GUID of each VF. If a VF has"
             " no RDMA device there (rdma link), load its driver: modprobe mlx5_ib. Then run stage virtual_functions"
             " again."
         )
         return Finding(check, layers.subject, UNKNOWN, measured, expected, why, remedy)
-    return ok(check, layers.subject, f"{total}, each with a GUID", expected)
+    return build_pass(check, layers.subject, f"{total}, each with a GUID", expected)
 
 
 def find_guid(vf: Hca) -> typing.Optional[str]:
@@ -210,7 +210,7 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
                     "virtual_functions.guids",
                     guid,
                     FAIL,
-                    f"on {count_of(len(functions), 'function')}: {folded(list(functions), 8)}",
+                    f"on {count_of(len(functions), 'function')}: {join_first(list(functions), 8)}",
                     "each GUID on 1 function",
                     why,
                     remedy,
@@ -227,14 +227,14 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
                 "Remove the GUID from the file /etc/sriov-operator/infiniband/guids of the node. The file may be a copy"
                 f" from another cluster. {_RECREATE}"
             )
-            measured = f"on {folded(virtual_ones, 8)} and on {others[guid]}"
+            measured = f"on {join_first(virtual_ones, 8)} and on {others[guid]}"
             findings.append(
                 Finding("virtual_functions.guids", guid, FAIL, measured, "each GUID on 1 function", why, remedy)
             )
     virtual = [guid for guid, functions in owners.items() if any(functions.values())]
     if virtual and not findings:
         findings.append(
-            ok(
+            build_pass(
                 "virtual_functions.guids",
                 "all nodes",
                 f"{count_of(len(virtual), 'GUID')} of VFs, all unique",

@@ -12,10 +12,10 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.boundary.devices import assigned_address
 from ..._model.node.hca import Hca
-from ..._model.run.findings import FAIL, Finding, ok
+from ..._model.run.findings import FAIL, Finding, build_pass
 from .function_reports import FunctionReports
 
 _CHECK, _EXPECTED = "virtual_functions.hardware_addresses", "each MAC address on 1 function"
@@ -54,7 +54,7 @@ def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) ->
     count = sum(any(owner.is_virtual for owner in its) for its in owners.values())
     if not shared:
         measured = f"{count_of(count, 'MAC address', 'MAC addresses')} of VFs, all unique"
-        return [ok(_CHECK, f"{fabric}, all nodes", measured, "all unique")] if count else []
+        return [build_pass(_CHECK, f"{fabric}, all nodes", measured, "all unique")] if count else []
     return [_report(fabric, address, its) for address, its in shared.items()]
 
 
@@ -74,7 +74,7 @@ def _is_conflict(owners: typing.Sequence[_Owner]) -> bool:
 
 
 def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Finding:
-    names = folded([f"{owner.node} {owner.function}" for owner in owners], 8)
+    names = join_first([f"{owner.node} {owner.function}" for owner in owners], 8)
     why = (
         "A switch sends packets for one of these functions to another. A udev rule, a script or the network annotation"
         " of a pod has set the address."

@@ -10,10 +10,10 @@ import collections
 import typing
 
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import Hca
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .function_reports import FunctionReports
 from .guids import NO_GUIDS, find_guid
 
@@ -53,7 +53,7 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             " enabled already, search the log of the subnet manager for the port GUIDs of these VFs (ibstat). Then run"
             " stage virtual_functions again."
         )
-        measured = f"ports of {len(unserved)} of {total} not ACTIVE: {folded(unserved, 8)}"
+        measured = f"ports of {len(unserved)} of {total} not ACTIVE: {join_first(unserved, 8)}"
         return Finding(check, layers.subject, FAIL, measured, "each port of a VF ACTIVE", why, remedy)
     down = [name for name in policies or states if (policies or states)[name] in ("Down", "DOWN")]
     if wanted is None:
@@ -66,7 +66,7 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
                 f"Set network.link_state: enable in the fabric '{layers.fabric.name}', then run stages network and"
                 " virtual_functions again. The subnet manager must also support VFs (opensm: virt_enabled 2)."
             )
-            measured = f"link of {len(down)} of {total} down: {folded(down, 8)}"
+            measured = f"link of {len(down)} of {total} down: {join_first(down, 8)}"
             return Finding(check, layers.subject, FAIL, measured, "0 VFs with a link that stays down", why, remedy)
         disabled = [vf.name for vf in layers.vfs if vf.netdevs and policies.get(vf.name) == "Down"]
         if disabled:
@@ -79,10 +79,10 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
                 " virtual_functions again. Or run ip link set PF vf NUMBER state auto on the node for each of these"
                 " VFs."
             )
-            measured = f"link of {len(disabled)} of {total} disabled: {folded(disabled, 8)}"
+            measured = f"link of {len(disabled)} of {total} disabled: {join_first(disabled, 8)}"
             return Finding(check, layers.subject, FAIL, measured, "0 VFs with a disabled link", why, remedy)
         if len(policies or states) == len(layers.vfs) and not down:
-            return ok(check, layers.subject, measured, expected)
+            return build_pass(check, layers.subject, measured, expected)
         if not is_infiniband(layers.fabric) and not policies:
             return None
     held = {vf.name for vf in layers.in_pods} - {vf.name for vf in _list_idle(layers)}
@@ -97,17 +97,17 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             " network-attachment-definitions -A -o yaml), and recreate the pods. Or run ip link set PF vf NUMBER state"
             f" {wanted} on the node for each of these VFs. Then run stage virtual_functions again."
         )
-        shown = folded([f"{name} {policies[name]}" for name in late], 8)
+        shown = join_first([f"{name} {policies[name]}" for name in late], 8)
         return Finding(check, layers.subject, FAIL, f"link state of VFs in pods: {shown}", expected, why, remedy)
     if len(policies) == len(layers.vfs):
-        return ok(check, layers.subject, measured, expected)
+        return build_pass(check, layers.subject, measured, expected)
     why = "Neither sysfs nor ip link on the node shows the link state of these VFs."
     remedy = (
         "Run ip link show for the physical function on the node as root. If it lists no link-state for these VFs, the"
         " driver does not report it, and only stage bandwidth shows whether their links come up."
     )
     unread = [vf.name for vf in layers.vfs if vf.name not in policies]
-    measured = f"link state of {len(unread)} of {total} not read: {folded(unread, 8)}"
+    measured = f"link state of {len(unread)} of {total} not read: {join_first(unread, 8)}"
     return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
 
 
@@ -118,7 +118,7 @@ def check_idle(layers: FunctionReports) -> typing.Optional[Finding]:
     lost = [(vf.name, vf.held.idle or "") for vf in _list_idle(layers) if vf.held]
     if not lost:
         return None
-    names = folded([f"{name} in {namespace}" for name, namespace in lost], 8)
+    names = join_first([f"{name} in {namespace}" for name, namespace in lost], 8)
     why = (
         "A pod that is starting or restarting may have these VFs. Otherwise a pod crashed and the CNI plugin did not"
         " return the VFs to the node: the next pod that gets one of them fails, because the kubelet counts them as"
@@ -166,4 +166,4 @@ def _is_unserved(physical: Hca, vf: Hca) -> bool:
 
 def _spell_counts(values: typing.Iterable[str]) -> str:
     """Return each value with the number of its occurrences as text, such as ``4 Down, 4 Up``."""
-    return folded([f"{count} {value}" for value, count in sorted(collections.Counter(values).items())], 8)
+    return join_first([f"{count} {value}" for value, count in sorted(collections.Counter(values).items())], 8)

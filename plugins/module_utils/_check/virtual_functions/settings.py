@@ -13,13 +13,13 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
-from ..._model.base.phrases import clause, count_of
-from ..._model.base.text import folded
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.node.hca import Hca, ObservedHcas, VfAdministration
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .function_reports import FunctionReports
 
 
@@ -48,8 +48,8 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
             "virtual_functions.mtu",
             f"{fabric.name} {node} MTU",
             UNKNOWN,
-            f"MTU {folded(sorted(map(str, others)), 4)} of the free VFs",
-            f"MTU {folded(sorted(map(str, usual)), 4)}, as on most nodes",
+            f"MTU {join_first(sorted(map(str, others)), 4)} of the free VFs",
+            f"MTU {join_first(sorted(map(str, usual)), 4)}, as on most nodes",
             why,
             remedy,
         )
@@ -63,7 +63,7 @@ def check_mtu(layers: FunctionReports) -> Finding:
     """
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _find_mtu(layers.hca), {vf.name: _find_mtu(vf) for vf in layers.vfs if vf.all_netdevs}
-    shown = folded(sorted({str(value or "not read") for value in others.values()}), 8) or "not read"
+    shown = join_first(sorted({str(value or "not read") for value in others.values()}), 8) or "not read"
     measured = (
         f"MTU of the physical function {own or 'not read'}, of its VFs {shown}, in the report of the config daemon"
         f" {reported.mtu if reported and reported.mtu else 'none'}"
@@ -105,13 +105,14 @@ def check_mtu(layers: FunctionReports) -> Finding:
         measured = f"{measured}, requested by the operator {desired or 'none'}"
         return Finding(check, layers.subject, FAIL, measured, f"{expected}, also requested", why, remedy)
     if wanted is None:
-        return ok(check, layers.subject, measured, expected)
+        return build_pass(check, layers.subject, measured, expected)
     in_pods = {vf.name for vf in layers.in_pods}
     wrong = [name for name, value in others.items() if value != wanted and name not in in_pods]
     smaller = [name for name, value in others.items() if value != wanted and name in in_pods]
     if own >= wanted and smaller and not wrong:
         why = (
-            f"These VFs are in pods and have a different MTU: {folded(smaller, 8)}. The CNI plugin sets the MTU that"
+            f"These VFs are in pods and have a different MTU: {join_first(smaller, 8)}. The CNI plugin sets the MTU"
+            f" that"
             " the network of the pod names. Free VFs have the correct MTU."
         )
         remedy = (
@@ -137,13 +138,15 @@ def check_mtu(layers: FunctionReports) -> Finding:
         )
     else:
         if all(others[name] is None for name in wrong):
-            why = f"The MTU of the network interfaces of these VFs could not be read from sysfs: {folded(wrong, 8)}."
+            why = (
+                f"The MTU of the network interfaces of these VFs could not be read from sysfs: {join_first(wrong, 8)}."
+            )
             remedy = (
                 f"Run ip link show on the node as root. If a VF has another MTU than {wanted}, run ip link set dev"
                 f" INTERFACE mtu {wanted}. Then run stage virtual_functions again."
             )
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
-        why = f"These VFs keep the MTU that their last pod set: {folded(wrong, 8)}."
+        why = f"These VFs keep the MTU that their last pod set: {join_first(wrong, 8)}."
         remedy = (
             f"Set the MTU of the interface of each VF on the node: ip link set dev INTERFACE mtu {wanted}. Then run"
             " stage virtual_functions again."
@@ -161,13 +164,13 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
     """
     hidden = layers.hidden
     if not hidden:
-        return ok(check, layers.subject, measured, expected)
+        return build_pass(check, layers.subject, measured, expected)
     why = "These VFs show no network interface on the node or in a pod on the node, where their MTU could be read."
     remedy = (
         "If pods that started during the run have these VFs, run stage virtual_functions again. Otherwise run lspci -k"
         " on the node: a VF without a driver needs it (modprobe)."
     )
-    names = folded([vf.name for vf in hidden], 8)
+    names = join_first([vf.name for vf in hidden], 8)
     measured = f"{measured}, of {count_of(len(hidden), 'VF')} not read: {names}"
     return Finding(
         check, layers.subject, UNKNOWN if len(hidden) == len(layers.vfs) else WARN, measured, expected, why, remedy
@@ -196,14 +199,16 @@ def check_settings(
         vf for vf in others if all(getattr(vf.administration, name, None) == value for name, value in wanted.items())
     ]
     if not taken and alike:
-        return ok(check, subject, f"{folded([vf.name for vf in alike])} in other pods: {expected}", expected)
+        return build_pass(
+            check, subject, f"{join_first([vf.name for vf in alike])} in other pods: {expected}", expected
+        )
     if not taken:
         why, remedy = _explain_missing_pod(node, pods, held)
         return Finding(check, subject, UNKNOWN, "not read", expected, why, remedy)
     shown = {vf.name: {name: getattr(vf.administration or VfAdministration(), name) for name in wanted} for vf in taken}
     measured = "; ".join(f"{name}: {_spell_settings(values)}" for name, values in shown.items())
     if all(values == wanted for values in shown.values()):
-        return ok(check, subject, measured, expected)
+        return build_pass(check, subject, measured, expected)
     if any(value not in (None, wanted[name]) for values in shown.values() for name, value in values.items()):
         why = (
             f"The CNI plugin has given the VF to a pod with other settings. The NetworkAttachmentDefinition"
@@ -242,13 +247,13 @@ def _explain_missing_pod(node: str, pods: typing.Sequence[RdmaPod], held: Observ
     error = next((pod.error for pod in pods if pod.error), None)
     if error:
         return (
-            f"{tested} This pod did not start: {clause(error)}.",
+            f"{tested} This pod did not start: {format_clause(error)}.",
             f"Correct this error. If other pods hold all VFs of {node} (kubectl describe node {node}), end one of them."
             " Then run stage virtual_functions again.",
         )
     if held.error:
         return (
-            f"{tested} The node was not read while the pod ran: {clause(held.error)}.",
+            f"{tested} The node was not read while the pod ran: {format_clause(held.error)}.",
             f"Correct this error on {node}, then run stage virtual_functions again.",
         )
     if not pods:

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from ..._analysis.controllers.sync_errors import add_cause
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.operators.sriov_operator import NodeState
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .desired import find_other_rdma_mode
 
 _CHECK = "virtual_functions.sync"
@@ -29,7 +29,7 @@ def check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
         pool = intent.cluster.node_pool
         other = find_other_rdma_mode(state, (pool.rdma_mode if pool else None) or "")
         if other is None:
-            return ok(_CHECK, subject, measured, expected)
+            return build_pass(_CHECK, subject, measured, expected)
         return Finding(_CHECK, subject, FAIL, *other)
     if state.sync_status == "Failed":
         why, remedy = _explain_failure(state)
@@ -44,7 +44,7 @@ def _explain_failure(state: NodeState) -> tuple[str, str]:
         return "The config daemon could not configure the node, and reports no error text.", log
     error, remedy = add_cause(state.last_sync_error)
     return (
-        f"The config daemon could not configure the node: {clause(error)}.",
+        f"The config daemon could not configure the node: {format_clause(error)}.",
         f"{remedy} Then run stages network and virtual_functions again." if remedy else log,
     )
 

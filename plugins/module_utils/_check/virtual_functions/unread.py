@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import format_clause
 from ..._model.operators.sriov_operator import OperatorFacts
 
 REMEDY = (
@@ -24,4 +24,4 @@ def join_errors(operators: typing.Optional[OperatorFacts]) -> str:
     """
     if operators is None:
         return "the module sriov_operator_info has not run"
-    return clause("; ".join(operators.errors[:_SHOWN]))
+    return format_clause("; ".join(operators.errors[:_SHOWN]))

@@ -6,7 +6,7 @@ message (``_ansible/module.py``).
 
 from __future__ import annotations
 
-from .escape import lines
+from .escape import escape_lines
 
 
 class RdmaError(Exception):
@@ -18,7 +18,7 @@ class RdmaError(Exception):
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
-        super().__init__(lines(f"{seen}. {remedy}" if remedy else seen))
+        super().__init__(escape_lines(f"{seen}. {remedy}" if remedy else seen))
         self.seen = seen
         self.remedy = remedy
 

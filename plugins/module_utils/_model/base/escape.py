@@ -44,32 +44,32 @@ def _escape_piece(piece: str, keep: str) -> str:
     )
 
 
-def line(text: str) -> str:
+def escape_line(text: str) -> str:
     r"""Return ``text`` as one line for a terminal. A line end becomes ``\n``."""
     return escape_nonprinting(text, "")
 
 
-def lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Return ``text`` for a terminal. Each line after the first is indented, so that text from outside cannot imitate a
     line of the verdict.
     """
     return _FORGES.sub("\n  ", escape_nonprinting(text))
 
 
-def data(value: typing.Any) -> typing.Any:
+def escape_data(value: typing.Any) -> typing.Any:
     """Return JSON data in which each text, including the keys of mappings, is escaped by ``escape_nonprinting``. Line
     ends and tabs are kept.
     """
     if isinstance(value, str):
         return escape_nonprinting(value, "\n\t")
     if isinstance(value, (list, tuple)):
-        return [data(item) for item in value]
+        return [escape_data(item) for item in value]
     if isinstance(value, dict):
-        return {data(key): data(item) for key, item in value.items()}
+        return {escape_data(key): escape_data(item) for key, item in value.items()}
     return value
 
 
-def xml(text: str) -> str:
+def escape_xml(text: str) -> str:
     """Return ``text`` with each non-printing character escaped, which includes all characters that XML 1.0 does not
     allow [XML 1.0, production 2]. Line ends and tabs are kept. The XML writer escapes the markup.
     """
@@ -78,7 +78,7 @@ def xml(text: str) -> str:
 
 def label_value(text: str) -> str:
     """Return ``text`` escaped as a label value or HELP text [OpenMetrics 1.0, section 'Escaping']."""
-    return line(text).replace("\\", "\\\\").replace('"', '\\"')
+    return escape_line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -> dict[str, str]:
@@ -103,7 +103,7 @@ def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -
     return found
 
 
-def comment(text: str) -> str:
+def escape_comment(text: str) -> str:
     """Return ``text`` as a one-line YAML comment. Whitespace is collapsed and all other characters outside printable
     ASCII are escaped, since YAML recognizes several characters as line ends [YAML 1.1, section 5.4].
     """

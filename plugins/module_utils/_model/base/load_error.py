@@ -11,7 +11,7 @@ import itertools
 import typing
 
 from .errors import RdmaError
-from .text import kind_of, plain
+from .text import cut_plain, kind_of
 
 #: bits of a whole number that a message shows
 _MOST_BITS = 128
@@ -34,14 +34,14 @@ class LoadError(RdmaError):
     """
 
     def __init__(self, path: str, seen: str, expected: str) -> None:
-        path, seen = plain(path, _SHOWN), plain(seen, _SHOWN)
+        path, seen = cut_plain(path, _SHOWN), cut_plain(seen, _SHOWN)
         super().__init__(f"{path}: {seen}; expected {expected}")
         self.path = path
         self.seen = seen
         self.expected = expected
 
 
-def nearest(word: str, known: typing.Iterable[str]) -> str:
+def suggest_nearest(word: str, known: typing.Iterable[str]) -> str:
     """Return a hint for a message with the known word that is most similar to ``word``. Return an empty text if no word
     is similar, and if the search would be slow: among more than ``MOST_KNOWN`` words, or for a word of more than 64
     characters. Callers with an unlimited number of words use ``Hints``.
@@ -71,7 +71,7 @@ class Hints:
         similar, and from the call after ``MOST_HINTS`` calls on.
         """
         self._left -= 1
-        return nearest(word, known) if self._left >= 0 else ""
+        return suggest_nearest(word, known) if self._left >= 0 else ""
 
 
 def list_options(cls: typing.Any) -> tuple[typing.Any, ...]:
@@ -79,7 +79,7 @@ def list_options(cls: typing.Any) -> tuple[typing.Any, ...]:
     return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
 
 
-def refuse(cls: typing.Any, data: typing.Any, path: str) -> typing.NoReturn:
+def refuse_value(cls: typing.Any, data: typing.Any, path: str) -> typing.NoReturn:
     """Raise the error for a value that is not of type ``cls``. The function never returns.
 
     :param cls: required type

@@ -18,7 +18,16 @@ import typing
 
 from ..boundary.form import Bound
 from .either import find_beside, list_sides
-from .load_error import MOST_HINTS, LoadError, describe_type, describe_value, join_path, list_options, nearest, refuse
+from .load_error import (
+    MOST_HINTS,
+    LoadError,
+    describe_type,
+    describe_value,
+    join_path,
+    list_options,
+    refuse_value,
+    suggest_nearest,
+)
 from .observed import Observed, is_observed
 from .once import find_second, list_keys
 
@@ -158,7 +167,7 @@ def _collect_literal(
     if data in allowed:
         return data
     words = ", ".join(str(word) for word in allowed)
-    problems.append(LoadError(path, f"'{data}'", f"one of: {words}{nearest(str(data), map(str, allowed))}"))
+    problems.append(LoadError(path, f"'{data}'", f"one of: {words}{suggest_nearest(str(data), map(str, allowed))}"))
     return _HOLE
 
 
@@ -209,7 +218,9 @@ def _collect_option(
         for word in typing.get_args(option)
     ]
     problems.append(
-        LoadError(path, describe_value(data), " or ".join(map(describe_type, options)) + nearest(str(data), words))
+        LoadError(
+            path, describe_value(data), " or ".join(map(describe_type, options)) + suggest_nearest(str(data), words)
+        )
     )
     return _HOLE
 
@@ -297,7 +308,7 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
             continue
         unknown += 1
         if unknown <= MOST_UNKNOWN:
-            hint = nearest(str(key), fields) if len(problems) < MOST_HINTS else ""
+            hint = suggest_nearest(str(key), fields) if len(problems) < MOST_HINTS else ""
             problems.append(LoadError(join_path(path, key), "unknown key", f"one of: {', '.join(fields)}{hint}"))
             # the key may be a misspelling of any absent one
             unread.update(absent)
@@ -366,11 +377,11 @@ def load_plain(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
             raise LoadError(path, describe_value(data), describe_type(cls)) from None
     # bool is a subclass of int, and YAML's "yes" is a bool, so each is refused as the other
     if cls is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data) if abs(data) < _MOST_OF_A_FLOAT else refuse(cls, data, path)
+        return float(data) if abs(data) < _MOST_OF_A_FLOAT else refuse_value(cls, data, path)
     if cls is bool or isinstance(data, bool):
         if cls is bool and isinstance(data, bool):
             return data
     elif isinstance(data, cls) and not (cls is float and not math.isfinite(data)):
         # Ansible passes tagged subclasses of str, int and float; the plain value is kept
         return cls(data)
-    return refuse(cls, data, path)
+    return refuse_value(cls, data, path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .errors import RdmaError
-from .text import plain
+from .text import cut_plain
 
 #: characters of a refused value that are shown
 _SHOWN = 80
@@ -21,7 +21,7 @@ class OperandError(RdmaError):
     """
 
 
-def operand(value: str, what: str) -> str:
+def require_operand(value: str, what: str) -> str:
     """Return ``value`` unchanged if it is safe in a command line where the tool expects a value and not an option.
 
     All values from outside go through this function: ``--`` would protect positional arguments only, and not every tool
@@ -33,7 +33,7 @@ def operand(value: str, what: str) -> str:
     """
     if value.startswith("-"):
         raise OperandError(
-            f"{what} {plain(value, _SHOWN)!r} begins with '-', so a tool would parse it as an option", _REMEDY
+            f"{what} {cut_plain(value, _SHOWN)!r} begins with '-', so a tool would parse it as an option", _REMEDY
         )
     return one_line(value, what)
 
@@ -47,7 +47,7 @@ def one_line(value: str, what: str) -> str:
     """
     wrong = next((sign for sign in value if _is_line_breaking(sign)), None)
     if wrong is not None:
-        raise OperandError(f"{what} {plain(value, _SHOWN)!r} has the control character U+{ord(wrong):04X}", _REMEDY)
+        raise OperandError(f"{what} {cut_plain(value, _SHOWN)!r} has the control character U+{ord(wrong):04X}", _REMEDY)
     return value
 
 
@@ -60,7 +60,7 @@ def part_of_path(name: str) -> str:
     :raises OperandError: the name would change other parts of the URL
     """
     if _NO_PART.search(name):
-        raise OperandError(f"{plain(name, _SHOWN)!r} is not a valid name of a Kubernetes object", _REMEDY)
+        raise OperandError(f"{cut_plain(name, _SHOWN)!r} is not a valid name of a Kubernetes object", _REMEDY)
     return name
 
 

@@ -15,7 +15,7 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def clause(text: typing.Optional[str], none: str = "no reason was reported") -> str:
+def format_clause(text: typing.Optional[str], none: str = "no reason was reported") -> str:
     """Return a text from outside for use as the last part of a sentence: without white space at its ends and without a
     period.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 
-def runs(name: str, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> bool:
+def is_selected(name: str, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> bool:
     """Return whether site.yml runs a stage with the given tags of ansible-playbook.
 
     :param name: name of the stage, or ``report``

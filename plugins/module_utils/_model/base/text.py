@@ -37,30 +37,30 @@ def both_ends(text: str, limit: int = 600) -> str:
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-(limit // 2) :]}"
 
 
-def plain(text: str, limit: int = 2000) -> str:
+def cut_plain(text: str, limit: int = 2000) -> str:
     """Return ``text`` truncated to ``limit`` characters, with its full length appended if it was longer. Non-printing
     characters other than line ends are escaped.
     """
-    return escape_nonprinting(cut(text, limit))
+    return escape_nonprinting(cut_text(text, limit))
 
 
-def cut(text: str, limit: int) -> str:
+def cut_text(text: str, limit: int) -> str:
     """Return ``text`` truncated to ``limit`` characters, with its full length appended if it was longer."""
     return f"{text[:limit]}... ({len(text)} characters)" if len(text) > limit else text
 
 
 def cut_texts(data: typing.Any, limit: int) -> typing.Any:
-    """Return plain data with each text and each key truncated by ``cut``. The nesting must not exceed Python's
+    """Return plain data with each text and each key truncated by ``cut_text``. The nesting must not exceed Python's
     recursion limit.
     """
     if isinstance(data, str):
-        return cut(data, limit)
+        return cut_text(data, limit)
     if isinstance(data, dict):
-        return {cut(key, limit): cut_texts(item, limit) for key, item in data.items()}
+        return {cut_text(key, limit): cut_texts(item, limit) for key, item in data.items()}
     return [cut_texts(item, limit) for item in data] if isinstance(data, list) else data
 
 
-def folded(names: typing.Sequence[str], most: int = 12, between: str = ", ") -> str:
+def join_first(names: typing.Sequence[str], most: int = 12, between: str = ", ") -> str:
     """Return the first ``most`` names and the number of the remaining ones as text: ``a, b and 3 more``.
 
     :param between: separator between the names
@@ -75,14 +75,14 @@ def parse_number(text: str) -> typing.Optional[int]:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
-def percent(part: int, whole: int) -> str:
+def format_percent(part: int, whole: int) -> str:
     """Return a percentage as text with three significant digits, without a percent sign. Only ``part == whole`` gives
     100; any smaller share is at most 99.9.
     """
     return f"{100.0 if part == whole else min(99.9, 100 * part / whole):.3g}"
 
 
-def ranges(numbers: typing.Iterable[int]) -> str:
+def format_ranges(numbers: typing.Iterable[int]) -> str:
     """Return numbers in the format of the kernel's CPU lists: ``0-3,8``."""
     parts: list[list[int]] = []
     for item in sorted(set(numbers)):

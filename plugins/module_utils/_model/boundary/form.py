@@ -14,8 +14,8 @@ import dataclasses
 import typing
 
 from ..base.errors import ParseError
-from ..base.escape import line
-from ..base.text import cut, kind_of
+from ..base.escape import escape_line
+from ..base.text import cut_text, kind_of
 
 #: characters of a refused text that a message shows
 _SHOWN = 100
@@ -62,7 +62,7 @@ class Form:
         """
         found = self.parse(value)
         if found is None:
-            raise ParseError(source, shown(value), self.expected)
+            raise ParseError(source, describe_rejected(value), self.expected)
         return found
 
 
@@ -114,11 +114,11 @@ class Bound:
         return len(value) <= self.most
 
 
-def shown(value: typing.Any) -> str:
+def describe_rejected(value: typing.Any) -> str:
     """Return a rejected value as text for a message: short, in one line, with control characters escaped. A value that
     is not a text is described by its type.
     """
-    return line(cut(value if isinstance(value, str) else kind_of(value), _SHOWN))
+    return escape_line(cut_text(value if isinstance(value, str) else kind_of(value), _SHOWN))
 
 
 def make_pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:

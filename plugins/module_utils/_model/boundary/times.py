@@ -15,7 +15,7 @@ _FORM = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(?:Z
 EARLIEST = datetime.datetime(2015, 1, 1, tzinfo=datetime.timezone.utc)
 
 
-def moment(text: typing.Any) -> typing.Optional[datetime.datetime]:
+def parse_moment(text: typing.Any) -> typing.Optional[datetime.datetime]:
     """Return the time, or None if the value is not a text of this format. Digits after the microsecond are dropped."""
     match = _FORM.fullmatch(text) if isinstance(text, str) and len(text) <= TIME.longest else None
     if match is None:
@@ -28,7 +28,7 @@ def moment(text: typing.Any) -> typing.Optional[datetime.datetime]:
 
 
 def _parse_plausible_time(text: str) -> typing.Optional[str]:
-    found = moment(text)
+    found = parse_moment(text)
     return text if found is not None and found >= EARLIEST else None
 
 

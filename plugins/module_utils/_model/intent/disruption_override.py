@@ -20,7 +20,7 @@ OF_JOB = "rdma_disruption_of_job"
 WORDS: tuple[str, ...] = typing.get_args(Disruption)
 
 
-def reference(otherwise: str) -> str:
+def build_reference(otherwise: str) -> str:
     """Return the Jinja expression that an intent uses for the allowed disruption, which the start of a run may
     override. The defaults also replace an empty text, since AWX leaves an unanswered question unset or empty. Example::
 
@@ -51,4 +51,4 @@ def check_override(asked: typing.Any, cluster: typing.Any, of_job: typing.Any = 
             f"{name} is '{value}', but rdma_cluster.disruption of the intent is '{said}' and does not refer to"
             " this variable, so the variable would have no effect"
         )
-        raise RdmaError(seen, f'Set in rdma_cluster of the intent: disruption: "{reference(said)}"')
+        raise RdmaError(seen, f'Set in rdma_cluster of the intent: disruption: "{build_reference(said)}"')

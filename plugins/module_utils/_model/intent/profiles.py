@@ -222,7 +222,7 @@ def list_rails(fabric: Fabric) -> range:
     return range(max(1, fabric.select.hcas_per_node))
 
 
-def definitions(fabric: Fabric) -> tuple[str, ...]:
+def list_definitions(fabric: Fabric) -> tuple[str, ...]:
     """Return the names of the custom resource definitions that the fabric's objects need."""
     kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
     kinds += (
@@ -238,7 +238,7 @@ def definitions(fabric: Fabric) -> tuple[str, ...]:
     return (*names, *([f"{fabric.pool.kind.lower()}s.nv-ipam.nvidia.com"] if fabric.pool else []))
 
 
-def reporting(fabric: Fabric) -> tuple[str, ...]:
+def list_reporting_objects(fabric: Fabric) -> tuple[str, ...]:
     """Return the kind and name of the objects whose status shows the progress of NVIDIA's network operator, one text
     each: the NicClusterPolicy and the network. Return an empty tuple if the fabric does not need the operator.
     """

@@ -121,7 +121,7 @@ def make_data(entry: Entry) -> typing.Any:
     return list(entry.value) if isinstance(entry.value, tuple) else entry.value
 
 
-def leaves(entry: Entry, path: str = "") -> typing.Iterator[tuple[str, typing.Union[Value, Blank]]]:
+def iterate_leaves(entry: Entry, path: str = "") -> typing.Iterator[tuple[str, typing.Union[Value, Blank]]]:
     """Yield each value of a part of the proposed intent, with its path in the notation of the user.
 
     :param entry: the part
@@ -129,9 +129,9 @@ def leaves(entry: Entry, path: str = "") -> typing.Iterator[tuple[str, typing.Un
     """
     if isinstance(entry, Section):
         for key, item in entry.entries:
-            yield from leaves(item, f"{path}.{key}" if path else key)
+            yield from iterate_leaves(item, f"{path}.{key}" if path else key)
     elif isinstance(entry, Sections):
         for index, item in enumerate(entry.items):
-            yield from leaves(item, f"{path}[{index}]")
+            yield from iterate_leaves(item, f"{path}[{index}]")
     else:
         yield path, entry

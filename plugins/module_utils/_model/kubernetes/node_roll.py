@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import typing
 
-from ..base.text import cut
+from ..base.text import cut_text
 from ..boundary.kubernetes import ObjectName, Uid
 from .control_plane import HealthCheck
 from .disruption import PoolPlan
@@ -50,7 +50,7 @@ class NodeDifference:
 
     def __post_init__(self) -> None:
         """Truncate the current value, which the node or its BMC reports and which could be of any length."""
-        object.__setattr__(self, "now", cut(self.now, MOST_WORDS))
+        object.__setattr__(self, "now", cut_text(self.now, MOST_WORDS))
 
     def __str__(self) -> str:
         return f"{self.source} {self.key} {self.wanted} (now {self.now})"
@@ -88,9 +88,9 @@ class NodeDifferences:
     def __post_init__(self) -> None:
         """Truncate the texts that a node or its BMC wrote, because one fact contains the differences of all nodes."""
         for name in ("error", "blind"):
-            object.__setattr__(self, name, cut(getattr(self, name), MOST_WORDS))
+            object.__setattr__(self, name, cut_text(getattr(self, name), MOST_WORDS))
         for name in ("refusals", "notes"):
-            object.__setattr__(self, name, tuple(cut(text, MOST_WORDS) for text in getattr(self, name)))
+            object.__setattr__(self, name, tuple(cut_text(text, MOST_WORDS) for text in getattr(self, name)))
 
     def __add__(self, other: NodeDifferences) -> NodeDifferences:
         error, blind = (
@@ -254,7 +254,7 @@ class NodeRoll:
     changes: tuple[str, ...] = ()
 
 
-def proven(before: NodeRoll, later: NodeRoll) -> NodeRoll:
+def prove_outcomes(before: NodeRoll, later: NodeRoll) -> NodeRoll:
     """Return a roll in which each ``unproven`` outcome is replaced by the result of observing the node after its reset.
     Other outcomes are unchanged.
 

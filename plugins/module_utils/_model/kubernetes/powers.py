@@ -200,7 +200,7 @@ POWERS: tuple[Power, ...] = (
 NAMES: tuple[str, ...] = tuple(power.name for power in POWERS)
 
 
-def named(names: typing.Collection[str]) -> tuple[Power, ...]:
+def get_powers(names: typing.Collection[str]) -> tuple[Power, ...]:
     """Return the sets of rights with these names, in the order of the table.
 
     :raises KeyError: a name is not in the table
@@ -211,8 +211,8 @@ def named(names: typing.Collection[str]) -> tuple[Power, ...]:
     return tuple(power for power in POWERS if power.name in names)
 
 
-def command(names: typing.Collection[str]) -> str:
+def build_grant_command(names: typing.Collection[str]) -> str:
     """Return the command by which an administrator of the cluster grants these sets of rights: ``kubectl apply -f
     docs/rbac/look.yml``.
     """
-    return f"kubectl apply {' '.join(f'-f {power.path}' for power in named(names))}"
+    return f"kubectl apply {' '.join(f'-f {power.path}' for power in get_powers(names))}"

@@ -101,7 +101,7 @@ _READ: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...]:
+def list_needed_rights(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...]:
     """Return all rights that the stages and the teardown need for this intent. The rights for installing operators by
     Helm are not included, since Helm needs almost all rights.
 
@@ -159,7 +159,9 @@ def needed_powers(intent: Intent) -> tuple[powers.Power, ...]:
     """Return the sets of permissions that the stages need for this intent on any cluster. Sets that depend on variables
     or on the cluster are not included.
     """
-    return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
+    return powers.get_powers(
+        {right.power for right in list_needed_rights(intent, "")} - {powers.JOBS, powers.NAMESPACES}
+    )
 
 
 def _list_read_rights(intent: Intent, operator: str) -> typing.Iterator[Right]:

@@ -85,7 +85,7 @@ class FirmwareSetting:
     @property
     def pending(self) -> bool:
         """Return whether the value changes with the next reset."""
-        return None not in (self.next, self.current) and not same(str(self.next), str(self.current))
+        return None not in (self.next, self.current) and not is_equal(str(self.next), str(self.current))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +127,7 @@ class HcaFirmware:
         own it.
         """
         mode = self.setting(DPU_MODE)
-        return self.device in BLUEFIELDS and mode is not None and number(mode.current or mode.next) == 0
+        return self.device in BLUEFIELDS and mode is not None and parse_number(mode.current or mode.next) == 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +158,7 @@ class FirmwareIntent:
             for field in dataclasses.fields(self)
             if field.name != "num_of_vfs"
         }
-        return {name: text(value) for name, value in wished.items() if value is not None}
+        return {name: format_value(value) for name, value in wished.items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -316,7 +316,7 @@ class NicDevices:
     unread: tuple[UnreadNic, ...] = ()
 
 
-def text(value: typing.Any) -> str:
+def format_value(value: typing.Any) -> str:
     """Return a value of the intent as mstconfig writes it. A boolean becomes True or False.
 
     :param value: boolean, number or text
@@ -341,7 +341,7 @@ def way_of_reset(device: str, address: str) -> str:
     )
 
 
-def number(value: typing.Optional[str]) -> typing.Optional[int]:
+def parse_number(value: typing.Optional[str]) -> typing.Optional[int]:
     """Return the number in a firmware value of mstconfig: 1 for ``True(1)``, 16 for ``16``. Return None if the value is
     not a number.
     """
@@ -357,7 +357,7 @@ def number(value: typing.Optional[str]) -> typing.Optional[int]:
         return None
 
 
-def same(one: str, other: str) -> bool:
+def is_equal(one: str, other: str) -> bool:
     """Return whether two firmware values are equal. ``True(1)``, ``true`` and ``1`` are equal.
 
     :param one: a value as mstconfig or a user writes it
@@ -367,7 +367,7 @@ def same(one: str, other: str) -> bool:
 
 
 def _collect_spellings(value: str) -> set[str]:
-    match, found = _IN_BRACKETS.match(value), number(value)
+    match, found = _IN_BRACKETS.match(value), parse_number(value)
     words = {value.strip().lower(), *([match.group(1).strip().lower()] if match else [])}
     # users and YAML write what the tool calls True
     aliases = {"true": 1, "yes": 1, "false": 0, "no": 0}

@@ -76,7 +76,7 @@ class Identity:
         """Return the UUID, if there is one, and each serial number, as keys that are independent of byte order and
         letter case.
         """
-        uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
+        uuid = (min(self.uuid, swap_byte_order(self.uuid)),) if self.uuid else ()
         return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ class Claims:
         if refused is not None:
             return refused
         own = self.of(node)
-        same = compare(own, machine)
+        same = compare_identities(own, machine)
         if same and own.uuid and machine.uuid:
             return Verdict("proven")
         # a serial number alone proves it only where it is no other node's as well, whatever UUID that one has
@@ -205,7 +205,7 @@ class Claims:
         :param node: name of the node
         """
         own, seen = self.of(node), self.looked.get(node, Identity())
-        if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
+        if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swap_byte_order(seen.uuid)):
             why = (
                 f"{node} reports two different UUIDs: its kubelet reports {own.uuid}, and its DMI data has {seen.uuid}"
             )
@@ -281,7 +281,7 @@ def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool])
     :param by_serial: whether the machine matches the first node by its serial number alone; then any shared serial
         number counts as a match with the other node
     """
-    return bool(compare(node, machine) or (by_serial and {*node.every} & {*machine.every}))
+    return bool(compare_identities(node, machine) or (by_serial and {*node.every} & {*machine.every}))
 
 
 def uuid_of(text: typing.Any) -> str:
@@ -316,7 +316,7 @@ def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Ide
     return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
 
 
-def swapped(uuid: str) -> str:
+def swap_byte_order(uuid: str) -> str:
     """Return a UUID with the byte order of its first three fields reversed. Example::
 
     >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
@@ -329,7 +329,7 @@ def swapped(uuid: str) -> str:
     )
 
 
-def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
+def compare_identities(node: Identity, machine: Identity) -> typing.Optional[bool]:
     """Return whether two identities belong to the same machine, or None if that is not known.
 
     The UUID takes precedence. Vendors report different serial numbers (board, system, chassis), so a different one with
@@ -338,7 +338,11 @@ def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
     :param node: identity of a node
     :param machine: identity of the system behind a BMC
     """
-    uuids = (node.uuid == machine.uuid or swapped(node.uuid) == machine.uuid) if node.uuid and machine.uuid else None
+    uuids = (
+        (node.uuid == machine.uuid or swap_byte_order(node.uuid) == machine.uuid)
+        if node.uuid and machine.uuid
+        else None
+    )
     if uuids:
         return True
     serials = {one.lower() for one in node.serials} & {one.lower() for one in machine.serials}
@@ -408,7 +412,7 @@ def find_wrong_machine(
                 " the same machine cannot be distinguished"
             ),
         )
-    if told.machine and shown.machine and shown.machine not in (told.machine, swapped(told.machine)):
+    if told.machine and shown.machine and shown.machine not in (told.machine, swap_byte_order(told.machine)):
         seen = (
             f"the machine at the address of {node} reports the UUID {shown.machine}, but its kubelet reported the"
             f" UUID {told.machine} (status.nodeInfo.systemUUID)"

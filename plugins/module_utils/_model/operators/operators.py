@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..base.operand import operand
+from ..base.operand import require_operand
 from ..intent.intent import Intent
 from ..intent.profiles import find_traits, needs_nic_policy
 from ..job.job import Job
@@ -59,7 +59,7 @@ class OperatorChart:
         :raises OperandError: Helm would parse a field as an option
         """
         for name, value in dataclasses.asdict(self).items():
-            operand(value, f"the {name} of a chart")
+            require_operand(value, f"the {name} of a chart")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,7 +302,9 @@ def collect_needed_labels(intent: Intent) -> dict[str, str]:
     return labels
 
 
-def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
+def list_needed_operators(
+    intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False
+) -> tuple[Needed, ...]:
     """Return the operators that this intent and this job need, in the order of installation.
 
     :param job: the requested job; None if there is none

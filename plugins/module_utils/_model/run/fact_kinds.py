@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..base.errors import RdmaError
-from ..base.load_error import nearest
+from ..base.load_error import suggest_nearest
 
 #: the node itself: sysfs, procfs, PCI configuration space, tools
 NODE: typing.Final = "node"
@@ -97,7 +97,7 @@ def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> 
     for name in asked or ():
         if name not in known:
             raise RdmaError(
-                f"kinds: an observer does not read facts of the kind '{name}'{nearest(name, known)}",
+                f"kinds: an observer does not read facts of the kind '{name}'{suggest_nearest(name, known)}",
                 f"Use only these kinds: {', '.join(known)}",
             )
     return list_kinds_at(NODE, FABRIC) if asked is None else tuple(asked)

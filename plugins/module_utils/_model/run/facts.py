@@ -132,7 +132,7 @@ def intent_checksum(start: RunStart) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode("utf-8")).hexdigest()
 
 
-def contradiction(fact: Fact) -> str:
+def find_contradiction(fact: Fact) -> str:
     """Return, as text, why a fact contradicts itself: it has both a value and an error, or neither. Return an empty
     text if it is consistent. Files may have been edited or assembled by hand.
     """

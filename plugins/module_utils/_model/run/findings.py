@@ -82,7 +82,7 @@ def _build_pattern(text: str) -> typing.Pattern[str]:
     return re.compile(fnmatch.translate(text))
 
 
-def matches(pattern: str, text: str) -> bool:
+def pattern_matches(pattern: str, text: str) -> bool:
     """Return whether a shell pattern matches a text. A pattern of more than ``MOST_PATTERN`` characters matches
     nothing.
     """
@@ -94,7 +94,7 @@ def never_waived(check: str) -> bool:
 
     :param check: id of the check
     """
-    return any(matches(pattern, check) for pattern in NEVER_WAIVED)
+    return any(pattern_matches(pattern, check) for pattern in NEVER_WAIVED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,14 +122,14 @@ class Waiver:
         """Return whether the subject and the measured value of a finding match the waiver. The check of the finding is
         ignored.
         """
-        return matches(self.subject, finding.subject) and matches(self.measured, finding.measured)
+        return pattern_matches(self.subject, finding.subject) and pattern_matches(self.measured, finding.measured)
 
     def names(self, check: str) -> bool:
         """Return whether the waiver can cover findings of a check.
 
         :param check: id of the check
         """
-        return matches(self.check, check) and not never_waived(check)
+        return pattern_matches(self.check, check) and not never_waived(check)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +182,7 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
     return Gate(bool(judged) and not any(item.closes for item in judged), tuple(judged))
 
 
-def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
+def build_pass(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
     """Return a finding with status ``pass``, which needs no cause and no remedy.
 
     :param subject: subject of the finding

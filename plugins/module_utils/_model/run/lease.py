@@ -82,13 +82,15 @@ class LeaseHeld(RdmaError):
     """The error that another run holds the Lease. The message names the run, its host, its start and the remedy."""
 
     def __init__(self, lease: Lease, now: typing.Optional[datetime.datetime]) -> None:
-        left = remaining(lease, now)
+        left = count_remaining_seconds(lease, now)
         over = f"within {left:.0f} s" if left is not None else f"{lease.seconds} s after its last renewal"
         remedy = (
             f"Wait until that run ends, or end that run on its host. If that run is dead, its Lease expires {over}. To"
             f" release the Lease immediately, run: {FREE}"
         )
-        super().__init__(f"{describe(lease, now)} holds this cluster, so this run did not change the cluster", remedy)
+        super().__init__(
+            f"{describe_holder(lease, now)} holds this cluster, so this run did not change the cluster", remedy
+        )
 
 
 class LeaseLost(RdmaError):
@@ -98,7 +100,7 @@ class LeaseLost(RdmaError):
         self, me: Holder, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime] = None
     ) -> None:
         taker = (
-            f"{describe(lease, now)} holds the Lease now"
+            f"{describe_holder(lease, now)} holds the Lease now"
             if lease is not None and lease.holder.run
             else f"no run holds the Lease now: a different run acquired and released it, or a user ran {FREE}"
         )
@@ -115,7 +117,7 @@ class LeaseLost(RdmaError):
 Verdict = typing.Literal["free", "mine", "resumed", "dead", "expired", "held"]
 
 
-def decide(
+def decide_taking(
     lease: typing.Optional[Lease],
     me: Holder,
     now: typing.Optional[datetime.datetime],
@@ -156,7 +158,7 @@ def compute_holder_silence(lease: Lease, now: typing.Optional[datetime.datetime]
     return max(told, unchanged)
 
 
-def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.Optional[float]:
+def count_remaining_seconds(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.Optional[float]:
     """Return the seconds until another run may take the Lease, if it is not renewed. Return None if a time is missing
     or lies in the future.
 
@@ -183,7 +185,7 @@ def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime
     )
 
 
-def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
+def describe_holder(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
     """Return a description of the holder, as subject of a sentence: ``run X on host Y (process 42), since 2026-01-02
     03:04:05 UTC, last seen 12 s ago in rdma_bandwidth,``.
 

@@ -9,9 +9,9 @@ import dataclasses
 import datetime
 import typing
 
-from ..base.escape import lines as indented
+from ..base.escape import escape_lines as indented
 from ..base.load import to_data
-from ..base.text import plain
+from ..base.text import cut_plain
 from .facts import FactCount
 from .findings import FAIL, PASS, SKIPPED, STAGES, UNKNOWN, WARN, Finding, Gate, Judged, Waiver
 
@@ -102,7 +102,7 @@ def compute_duration(record: Record) -> typing.Optional[float]:
     return max(0.0, span.total_seconds())
 
 
-def contradiction(record: Record) -> str:
+def find_contradiction(record: Record) -> str:
     """Return a contradiction in a record as a sentence, or an empty text if it is consistent. Files may have been
     edited or assembled by hand.
     """
@@ -174,7 +174,7 @@ def count_passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
     return dict(collections.Counter(item.finding.check for item in judged if item.finding.status == PASS))
 
 
-def describe(record: Record) -> list[str]:
+def describe_record(record: Record) -> list[str]:
     """Return the result of a stage as lines for a terminal: a line of counts, the changes, then the findings that are
     not a pass.
 
@@ -185,7 +185,7 @@ def describe(record: Record) -> list[str]:
         f"{number} {name}" for name, number in count_findings(record.judged).items() if number and not record.is_unasked
     ]
     mode = " (check mode)" if record.check_mode else ""
-    lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {outcome(record)}{mode}"]
+    lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {describe_outcome(record)}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
     if len(record.changes) > MOST_CHANGES:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, which the record lists in full")
@@ -198,10 +198,10 @@ def describe(record: Record) -> list[str]:
             lines += _describe_findings(same)
     if len(warned) > MOST_WARNINGS:
         lines.append(_summarize_warnings(warned, record.stage))
-    return [indented(plain(line)) for line in lines]
+    return [indented(cut_plain(line)) for line in lines]
 
 
-def outcome(record: Record) -> str:
+def describe_outcome(record: Record) -> str:
     """Return the outcome of a record in words for the user, such as that the stage did not run. The record may also
     belong to a check that is not one of STAGES.
     """

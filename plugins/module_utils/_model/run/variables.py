@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..base.load_error import nearest
+from ..base.load_error import suggest_nearest
 from .public_names import ROLE_VARIABLES
 
 #: variables that the collection reads from the inventory, beside the options of its roles, with the types of those that
@@ -68,7 +68,7 @@ _TRUTHS = ("yes", "on", "1", "true", "t", "1.0", "y", "no", "off", "0", "false",
 EXPECTED = {"bool": "true or false", "int": "a whole number"}
 
 
-def meant(name: str) -> str:
+def correct_name(name: str) -> str:
     """Return the correct public name for a misspelled name of a variable. Return an empty text if the name is correct,
     or is not similar to any public name.
 
@@ -83,7 +83,7 @@ def meant(name: str) -> str:
         return ""
     if name.startswith(PREFIX):
         # without the prefix that all of them share, or any two would look alike
-        hint = nearest(name[len(PREFIX) :], [known[len(PREFIX) :] for known in RDMA_VARIABLES])
+        hint = suggest_nearest(name[len(PREFIX) :], [known[len(PREFIX) :] for known in RDMA_VARIABLES])
         return f"{PREFIX}{hint.split(chr(39))[1]}" if hint else ""
     for known in (*RDMA_VARIABLES, *ROLE_VARIABLES):
         if _is_misspelling(name, known):
@@ -91,21 +91,24 @@ def meant(name: str) -> str:
     return ""
 
 
-def ours(names: typing.Iterable[str]) -> tuple[str, ...]:
+def list_own_names(names: typing.Iterable[str]) -> tuple[str, ...]:
     """Return, sorted, the names that start with the prefix of the collection or are misspellings of its public
     names.
     """
-    return tuple(sorted(name for name in names if name.startswith(PREFIX) or meant(name)))
+    return tuple(sorted(name for name in names if name.startswith(PREFIX) or correct_name(name)))
 
 
-def unread(names: typing.Iterable[str]) -> tuple[str, ...]:
+def list_unread_names(names: typing.Iterable[str]) -> tuple[str, ...]:
     """Return those names that start with the prefix of the collection, and that it neither reads nor takes for a
     misspelling.
     """
     return tuple(
         name
         for name in names
-        if name.startswith(PREFIX) and name not in RDMA_VARIABLES and name not in ROLE_VARIABLES and not meant(name)
+        if name.startswith(PREFIX)
+        and name not in RDMA_VARIABLES
+        and name not in ROLE_VARIABLES
+        and not correct_name(name)
     )
 
 
@@ -116,11 +119,11 @@ def suggest_variable_name(name: str) -> str:
     :param name: name of a variable
     """
     if name in OF_ENVIRONMENT:
-        return f"did you mean '{meant(name)}', which is an environment variable?"
-    return f"did you mean '{meant(name)}'?" if meant(name) else ""
+        return f"did you mean '{correct_name(name)}', which is an environment variable?"
+    return f"did you mean '{correct_name(name)}'?" if correct_name(name) else ""
 
 
-def expected(name: str) -> str:
+def describe_allowed(name: str) -> str:
     """Return the allowed values of a variable in words. Return an empty text if its values are not checked here.
 
     :param name: public name of a variable
@@ -146,7 +149,9 @@ def describe_mistakes(
         for name in names
         if suggest_variable_name(name)
     ]
-    return found + [f"{shown(name)} is '{value}'; expected {expected(name)}" for name, value in sorted(values.items())]
+    return found + [
+        f"{shown(name)} is '{value}'; expected {describe_allowed(name)}" for name, value in sorted(values.items())
+    ]
 
 
 def is_refused(name: str, value: typing.Any) -> bool:

@@ -24,10 +24,11 @@ from ..._model.base.errors import ParseError, RdmaError
 from ..._model.measurement.reachability import Ping, PingServer, PingTask, PortName
 from ..._parse.infiniband import ibping
 from ..process import command
-from .subnet import PACKAGE, arguments
+from .subnet import PACKAGE, build_arguments
 
 MARK = "LINERATE_RDMA_IBPING_SERVER"
-#: a value of the mark: RDMA device and port, as ``start`` writes them. A tenant's process may carry any other text
+#: a value of the mark: RDMA device and port, as ``start_servers`` writes them. A tenant's process may carry any other
+#: text
 _MARKED = re.compile(r"(?P<device>[A-Za-z0-9_][A-Za-z0-9_.-]{0,62})/(?P<port>[1-9][0-9]{0,2})", re.ASCII)
 #: bytes of the environment of a process that are read. A process may declare any range of its memory, of any size, as
 #: its environment. The mark comes first in that of a server
@@ -43,7 +44,7 @@ _FIRST_PACKETS = 5
 _MORE = 10
 
 
-def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServer, ...]:
+def start_servers(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServer, ...]:
     """Start an ibping server on each port. First stop the servers that an interrupted run left running.
 
     Return when each server waits for requests or has ended. ibping does not report that it is ready, so its CPU time is
@@ -56,13 +57,13 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
         return ()
     tool = command.require_tool("ibping", PACKAGE)
     guard = command.require_tool("timeout", "coreutils")
-    stop()
+    stop_servers()
     with contextlib.ExitStack() as stack:
         running = []
         for name in ports:
             # a file without a name: it lives as long as the server, and nobody has to remove it
             words = stack.enter_context(tempfile.TemporaryFile())
-            argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *arguments(name))
+            argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *build_arguments(name))
             # the mark comes first, because only the first bytes of an environment are read
             environment = {MARK: f"{name.device}/{name.port}", **command.make_environment()}
             process = subprocess.Popen(
@@ -95,12 +96,12 @@ def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) 
         line.strip() for line in words.read(4096).decode("utf-8", "backslashreplace").splitlines() if line.strip()
     )
     return (
-        f"ibping -S {' '.join(arguments(name))} ended with exit code {process.returncode}:"
+        f"ibping -S {' '.join(build_arguments(name))} ended with exit code {process.returncode}:"
         f" {said or 'it printed nothing'}"
     )
 
 
-def stop() -> tuple[PingServer, ...]:
+def stop_servers() -> tuple[PingServer, ...]:
     """End all ibping servers on this node that the collection started, which carry its mark, a variable in their
     environment. Wait until they are gone.
 
@@ -123,7 +124,7 @@ def stop() -> tuple[PingServer, ...]:
     return tuple(PingServer(name.device, name.port) for name in sorted(set(found.values()), key=dataclasses.astuple))
 
 
-def ping(
+def ping_lids(
     tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int, limit_seconds: float
 ) -> tuple[Ping, ...]:
     """Ping each destination LID of each task.
@@ -149,7 +150,7 @@ def ping(
         name, packets = PortName(task.device, task.port), _FIRST_PACKETS
         while result.error is None and not result.lost and result.transmitted < count:
             packets = min(packets, count - result.transmitted)
-            argv = (tool, *arguments(name), "-e", "-f", "-c", str(packets), "-t", str(timeout_ms), "-L", str(lid))
+            argv = (tool, *build_arguments(name), "-e", "-f", "-c", str(packets), "-t", str(timeout_ms), "-L", str(lid))
             result = _add_ping_run(result, command.run(argv, max(0.0, deadline - time.monotonic())))
             packets *= _MORE
         return result
@@ -161,7 +162,7 @@ def ping(
             return _combine_pings(first, ping_until_loss(*job, count * _MORE, deadline))
         return first
 
-    return command.each(ping_destination, jobs, parallel)
+    return command.call_each(ping_destination, jobs, parallel)
 
 
 def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
@@ -226,8 +227,8 @@ def _list_marked_processes() -> dict[int, PortName]:
 
 
 def _read_mark(pid: int) -> typing.Optional[PortName]:
-    """Return the port from the mark of a process. Return None if it has no mark that ``start`` writes, belongs to
-    another user, or cannot be read.
+    """Return the port from the mark of a process. Return None if it has no mark that ``start_servers`` writes, belongs
+    to another user, or cannot be read.
     """
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():

@@ -13,7 +13,7 @@ import time
 import typing
 
 from ..._model.base.errors import ParseError, RdmaError
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from ..._model.infiniband.fabric import (
     ErrorReport,
     LostManager,
@@ -74,12 +74,12 @@ class SubnetLimits:
     errors: float
 
 
-def arguments(name: PortName) -> tuple[str, ...]:
+def build_arguments(name: PortName) -> tuple[str, ...]:
     """Return the command-line options that make a tool of infiniband-diags use a port: ``-C`` and ``-P``.
 
     :raises OperandError: the name of the RDMA device looks like an option
     """
-    return ("-C", operand(name.device, "the RDMA device"), "-P", str(name.port))
+    return ("-C", require_operand(name.device, "the RDMA device"), "-P", str(name.port))
 
 
 def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
@@ -121,7 +121,7 @@ def read_subnets(
             if seen.error and not seen.silent
             else seen
         )
-        for question, seen in zip(asked, command.each(_ask_subnet_manager, asked, _PARALLEL))
+        for question, seen in zip(asked, command.call_each(_ask_subnet_manager, asked, _PARALLEL))
     }
     return tuple(
         answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not, linked=False)
@@ -140,7 +140,7 @@ def _ask_subnet_manager(question: PortQuery) -> SeenSubnet:
 
 
 def _ask_once(name: PortName) -> SeenSubnet:
-    finished = command.run((command.require_tool("sminfo", PACKAGE), *arguments(name)), _QUERY_SECONDS)
+    finished = command.run((command.require_tool("sminfo", PACKAGE), *build_arguments(name)), _QUERY_SECONDS)
     try:
         # the output counts only with exit code 0
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
@@ -173,7 +173,7 @@ def _run_port_query(tool: str, name: PortName, *more: str) -> str:
     :raises RdmaError: the tool failed, or did not end within 30 seconds
     :raises ToolMissing: the tool is not installed
     """
-    finished = command.run((command.require_tool(tool, PACKAGE), *arguments(name), *more), _QUERY_SECONDS)
+    finished = command.run((command.require_tool(tool, PACKAGE), *build_arguments(name), *more), _QUERY_SECONDS)
     if finished.failure:
         raise RdmaError(finished.failure)
     return finished.stdout
@@ -185,7 +185,7 @@ def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tupl
     :param limits: time limits for each port
     :raises ToolMissing: a tool is not installed
     """
-    return command.each(lambda name: read_fabric(name, limits), names, _PARALLEL)
+    return command.call_each(lambda name: read_fabric(name, limits), names, _PARALLEL)
 
 
 def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
@@ -227,7 +227,7 @@ def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
 
 def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTopology:
     finished = command.run(
-        (command.require_tool("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked),
+        (command.require_tool("ibnetdiscover", PACKAGE), *build_arguments(name), "--cache", walked),
         limit_seconds,
         most_bytes=_MOST_OUTPUT,
     )
@@ -241,7 +241,7 @@ def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTop
 
 def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> SeenCapabilities:
     finished = command.run(
-        (command.require_tool("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"),
+        (command.require_tool("iblinkinfo", PACKAGE), *build_arguments(name), "--load-cache", walked, "--line"),
         limit_seconds,
         most_bytes=_MOST_OUTPUT,
     )
@@ -258,7 +258,9 @@ def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
     fabric.
     """
     finished = command.run(
-        (command.require_tool("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT
+        (command.require_tool("dump_fts", PACKAGE), *build_arguments(name), "-n"),
+        limit_seconds,
+        most_bytes=_MOST_OUTPUT,
     )
     if finished.failure:
         return SeenForwarding(error=finished.failure)
@@ -279,7 +281,7 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
     """
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
     finished = command.run(
-        (command.require_tool("ibqueryerrors", PACKAGE), *arguments(name), *options),
+        (command.require_tool("ibqueryerrors", PACKAGE), *build_arguments(name), *options),
         limit_seconds,
         most_bytes=_MOST_OUTPUT,
     )
@@ -305,7 +307,7 @@ def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
     try:
         lids = saquery.parse_manager_ports(_run_port_query("saquery", name, "-s"))
         managers = dataclasses.replace(
-            managers, ports=command.each(lambda lid: _ask_manager(name, lid), lids, _PARALLEL)
+            managers, ports=command.call_each(lambda lid: _ask_manager(name, lid), lids, _PARALLEL)
         )
         master = sminfo.parse(_run_port_query("sminfo", name)).guid
         return dataclasses.replace(managers, master=master, **_watch_activity(master, name, interval_seconds))

@@ -58,7 +58,7 @@ class _Reader:
                 self.errors.append(error.seen)
 
     def leases(self) -> set[AddressLease]:
-        return {lease for found in self.parsed("IPPool.whereabouts.cni.cncf.io", parse.leases) for lease in found}
+        return {lease for found in self.parsed("IPPool.whereabouts.cni.cncf.io", parse.parse_leases) for lease in found}
 
     def pods(self) -> typing.Iterator[tuple[str, tuple[str, ...]]]:
         """Yield name and addresses of each pod. If the kubelet wrote an invalid pod status, its node is added to

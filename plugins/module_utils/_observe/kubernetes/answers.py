@@ -12,7 +12,7 @@ import time
 import typing
 
 from ..._model.base.errors import ParseError
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._parse.kubernetes.resource import NOT_READ, title_of
 from ..._parse.limits import MIB, count_values, count_values_outside_strings, decode_answer
 from .errors import TOO_LARGE, ApiError, HTTPError
@@ -196,7 +196,7 @@ def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, 
 def describe_place(item: Resource) -> str:
     """Return the kind and name of an object, with its namespace if it has one, as text for messages."""
     space = find_metadata(item, "namespace")
-    return title_of(item) + (f" in namespace {shown(space)}" if space else "")
+    return title_of(item) + (f" in namespace {describe_rejected(space)}" if space else "")
 
 
 def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:

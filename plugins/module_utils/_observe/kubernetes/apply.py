@@ -20,10 +20,10 @@ from .outcome import (
     JOINT_KINDS,
     Outcome,
     describe_refusal,
+    has_our_label,
     identify_object,
-    ours,
     read_existing,
-    stable,
+    strip_volatile,
 )
 from .shell import Clock
 
@@ -116,22 +116,24 @@ def _plan_apply(
         why = "it did not exist when this run checked its owner, and another client has created it since then"
         return definition, Outcome(
             dataclasses.replace(applied, action="refused", reason="AlreadyExists", refusal=why),
-            stable(there),
-            stable(there),
+            strip_volatile(there),
+            strip_volatile(there),
         )
-    if there is not None and definition["kind"] == "Namespace" and not ours(there):
-        return definition, Outcome(dataclasses.replace(applied, action="unchanged"), stable(there), stable(there))
-    if there is not None and definition["kind"] in JOINT_KINDS and not ours(there):
+    if there is not None and definition["kind"] == "Namespace" and not has_our_label(there):
+        return definition, Outcome(
+            dataclasses.replace(applied, action="unchanged"), strip_volatile(there), strip_volatile(there)
+        )
+    if there is not None and definition["kind"] in JOINT_KINDS and not has_our_label(there):
         # with the collection's label the teardown would delete an object of others
         definition = {**definition, "metadata": {"name": definition["metadata"]["name"]}}
-    elif there is not None and ours(definition) and not ours(there):
+    elif there is not None and has_our_label(definition) and not has_our_label(there):
         return definition, _compare_foreign(cluster, applied, definition, there)
-    before = stable(there) if there is not None else None
+    before = strip_volatile(there) if there is not None else None
     try:
         result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=True)
     except ApiError as error:
         return definition, Outcome(describe_refusal(applied, error), before)
-    after = stable(result)
+    after = strip_volatile(result)
     # an object that a user has labelled or copied becomes one of the collection only by a write
     same = before == after and (there is None or not is_copied(there))
     action = "created" if before is None else "unchanged" if same else "changed"
@@ -146,14 +148,14 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
     :param definition: the rendered object
     :param there: the existing object
     """
-    metadata, before = dict(definition["metadata"]), stable(there)
+    metadata, before = dict(definition["metadata"]), strip_volatile(there)
     metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in (LABEL, FABRIC_LABEL)}
     if not metadata["labels"]:
         del metadata["labels"]
     differs = "differs from the rendered object"
     try:
         result, warnings = cluster.apply({**definition, "metadata": metadata}, FIELD_MANAGER, dry_run=True)
-        if stable(result) == before:
+        if strip_volatile(result) == before:
             used = f"it has no label {LABEL}={MANAGER}, so it is used unchanged, and no teardown deletes it"
             return Outcome(dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used)), before, before)
     except ApiError as error:
@@ -180,7 +182,7 @@ def _mark_unjudged(definition: Resource, planned: Outcome, made: typing.Iterable
     """
     if not _is_not_found(planned) and not _came_too_early(planned, made):
         return planned
-    return Outcome(dataclasses.replace(planned.applied, action="unjudged"), planned.before, stable(definition))
+    return Outcome(dataclasses.replace(planned.applied, action="unjudged"), planned.before, strip_volatile(definition))
 
 
 def _is_not_found(outcome: Outcome) -> bool:
@@ -199,7 +201,7 @@ def _apply_planned(cluster: Cluster, definition: Resource, planned: Outcome) -> 
     except ApiError as error:
         return Outcome(describe_refusal(planned.applied, error), planned.before)
     return dataclasses.replace(
-        planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=stable(result)
+        planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=strip_volatile(result)
     )
 
 

@@ -12,7 +12,7 @@ from ..._model.kubernetes.objects import Container
 from .answers import list_warnings, read_object
 from .channels import Channels
 from .cluster_reader import TIMEOUT, ClusterReader
-from .errors import ApiError, again, api_error
+from .errors import ApiError, api_error, call_again
 from .exec_connection import Refused, Way
 from .kinds import Kind, Resource, kind_of, path_of
 from .shell import Clock, Shell
@@ -182,4 +182,4 @@ class Cluster(ClusterReader):
         :raises ApiError: the container does not exist or does not run
         """
         target = Container(namespace, pod, container)
-        return Shell(again(lambda: self.exec(target, command, stderr=False)), clock)
+        return Shell(call_again(lambda: self.exec(target, command, stderr=False)), clock)

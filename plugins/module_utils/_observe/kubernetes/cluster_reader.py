@@ -9,7 +9,7 @@ import dataclasses
 import typing
 
 from ..._model.base.errors import ParseError
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._parse.kubernetes.no_answer import cause_of
 from ..._parse.kubernetes.resource import NOT_READ, title_of
 from ..._parse.limits import MIB, decode_answer
@@ -313,7 +313,7 @@ class ClusterReader:
                 "Check which server responds at the address of the API server in the kubeconfig",
             )
         if large:
-            seen = f"{describe_too_large()}: {folded(large, _NAMED)}"
+            seen = f"{describe_too_large()}: {join_first(large, _NAMED)}"
             raise ApiError(200, TOO_LARGE, seen, f"GET {path}", _SHRINK)
 
     def _read_large(

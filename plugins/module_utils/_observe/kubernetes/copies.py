@@ -12,7 +12,7 @@ import typing
 from ..._model.kubernetes.apply import COPIED, KEPT, AppliedObject
 from ..._parse.kubernetes.foreign import is_copied
 from .kinds import Resource
-from .outcome import JOINT_KINDS, Outcome, identify_object, stable
+from .outcome import JOINT_KINDS, Outcome, identify_object, strip_volatile
 
 #: copies of a kind that are named; a tenant may make any number of them
 MOST_COPIES = 64
@@ -47,4 +47,4 @@ def mark_copy(applied: AppliedObject, item: Resource) -> AppliedObject:
 
 def _keep(item: Resource) -> Outcome:
     applied = dataclasses.replace(mark_copy(identify_object("", item), item), action=KEPT)
-    return Outcome(applied, stable(item), stable(item))
+    return Outcome(applied, strip_volatile(item), strip_volatile(item))

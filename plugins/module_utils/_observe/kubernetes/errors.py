@@ -26,7 +26,7 @@ except ImportError:
         """Stands in for HTTPError of urllib3 if that is not installed. It is never raised."""
 
 
-__all__ = ["CONFIGURATION", "PAUSES", "TOO_LARGE", "ApiError", "ApiException", "HTTPError", "again", "api_error"]
+__all__ = ["CONFIGURATION", "PAUSES", "TOO_LARGE", "ApiError", "ApiException", "HTTPError", "api_error", "call_again"]
 
 T = typing.TypeVar("T")
 #: seconds before the second attempt and the third one
@@ -129,7 +129,7 @@ def _remedy(status: int, reason: str, text: str) -> str:
     return f"{cause.why} {cause.remedy}" if cause is not None else ""
 
 
-def again(attempt: typing.Callable[[], T]) -> T:
+def call_again(attempt: typing.Callable[[], T]) -> T:
     """Call ``attempt`` until it succeeds, at most three times, with a pause before each retry. Use it only for
     operations that have not begun when they are refused.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import folded
-from ..._parse.kubernetes.foreign import ApiResource, judge, resources, versions
+from ..._model.base.text import join_first
+from ..._parse.kubernetes.foreign import ApiResource, judge_objects, parse_resources, parse_versions
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from .client import Cluster
 from .errors import ApiError
@@ -64,7 +64,7 @@ def objects_of_others(
     while True:
         unread: list[str] = []
         try:
-            judged = judge(everything(cluster, namespace, unread))
+            judged = judge_objects(list_everything(cluster, namespace, unread))
         except ResourceError as error:
             return Kept(unread=(*unread, error.seen))
         if judged.foreign or unread:
@@ -76,7 +76,7 @@ def objects_of_others(
         pause(_LOOK)
 
 
-def everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.Iterator[tuple[str, Resource]]:
+def list_everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.Iterator[tuple[str, Resource]]:
     """Yield the kind and metadata of each object in a namespace. The kinds come from the discovery of the API server.
 
     :param unread: list to which resources that could not be listed are added, each with the reason
@@ -94,13 +94,13 @@ def _list_api_resources(cluster: Cluster, unread: list[str]) -> list[ApiResource
     """
     found: dict[tuple[str, str], ApiResource] = {}
     try:
-        bases = ("/api/v1", *versions(cluster.read("/apis")))
+        bases = ("/api/v1", *parse_versions(cluster.read("/apis")))
     except (ApiError, ResourceError) as error:
         _note_unread_resource(error, "the API groups", unread)
         return []
     for base in bases:
         try:
-            every = resources(cluster.read(base), base)
+            every = parse_resources(cluster.read(base), base)
         except (ApiError, ResourceError) as error:
             _note_unread_resource(error, base, unread)
             continue
@@ -138,4 +138,4 @@ def _note_unread_resource(error: typing.Union[ApiError, ResourceError], what: st
 
 
 def _format_counted_names(what: str, items: typing.Sequence[str]) -> str:
-    return f"{what} ({len(items)}): {folded(items, _NAMED)}" if items else ""
+    return f"{what} ({len(items)}): {join_first(items, _NAMED)}" if items else ""

@@ -10,7 +10,7 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import both_ends
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.job.stack import Controller, has_rights
 from ..._parse.job import stack
 from ..._parse.kubernetes.resource import title_of
@@ -160,4 +160,4 @@ def _describe_malformed_object(item: Resource, error: RdmaError) -> str:
     title, metadata = title_of(item), item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     seen = error.seen[len(title) :].lstrip(": ") if error.seen.startswith(title) else error.seen
-    return both_ends(f"{title}{f' in namespace {shown(namespace)}' if namespace else ''}: {seen}", _SAID)
+    return both_ends(f"{title}{f' in namespace {describe_rejected(namespace)}' if namespace else ''}: {seen}", _SAID)

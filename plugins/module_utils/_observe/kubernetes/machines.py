@@ -18,7 +18,7 @@ from ..._parse.operators import machine_config
 from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource, group_of
-from .outcome import ours
+from .outcome import has_our_label
 
 #: names that the collection gives MachineConfigs, for any role
 _OWN_NAME = re.compile(r"99-.+-linerate-(memlock|kernel-arguments)")
@@ -85,11 +85,13 @@ def _find_rendered_own(cluster: Cluster, known: typing.Container[str], unread: l
         return ()
     for name in sorted({name for pool in pools for name in pool.sources if _OWN_NAME.fullmatch(name)}):
         try:
-            live = None if name in known else find(cluster, {"kind": "MachineConfig", "metadata": {"name": name}})
+            live = (
+                None if name in known else find_object(cluster, {"kind": "MachineConfig", "metadata": {"name": name}})
+            )
         except ApiError as error:
             _note_unread(error, unread)
             continue
-        found += [live] if live is not None and ours(live) else []
+        found += [live] if live is not None and has_our_label(live) else []
     return tuple(found)
 
 
@@ -99,7 +101,7 @@ def _note_unread(error: ApiError, unread: list[str]) -> None:
     unread.append(error.seen)
 
 
-def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
+def find_object(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
     """Return the object in the cluster that has the kind and name of ``wanted``. Return None if it does not exist.
 
     :raises ApiError: the API server refuses, or cannot be reached
@@ -119,7 +121,7 @@ def read_host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
     :param wanted: the rendered object
     :raises ApiError: the API server refuses, or cannot be reached
     """
-    return machine_config.host_config(wanted, find(cluster, wanted))
+    return machine_config.host_config(wanted, find_object(cluster, wanted))
 
 
 def read_machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
@@ -130,7 +132,7 @@ def read_machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
     return tuple(map(machine_config.machine_pool, cluster.list("MachineConfigPool").items))
 
 
-def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> tuple[HostConfig, ...]:
+def select_others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> tuple[HostConfig, ...]:
     """Return the KubeletConfigs of the cluster that the collection does not render, parsed.
 
     :param items: all KubeletConfigs of the cluster
@@ -151,7 +153,9 @@ def read_kubelet_status(cluster: Cluster, configs: typing.Iterable[Resource]) ->
         return KubeletStatus()
     try:
         found = tuple(read_host_config(cluster, config) for config in wanted)
-        return KubeletStatus(found, others(cluster.list("KubeletConfig").items, wanted), read_machine_pools(cluster))
+        return KubeletStatus(
+            found, select_others(cluster.list("KubeletConfig").items, wanted), read_machine_pools(cluster)
+        )
     except ApiError as error:
         if error.status == 0:
             raise

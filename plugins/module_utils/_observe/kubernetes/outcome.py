@@ -50,7 +50,7 @@ class Outcome:
         return self.applied.action in ("created", "changed", "deleted", "released", "unjudged")
 
 
-def ours(resource: Resource) -> bool:
+def has_our_label(resource: Resource) -> bool:
     """Return whether an object has the label of the collection."""
     return is_ours(resource.get("metadata", {}).get("labels") or {})
 
@@ -71,7 +71,7 @@ def read_existing(cluster: Cluster, definition: Resource) -> typing.Optional[Res
         raise
 
 
-def stable(resource: Resource) -> Resource:
+def strip_volatile(resource: Resource) -> Resource:
     """Return a copy of the object without its status and the metadata that the API server writes, so that two versions
     of it can be compared.
     """

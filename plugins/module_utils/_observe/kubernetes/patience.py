@@ -26,7 +26,7 @@ FIRST, LONGEST = 1.0, 15.0
 _FINAL = ("more than one PodDisruptionBudget", *UNTRUSTED)
 
 
-def passes(error: ApiError, method: str, path: str) -> bool:
+def may_retry(error: ApiError, method: str, path: str) -> bool:
     """Return whether a failed request should be sent again: the failure is temporary, and it does no harm if the API
     server receives the request twice.
 
@@ -96,7 +96,7 @@ class PatientCluster(Cluster):
             try:
                 answer = attempt()
             except ApiError as error:
-                if not passes(error, method, path):
+                if not may_retry(error, method, path):
                     raise
                 failed = error
             else:

@@ -14,13 +14,13 @@ import typing
 
 from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
 from ..._model.kubernetes.objects import Answer, Container
-from ..._parse.kubernetes.core import status
+from ..._parse.kubernetes.core import parse_status
 from ..._parse.limits import MOST_ANSWER
 from ..._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
 from ..process import many
 from .channels import Channels
 from .client import Cluster
-from .errors import ApiError, again
+from .errors import ApiError, call_again
 
 Result = typing.TypeVar("Result")
 #: connections at once. Each of them is a stream through one konnectivity agent, whose queue is short
@@ -84,7 +84,7 @@ def run(
     :raises ApiError: the command did not begin
     :raises NoAnswer: the command began, and its result is unknown
     """
-    return again(
+    return call_again(
         lambda: _run_in_container(
             cluster, container, (*SHELL, *command), stdin, limits or Limits(), over or threading.Event()
         )
@@ -125,7 +125,7 @@ def on_many(
     """
     over = threading.Event()
     try:
-        yield from many.outcomes(
+        yield from many.iterate_outcomes(
             lambda container: work(container, over), containers, parallel, RdmaError, _wrap_exec_error
         )
     finally:
@@ -200,7 +200,7 @@ def _make_exec_failure(channels: Channels, exchange: Exchange, container: Contai
     :param exchange: client side of the protocol, with the data received so far
     :param limits: limits of the command
     """
-    said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
+    said, where = parse_status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
     server = (
         f"the API server reports: {said.message or said.status}"
         if said.message or said.status

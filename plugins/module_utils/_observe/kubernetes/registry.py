@@ -17,10 +17,10 @@ import typing
 import urllib.parse
 
 from ..._model.base.errors import RdmaError
-from ..._model.base.text import plain
+from ..._model.base.text import cut_plain
 from ..._model.intent.mirror import State
 from ..._model.kubernetes.registry import Challenge, Logins, RegistryLogin, find_login
-from ..._parse.kubernetes.images import reference
+from ..._parse.kubernetes.images import parse_reference
 from ..._parse.kubernetes.resource import ResourceError
 from ..._parse.registry import parse_challenge, parse_tags, token_of
 from ..http_response import BoundedResponse
@@ -155,7 +155,7 @@ class _Registry:
     """The query of one image at its registry, with the credentials, the certificates to trust and the deadline."""
 
     def __init__(self, image: RegistryQuery, logins: Logins, trust: ssl.SSLContext, end: float) -> None:
-        name = reference(image.name)
+        name = parse_reference(image.name)
         self._image, self._version = image, name.version
         self._host, self._path = name.host, name.repository[len(name.host) + 1 :]
         self._login = find_login(name.repository, logins)
@@ -213,7 +213,7 @@ class _Registry:
             or place.username is not None
             or any(sign <= " " for sign in location)
         ):
-            raise _Silent(f"the registry redirects to {plain(location, 100)}, which is not an https address")
+            raise _Silent(f"the registry redirects to {cut_plain(location, 100)}, which is not an https address")
         return self._send_request(
             place.netloc, method, f"{place.path or '/'}{f'?{place.query}' if place.query else ''}", ""
         )
@@ -230,7 +230,8 @@ class _Registry:
             or any(sign <= " " for sign in asked.realm)
         ):
             raise _Silent(
-                f"its token server is at {plain(asked.realm, 100)}, which is not an https address, so no password is"
+                f"its token server is at {cut_plain(asked.realm, 100)}, which is not an https address, so no"
+                f" password is"
                 " sent"
             )
         scope = asked.scope or f"repository:{self._path}:pull"
@@ -276,13 +277,13 @@ class _Registry:
             try:
                 connection.connect()
             except (OSError, ValueError, http.client.HTTPException) as error:
-                raise _Silent(f"no connection to {host}: {plain(_format_error(error), 300)}", dead=True) from error
+                raise _Silent(f"no connection to {host}: {cut_plain(_format_error(error), 300)}", dead=True) from error
             connection.request(method, path, body=body or None, headers=headers)
             answer = connection.getresponse()
             text = "" if method == "HEAD" else answer.read(_MOST).decode("utf-8", "replace")
             return answer.status, answer.headers, text
         except (OSError, http.client.HTTPException) as error:
-            raise _Silent(f"{host} did not respond: {plain(_format_error(error), 300)}") from error
+            raise _Silent(f"{host} did not respond: {cut_plain(_format_error(error), 300)}") from error
         finally:
             connection.close()
 

@@ -33,9 +33,9 @@ from .outcome import (
     JOINT_KINDS,
     Outcome,
     describe_refusal,
+    has_our_label,
     identify_object,
-    ours,
-    stable,
+    strip_volatile,
 )
 from .shell import Clock
 
@@ -207,7 +207,7 @@ def _find_kept(
                 reason=FOREIGN if kept.objects else UNREAD,
                 refusal=str(kept),
             )
-            yield applied.name, Outcome(applied, stable(item), stable(item))
+            yield applied.name, Outcome(applied, strip_volatile(item), strip_volatile(item))
 
 
 def find_leftovers(
@@ -266,7 +266,9 @@ def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome
         if item["kind"] in JOINT_KINDS and _is_joint(item):
             # applying an empty object removes the fields that no other manager owns
             result, _warnings = cluster.apply(_build_empty(item), FIELD_MANAGER, dry_run=check_mode)
-            return Outcome(dataclasses.replace(applied, action="released"), stable(item), stable(result))
+            return Outcome(
+                dataclasses.replace(applied, action="released"), strip_volatile(item), strip_volatile(result)
+            )
         # the uid protects another object of this name that was made after the list
         there = cluster.delete(
             kind_of(item),
@@ -276,8 +278,8 @@ def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome
             only={"uid": str(item["metadata"]["uid"])},
         )
     except ApiError as error:
-        return Outcome(describe_refusal(applied, error), stable(item), stable(item))
-    return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))
+        return Outcome(describe_refusal(applied, error), strip_volatile(item), strip_volatile(item))
+    return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), strip_volatile(item))
 
 
 def _find_managers(item: Resource) -> dict[str, bool]:
@@ -294,7 +296,7 @@ def _is_joint(item: Resource) -> bool:
     """Return whether the collection does not own the object alone: the object lacks the label of the collection, or
     other field managers wrote fields of its spec.
     """
-    return not ours(item) or bool(set(_find_managers(item)) - {FIELD_MANAGER})
+    return not has_our_label(item) or bool(set(_find_managers(item)) - {FIELD_MANAGER})
 
 
 def _build_empty(item: Resource) -> Resource:
@@ -335,7 +337,7 @@ def _refuse_remaining(outcome: Outcome, left: typing.Mapping[tuple[str, str], Re
         reason="Remains",
         refusal=f"still exists after its deletion; finalizers: {finalizers}",
     )
-    return dataclasses.replace(outcome, applied=applied, after=stable(item))
+    return dataclasses.replace(outcome, applied=applied, after=strip_volatile(item))
 
 
 def _list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
@@ -344,7 +346,7 @@ def _list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resour
             return tuple(
                 item
                 for item in _list_labelled(cluster, kind, "", "")
-                if ours(item) or _find_managers(item).get(FIELD_MANAGER)
+                if has_our_label(item) or _find_managers(item).get(FIELD_MANAGER)
             )
         items = [
             item

@@ -35,7 +35,7 @@ def text_of(right: Right) -> str:
     return f"{right.verb} {resource}{parts[0]}{parts[1]}{' in ' + right.namespace if right.namespace else ''}"
 
 
-def attributes(right: Right) -> Resource:
+def build_attributes(right: Right) -> Resource:
     """Return the fields of ``spec.resourceAttributes`` with which a SelfSubjectAccessReview asks for a right."""
     group, resource = _resolve_resource(right)
     return {
@@ -57,7 +57,7 @@ def _has_right(cluster: Cluster, right: Right) -> bool:
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
         "metadata": {},
-        "spec": {"resourceAttributes": attributes(right)},
+        "spec": {"resourceAttributes": build_attributes(right)},
     }
     answer = cluster.create(review)
     allowed = (answer.get("status") or {}).get("allowed")

@@ -13,7 +13,7 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import both_ends
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._parse.limits import MIB, MOST_DEPTH
 from .kinds import Resource
 
@@ -84,7 +84,7 @@ def _refuse_tag(event: typing.Any) -> None:
     """
     tag = getattr(event, "tag", None)
     if tag is not None and tag not in _PLAIN_TAGS.get(type(event).__name__, ()):
-        raise ValueError(f"tag '{shown(tag)}' in line {event.start_mark.line + 1}; expected no tag")
+        raise ValueError(f"tag '{describe_rejected(tag)}' in line {event.start_mark.line + 1}; expected no tag")
 
 
 def has_libyaml() -> bool:
@@ -117,7 +117,7 @@ def _restrict_loader(loader: typing.Any) -> typing.Any:
             return loader.construct_object(self, node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # PyYAML reads it by code of its own: 0x_ has no digits, and 200 places of base 60 fit into no float
-            what = f"{node.tag.rpartition(':')[2]} '{shown(node.value)}' could not be parsed"
+            what = f"{node.tag.rpartition(':')[2]} '{describe_rejected(node.value)}' could not be parsed"
             raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
 
     methods = {"construct_mapping": construct_mapping, "construct_object": construct_object}
@@ -222,7 +222,8 @@ class _Count:
             elif isinstance(event, yaml.AliasEvent):
                 if event.anchor not in self._sizes:
                     raise _Unfolds(
-                        f"the alias *{shown(event.anchor)} refers to no anchor, or to the node that contains the alias"
+                        f"the alias *{describe_rejected(event.anchor)} refers to no anchor, or to the node that"
+                        f" contains the alias"
                     )
                 self._spend_limits(*self._sizes[event.anchor])
             elif isinstance(event, yaml.ScalarEvent):

@@ -17,7 +17,7 @@ import time
 import typing
 
 from ..._model.base.errors import ParseError, ToolMissing
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from ..._model.node.firmware import (
     DEVLINK,
     KEPT,
@@ -66,7 +66,7 @@ def find_tool() -> Tool:
         path = shutil.which(name, path=command.search_path())
         if path is not None:
             try:
-                return Tool(path, mstconfig.version(command.run([path, "-v"], _DEVLINK_SECONDS).stdout))
+                return Tool(path, mstconfig.parse_version(command.run([path, "-v"], _DEVLINK_SECONDS).stdout))
             except ParseError:
                 # the table of all versions is read, whichever this is
                 return Tool(path)
@@ -98,18 +98,18 @@ def read_firmware(
             tool = None
     end = time.monotonic() + _ALL_SECONDS
     return NodeFirmware(
-        command.each(lambda hca: _look_at_firmware(hca, devices, tool, end, every), functions, _PARALLEL)
+        command.call_each(lambda hca: _look_at_firmware(hca, devices, tool, end, every), functions, _PARALLEL)
     )
 
 
-def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
+def query_settings(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
     """Return all settings of an HCA, and the error of the program if it could not read all of them. The error is empty
     otherwise.
 
     :param seconds: limit of each program run in seconds
     :raises ParseError: the output is not a table of settings
     """
-    asked = [tool.path, "-d", operand(address, "the PCI address"), "-e"]
+    asked = [tool.path, "-d", require_operand(address, "the PCI address"), "-e"]
     if tool.version >= mstconfig.JSON_SINCE:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "settings.json")
@@ -213,7 +213,7 @@ def _add_settings(
             made, errors=(f"{tool.name} was not asked: querying all HCAs took more than {_ALL_SECONDS:g} s",)
         )
     try:
-        settings, failure = query(tool, made.address, left)
+        settings, failure = query_settings(tool, made.address, left)
     except ParseError as error:
         settings, failure = (), str(error)
     kept = tuple(setting for setting in settings if every or setting.pending or KEPT.fullmatch(setting.name))

@@ -26,7 +26,7 @@ from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
 from ..._model.boundary.form import Form
 from ..._model.boundary.words import WORD
 from ..._model.node.hca import HeldParts, Netdev
-from ..._parse.node.sysfs import guid, pci_address_of_link
+from ..._parse.node.sysfs import parse_guid, pci_address_of_link
 from .namespace_sysfs import Look, look_into
 from .sysfs import read_netdev, read_ports
 from .sysfs_reader import SysfsReader, make_natural_sort_key
@@ -148,7 +148,9 @@ class _Found:
         for name, address in self._iterate_foreign_functions(namespace, root, "infiniband"):
             device = SysfsReader(os.path.join(root, "class/infiniband", name))
             ports = read_ports(device, own.get(address, ()))
-            self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
+            self._devices[address] = HeldParts(
+                rdma_device=name, node_guid=device.value("node_guid", parse_guid), ports=ports
+            )
             self._record_lost_function(address, namespace)
 
     def _record_lost_function(self, address: str, namespace: str) -> None:

@@ -109,7 +109,7 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
     return _combine_answers(
         [
             *(
-                sysfs_reader.SysfsReader(root).value("module/module/parameters/sig_enforce", parse.switch)
+                sysfs_reader.SysfsReader(root).value("module/module/parameters/sig_enforce", parse.parse_switch)
                 for root in roots
             ),
             _locked_down(roots),

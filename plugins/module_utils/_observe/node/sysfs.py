@@ -181,7 +181,7 @@ def _read_hca(
         rdma_device=device,
         netdevs=netdevs,
         pci=pci,
-        node_guid=rdma.value("node_guid", parse.guid) if rdma else None,
+        node_guid=rdma.value("node_guid", parse.parse_guid) if rdma else None,
         node_description=rdma.text("node_desc") if rdma else None,
         firmware=rdma.formed("fw_ver", VERSION) if rdma else None,
         board=rdma.formed("board_id", WORD) if rdma else None,

@@ -59,7 +59,7 @@ def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
     workers = heapq.nlargest(
         _MOST_WORKERS,
         filter(is_worker, cluster.pages("DaemonSet")),
-        key=lambda daemon: kubernetes.workload(daemon).ready,
+        key=lambda daemon: kubernetes.parse_workload(daemon).ready,
     )
     return tuple(_observe_nfd_worker(cluster, daemon) for daemon in workers)
 
@@ -75,7 +75,7 @@ def _observe_nfd_worker(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     ready = tuple(sorted(node for node, stand in stands.items() if stand.phase == "ready"))
     config, unread = _read_worker_config(cluster, daemon)
     return FeatureDiscovery(
-        worker=dataclasses.replace(kubernetes.workload(daemon), nodes=ready),
+        worker=dataclasses.replace(kubernetes.parse_workload(daemon), nodes=ready),
         pods={node: stand.detail for node, stand in sorted(stands.items()) if stand.phase != "ready"},
         config=config,
         unread=unread,

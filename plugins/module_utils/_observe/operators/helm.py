@@ -15,9 +15,9 @@ import threading
 import typing
 
 from ..._model.base.errors import RdmaError
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from ..._model.base.redact import redact_text
-from ..._model.base.text import plain
+from ..._model.base.text import cut_plain
 from ..._model.kubernetes.pulls import ChartSeen
 from ..._model.operators.operators import OperatorChart
 from ..._parse.kubernetes.pulled_images import pulled_images
@@ -26,7 +26,7 @@ from ..._parse.operators.charts import definitions_text
 from ..._store.files import read_bytes
 from ..kubernetes.kinds import Resource
 from ..kubernetes.yaml_documents import MOST_CHART, MOST_FILE, read_documents
-from ..process.command import Bounds, Finished, each, run, search_path
+from ..process.command import Bounds, Finished, call_each, run, search_path
 
 #: seconds for one chart; a registry that is far away may take its time
 LIMIT = 120.0
@@ -57,7 +57,7 @@ class HelmError(RdmaError):
     """Raised if helm fails, or if its output cannot be used."""
 
 
-def template(
+def render_chart(
     binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
     """Return the objects of a chart, including its hooks. Its folder ``crds`` is left out.
@@ -110,7 +110,7 @@ def _render_chart(
             json.dump(dict(values), stream)
         argv = ["template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
         argv += ["--include-crds"] if with_definitions else []
-        argv += ["--kube-version", operand(kubernetes, "the version of Kubernetes")] if kubernetes else []
+        argv += ["--kube-version", require_operand(kubernetes, "the version of Kubernetes")] if kubernetes else []
         return _read_helm_documents(binary, argv, chart, part)
 
 
@@ -176,7 +176,7 @@ def _read_helm_documents(
 
 def _redact_message(words: str) -> str:
     """Return a message without unprintable characters, and without the password in the URL of a repository."""
-    return plain(redact_text(words))
+    return cut_plain(redact_text(words))
 
 
 def look_at_charts(
@@ -195,12 +195,12 @@ def look_at_charts(
     def look(name: str) -> ChartSeen:
         chart, values = charts[name]
         try:
-            objects = template(binary, chart, values, kubernetes)
+            objects = render_chart(binary, chart, values, kubernetes)
         except RdmaError as error:
             return ChartSeen(error=str(error))
         return ChartSeen(tuple(dict.fromkeys(image for item in objects for image in pulled_images(item))))
 
-    return dict(zip(charts, each(look, list(charts), _AT_ONCE)))
+    return dict(zip(charts, call_each(look, list(charts), _AT_ONCE)))
 
 
 def _describe_remedy(words: str, chart: OperatorChart) -> str:

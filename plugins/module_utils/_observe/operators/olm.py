@@ -28,7 +28,7 @@ def of_namespaces(namespaces: typing.Container[str]) -> Choice:
     return lambda item: str(mapping_at(item, "metadata").get("namespace", "")) in namespaces
 
 
-def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[dict[str, tuple[Package, ...]]]:
+def read_packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[dict[str, tuple[Package, ...]]]:
     """Return the packages of the catalogs with the given names. Return None if the API packages.operators.coreos.com,
     which has a separate server, is not available.
 
@@ -37,7 +37,7 @@ def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[d
     try:
         # all of them are some ten MB on OpenShift
         found = {
-            name: map(olm.package, cluster.list("PackageManifest", fields=f"metadata.name={name}").items)
+            name: map(olm.parse_package, cluster.list("PackageManifest", fields=f"metadata.name={name}").items)
             for name in names
         }
         return {name: tuple(item for item in items if item.name == name) for name, items in found.items()}
@@ -47,7 +47,7 @@ def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[d
         raise
 
 
-def pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
+def read_pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
     """Return the state of each pod in a namespace. Return an empty dict if they cannot be read, because the result only
     explains a delay.
     """
@@ -57,7 +57,7 @@ def pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
         return {}
 
 
-def serves(cluster: Cluster, namespace: str, service: str) -> bool:
+def is_served(cluster: Cluster, namespace: str, service: str) -> bool:
     """Return whether a Service has a ready address (EndpointSlice, discovery.k8s.io/v1).
 
     :raises ApiError: the server cannot be reached, or refuses

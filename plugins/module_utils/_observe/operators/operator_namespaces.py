@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.errors import RdmaError
-from ..._model.base.text import cut, folded, plain
+from ..._model.base.text import cut_plain, cut_text, join_first
 from ..._model.operators.operators import UntrustedNamespace
 from ..._parse.kubernetes.resource import Resource, mapping_at, name_of
 from ..._parse.kubernetes.tenancy import (
@@ -23,14 +23,14 @@ from ..._parse.kubernetes.tenancy import (
     asks_for_more,
     can_act_for_creator,
     is_record,
+    list_strangers,
     only_reads,
     proven_releases,
     role_of,
-    strangers,
 )
 from ..kubernetes.client import Cluster
 from ..kubernetes.errors import ApiError
-from ..kubernetes.foreign import everything
+from ..kubernetes.foreign import list_everything
 from ..kubernetes.outcome import read_existing
 
 #: how many names a cause has
@@ -69,7 +69,7 @@ def examine(
             gone = made and find_absent(cluster, [namespace])
             why = "it does not exist anymore" if gone else try_to_refuse(refuse_release, cluster, namespace, release)
             if why:
-                found[operator] = UntrustedNamespace(namespace, plain(why))
+                found[operator] = UntrustedNamespace(namespace, cut_plain(why))
     return found
 
 
@@ -110,7 +110,7 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     actors: list[str] = []
     forged = False
     # no more is held of an object than its name: who makes it decides how large it is
-    for kind, item in everything(cluster, namespace, unread):
+    for kind, item in list_everything(cluster, namespace, unread):
         if can_act_for_creator(kind, item):
             actors.append(f"{kind} {name_of(item)}")
             forged = forged or is_record(item, release)
@@ -187,10 +187,10 @@ def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: boo
     named: list[str] = []
     more, readers = 0, {VIEW: True}
     for binding in cluster.pages("RoleBinding", namespace):
-        others = strangers([binding], namespace, trusts_own=trusts_own)
+        others = list_strangers([binding], namespace, trusts_own=trusts_own)
         if others and not _only_reads(cluster, role_of(binding), namespace, readers):
             room = _NAMED - len(named)
-            named += [cut(other, _LONGEST) for other in others[:room]]
+            named += [cut_text(other, _LONGEST) for other in others[:room]]
             more += len(others[room:])
     also = f" and {more} more" if more else ""
     return (
@@ -225,4 +225,4 @@ def _is_read_only_role(cluster: Cluster, role: RoleName, namespace: str) -> bool
 
 
 def _format_name_list(what: str, found: typing.Sequence[str]) -> str:
-    return f"{what}: {folded(found, _NAMED)}" if found else ""
+    return f"{what}: {join_first(found, _NAMED)}" if found else ""

@@ -166,7 +166,9 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     deployments = only(
         "Deployment",
         lambda item: (
-            sriov_operator.installation(item) if is_operator(item) and has_rights(account_of(item), bound) else None
+            sriov_operator.parse_installation(item)
+            if is_operator(item) and has_rights(account_of(item), bound)
+            else None
         ),
     )
     configs = read("SriovOperatorConfig") or ()
@@ -208,10 +210,10 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             crds=tuple(sorted(crds)),
             installations=tuple(deployments),
             configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if _is_config(item))),
-            nodes=tuple(kubernetes.node(item) for item in nodes),
+            nodes=tuple(kubernetes.parse_node(item) for item in nodes),
             states=tuple(sriov_operator.node_state(item) for item in states),
             daemon=_add_nodes(daemon, pods) if daemon else None,
-            policies=tuple(sriov_operator.policy(item) for item in policies),
+            policies=tuple(sriov_operator.parse_policy(item) for item in policies),
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
             multus=tuple(_add_nodes(item, of_namespace(item.work.namespace)) for item in _find_multus(daemons)),
@@ -302,7 +304,9 @@ def _find_daemon(
         return None
     runs_multus = any(str(container.get("name", "")).endswith("multus") for container in _list_containers(item))
     template = mapping_at(item, "metadata", "annotations").get(_TEMPLATE_NOTE)
-    return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus, str(template or ""))
+    return _Daemon(
+        kubernetes.parse_workload(item), str(item["metadata"].get("uid") or ""), runs_multus, str(template or "")
+    )
 
 
 def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:

@@ -12,7 +12,7 @@ from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..kubernetes.client import Cluster
 from ..kubernetes.errors import ApiError
 from ..kubernetes.kinds import Resource
-from ..kubernetes.outcome import ours
+from ..kubernetes.outcome import has_our_label
 
 #: kinds of the SR-IOV network operator by which a user asks for something
 SRIOV_KINDS = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovNetworkPoolConfig")
@@ -34,7 +34,7 @@ def name_users(kind: str, items: typing.Iterable[Resource]) -> list[str]:
     for item in items:
         metadata, name = mapping_at(item, "metadata"), name_of(item)
         made = kind in _MADE_BY_OPERATORS or (kind, name) in _DEFAULT or metadata.get("ownerReferences")
-        if not made and (not ours(item) or is_copied(item)) and "deletionTimestamp" not in metadata:
+        if not made and (not has_our_label(item) or is_copied(item)) and "deletionTimestamp" not in metadata:
             space = str(metadata.get("namespace") or "")
             found.append(f"{kind} {space}/{name}" if space else f"{kind} {name}")
     return found

@@ -223,7 +223,7 @@ Job = typing.TypeVar("Job")
 Answer = typing.TypeVar("Answer")
 
 
-def each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> tuple[Answer, ...]:
+def call_each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> tuple[Answer, ...]:
     """Call ``work`` for every item of ``jobs``, with up to ``parallel`` calls at once. Return the results in the order
     of ``jobs``.
     """

@@ -14,7 +14,7 @@ Result = typing.TypeVar("Result")
 Error = typing.TypeVar("Error", bound=RdmaError)
 
 
-def outcomes(
+def iterate_outcomes(
     work: typing.Callable[[Item], Result],
     items: typing.Iterable[Item],
     parallel: int,

@@ -13,7 +13,7 @@ import typing
 _MOST_DIGITS = 10
 
 
-def identity(pid: int, proc: str = "/proc") -> str:
+def read_identity(pid: int, proc: str = "/proc") -> str:
     """Return the identity of a process: boot ID, PID namespace, process ID and start time, separated by slashes. A part
     that the system does not provide is empty.
 
@@ -22,7 +22,7 @@ def identity(pid: int, proc: str = "/proc") -> str:
     return "/".join((*_read_boot_and_namespace(proc), str(pid), _read_start_ticks(pid, proc)))
 
 
-def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
+def is_alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     """Return whether the process with an identity still runs. Return None if this cannot be determined, because the
     process belongs to another machine or container, or because the system has no procfs.
 

@@ -12,7 +12,7 @@ import re
 import typing
 
 from ..._model.base.errors import RdmaError, wrap_unforeseen
-from ..._model.base.text import cut
+from ..._model.base.text import cut_text
 
 #: why a BMC gave no answer, or took no new value
 Cause = typing.Literal[
@@ -60,8 +60,8 @@ class BmcError(RdmaError):
     """
 
     def __init__(self, cause: Cause, bmc: str, what: str, remedy: str) -> None:
-        self.what = cut(what, _MOST_OF_AN_ERROR)
-        super().__init__(f"{bmc}: {self.what}", cut(remedy, _MOST_OF_AN_ERROR))
+        self.what = cut_text(what, _MOST_OF_AN_ERROR)
+        super().__init__(f"{bmc}: {self.what}", cut_text(remedy, _MOST_OF_AN_ERROR))
         self.cause: Cause = cause
 
 
@@ -125,13 +125,13 @@ class Bmc:
 
     def holds_secret(self, text: str) -> bool:
         """Return whether a text contains the user name, the password or the token."""
-        secrets = [self.password, self.token, *([basic(self)] if self.user else [])]
+        secrets = [self.password, self.token, *([encode_basic(self)] if self.user else [])]
         return any(secret and secret in text for secret in secrets) or bool(
             self.user and re.search(rf"(?<!\w){re.escape(self.user)}(?!\w)", text)
         )
 
 
-def basic(bmc: Bmc) -> str:
+def encode_basic(bmc: Bmc) -> str:
     """Return user and password in the encoding of HTTP basic authentication."""
     return base64.b64encode(f"{bmc.user}:{bmc.password}".encode()).decode()
 

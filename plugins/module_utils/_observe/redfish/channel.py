@@ -25,7 +25,7 @@ class TooMuch(Exception):
     """Raised if more bytes arrive for one answer than any valid answer has, including the overhead of TLS and HTTP."""
 
 
-def left(end: float) -> float:
+def count_seconds_left(end: float) -> float:
     """Return the seconds until a deadline.
 
     :param end: the deadline, as a time of ``time.monotonic``
@@ -144,7 +144,7 @@ class TlsChannel:
                 return found
 
     def _feed(self) -> None:
-        self._plain.settimeout(left(self.end))
+        self._plain.settimeout(count_seconds_left(self.end))
         piece = self._plain.recv(_PIECE)
         self._taken += len(piece)
         if self._taken > self._most:
@@ -157,7 +157,7 @@ class TlsChannel:
     def _flush(self) -> None:
         waiting = self._outgoing.read()
         if waiting:
-            self._plain.settimeout(left(self.end))
+            self._plain.settimeout(count_seconds_left(self.end))
             self._plain.sendall(waiting)
 
 

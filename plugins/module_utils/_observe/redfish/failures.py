@@ -21,7 +21,7 @@ BUSY = (429, 502, 503, 504)
 _NOT_YET, _EXPIRED, _NAMES, _AUTHORITIES = 9, 10, (62, 64), (2, 18, 19, 20, 21)
 
 
-def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
+def explain_untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
     """Return the error for a certificate that is not trusted."""
     shown = "openssl x509 -noout -subject -dates -ext subjectAltName -fingerprint -sha256"
     look = f"openssl s_client -connect {bmc.address}:{bmc.port} </dev/null | {shown}"
@@ -53,7 +53,7 @@ def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
     )
 
 
-def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
+def explain_timeout(bmc: Bmc, what: str, seconds: float) -> BmcError:
     """Return the error for a request that was not answered before the time limit of its BMC was over.
 
     :param what: description of the request
@@ -75,7 +75,7 @@ def out_of_hold(bmc: Bmc, what: str) -> BmcError:
     return bmc.error("timeout", seen, "Check the log of the BMC, then rerun")
 
 
-def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
+def explain_lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
     """Return the error for a request whose connection to the BMC could not be opened, or broke.
 
     :param what: description of the request
@@ -117,7 +117,7 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
     )
 
 
-def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
+def explain_refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
     """Return the error for a response whose HTTP status is not a success.
 
     :param what: description of the request
@@ -170,5 +170,5 @@ def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> Bm
             "Find and stop the other client, then rerun",
         )
     if status in (401, 404, 410, *BUSY):
-        return refused(bmc, what, status, reason)
+        return explain_refused(bmc, what, status, reason)
     return bmc.error("not_taken", f"{seen}{told}", "Check the message and log of the BMC; nothing was set")

@@ -23,12 +23,21 @@ from ..._model.base.errors import ParseError
 from ..._model.run.guard import Guard
 from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
-from ..._parse.redfish.resources import etag, parse_message_id
+from ..._parse.redfish.resources import parse_etag, parse_message_id
 from ..http_response import BoundedResponse, HeadError
-from .bmc import Bmc, BmcError, Cause, basic
-from .channel import TlsChannel, TooMuch, left
-from .failures import ATTEMPTS, BUSY, CONNECT, lost, out_of_hold, over, refused, untrusted
-from .trust import Trust, digest
+from .bmc import Bmc, BmcError, Cause, encode_basic
+from .channel import TlsChannel, TooMuch, count_seconds_left
+from .failures import (
+    ATTEMPTS,
+    BUSY,
+    CONNECT,
+    explain_lost,
+    explain_refused,
+    explain_timeout,
+    explain_untrusted,
+    out_of_hold,
+)
+from .trust import Trust, read_digest
 
 #: bytes of an answer; the largest registries have 1.2 MB
 LARGEST = 4 * 2**20
@@ -102,7 +111,7 @@ class Session:
         """
         answer = self._get_following_redirects(path)
         resource = self.resource(path, answer.body)
-        self._etags[path] = etag(resource, answer.headers.get("ETag", ""))
+        self._etags[path] = parse_etag(resource, answer.headers.get("ETag", ""))
         return resource
 
     def body(self, path: str) -> bytes:
@@ -132,7 +141,7 @@ class Session:
             if answer.status == 200:
                 return answer
             if answer.status not in (301, 302, 307, 308):
-                raise refused(self.bmc, f"GET {path}", answer.status, parse_message_id(answer.data))
+                raise explain_refused(self.bmc, f"GET {path}", answer.status, parse_message_id(answer.data))
             path = self._resolve_redirect(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected repeatedly", "Update the firmware of the BMC")
 
@@ -211,7 +220,7 @@ class Session:
             # nothing but sending it comes after this
             self._until = min(self.end, time.monotonic() + write.guard.seconds()) if write else self.end
             secure.end = self._until
-            left(self._until)
+            count_seconds_left(self._until)
             connection.request(method, path, write.body if write else None, self._build_headers(write))
             response = connection.getresponse()
             read = self._read(f"{method} {path}", response)
@@ -273,11 +282,11 @@ class Session:
             headers.update({**write.headers, "Content-Type": "application/json"})
         if self.bmc.token:
             return {**headers, "X-Auth-Token": self.bmc.token}
-        return {**headers, "Authorization": f"Basic {basic(self.bmc)}"}
+        return {**headers, "Authorization": f"Basic {encode_basic(self.bmc)}"}
 
     def _open_connection(self) -> http.client.HTTPSConnection:
         host, context = self.bmc.address.strip("[]"), self._trust.context(self.bmc)
-        plain = socket.create_connection((host, self.bmc.port), min(CONNECT, left(self.end)))
+        plain = socket.create_connection((host, self.bmc.port), min(CONNECT, count_seconds_left(self.end)))
         try:
             secure = TlsChannel(plain, context, host, self.end, _MOST_RAW)
             secure.handshake()
@@ -285,7 +294,7 @@ class Session:
             plain.close()
             raise
         # before anything is sent to it
-        shown = digest(secure) if self.bmc.fingerprint else ""
+        shown = read_digest(secure) if self.bmc.fingerprint else ""
         if not hmac.compare_digest(shown, self.bmc.fingerprint):
             secure.close()
             seen = f"its certificate differs from the pinned certificate: its SHA-256 is {shown or 'unknown'}"
@@ -340,15 +349,15 @@ class Session:
         except ssl.SSLCertVerificationError as error:
             self._close_connection()
             # without what it was raised in: that holds the headers
-            raise untrusted(self.bmc, error) from None
+            raise explain_untrusted(self.bmc, error) from None
         except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
             self._close_connection()
             timeout = isinstance(error, (TimeoutError, socket.timeout))
             if timeout and time.monotonic() >= self.end:
-                raise over(self.bmc, what, self._seconds) from None
+                raise explain_timeout(self.bmc, what, self._seconds) from None
             if timeout and time.monotonic() >= self._until:
                 raise out_of_hold(self.bmc, what) from None
-            raise lost(self.bmc, what, error) from None
+            raise explain_lost(self.bmc, what, error) from None
 
 
 def _decode_body(body: bytes) -> typing.Any:

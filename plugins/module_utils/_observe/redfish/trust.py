@@ -30,7 +30,7 @@ class Trust:
         return self._pinned if bmc.fingerprint else self._checked
 
 
-def digest(secure: TlsChannel) -> str:
+def read_digest(secure: TlsChannel) -> str:
     """Return the SHA-256 of the certificate of the peer. Return an empty string if there is no certificate."""
     certificate = secure.certificate()
     return hashlib.sha256(certificate).hexdigest() if certificate else ""

@@ -12,7 +12,7 @@ import typing
 from ..._model.base.errors import ParseError
 from ..._model.node.identity import Claims, Identity
 from ..._model.run.guard import Guard
-from ..._parse.redfish.resources import System, job_of, parse_message_id, said
+from ..._parse.redfish.resources import System, job_of, parse_message_id, parse_refusal
 from ..._parse.redfish.resources import parse_system as parse
 from .failures import not_written
 from .session import BmcAnswer, Session, Write
@@ -77,7 +77,11 @@ class Writer:
         )
         if answer.status not in _TAKEN:
             raise not_written(
-                self._session.bmc, f"{method} {path}", answer.status, parse_message_id(answer.data), said(answer.data)
+                self._session.bmc,
+                f"{method} {path}",
+                answer.status,
+                parse_message_id(answer.data),
+                parse_refusal(answer.data),
             )
         return answer
 

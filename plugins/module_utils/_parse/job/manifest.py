@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import typing
 
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import LABEL_VALUE, SUBDOMAIN
 from ..._model.job.job import JobWorkload, PodTemplate
 from ..kubernetes.resource import (
@@ -65,7 +65,7 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
     )
     kind = resource.get("kind") or ""
     if not isinstance(kind, str):
-        raise ResourceError(f"{title}: kind is {shown(kind)}, expected text")
+        raise ResourceError(f"{title}: kind is {describe_rejected(kind)}, expected text")
     body, replaced = add_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else (resource, {})
     found_templates = list(itertools.islice(_find_templates(body, "", 1, itertools.count()), _MOST_TEMPLATES + 1))
     if len(found_templates) > _MOST_TEMPLATES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..._model.base.phrases import count_of
 from ..._model.boundary.addresses import ADDRESS
 from ..._model.boundary.devices import INTERFACE
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.job.nic_map import NicLine, NicMap
 from ..kubernetes.resource import Resource, ResourceError, mapping_at, title_of
@@ -49,10 +49,10 @@ def _parse_line(text: str) -> NicLine:
         ("pod interface", interface, INTERFACE),
     ):
         if not form.fits(value):
-            raise ValueError(f"'{shown(value)}' is not a valid name of a {what}")
+            raise ValueError(f"'{describe_rejected(value)}' is not a valid name of a {what}")
     found = ADDRESS.parse(address)
     if found is None:
-        raise ValueError(f"'{shown(address)}' is not an IP address")
+        raise ValueError(f"'{describe_rejected(address)}' is not an IP address")
     return NicLine(node, netdev, interface, found)
 
 

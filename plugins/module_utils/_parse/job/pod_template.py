@@ -12,7 +12,7 @@ from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.job.job import NetworkRequest, PodContainer, PodTemplate, Replaced, Variable
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
 from ..kubernetes.multus import MOST_INTERFACES
-from ..kubernetes.quantity import quantity
+from ..kubernetes.quantity import parse_quantity
 from ..kubernetes.resource import (
     Resource,
     ResourceError,
@@ -160,7 +160,7 @@ def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
     """
     found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}
     for name, value in found.items():
-        quantity(value, f"{path}.resources.{key}[{name}]")
+        parse_quantity(value, f"{path}.resources.{key}[{name}]")
     return found
 
 

@@ -13,8 +13,8 @@ import typing
 
 from ..._model.job.stack import ClusterQueue, Controller, LocalQueue, PolicyState, StorageClass
 from ..._model.operators.operators import NETWORK, NFD, SRIOV, TABLE, Operator
-from ..kubernetes.core import workload
-from ..kubernetes.quantity import quantity
+from ..kubernetes.core import parse_workload
+from ..kubernetes.quantity import parse_quantity
 from ..kubernetes.resource import (
     Resource,
     ResourceError,
@@ -36,7 +36,7 @@ def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
 
     :raises ResourceError: the object is not a valid Deployment
     """
-    work = workload(deployment)
+    work = parse_workload(deployment)
     images = {re.split(r"[:@]", image.rsplit("/", 1)[-1])[0]: image for image in work.images}
     containers = items_of(mapping_at(deployment, "spec", "template", "spec"), "containers", title_of(deployment))
     for operator in TABLE:
@@ -171,7 +171,7 @@ def parse_cluster_queue(resource: Resource) -> ClusterQueue:
 def _parse_quotas(flavor: Resource, what: str) -> dict[str, str]:
     found = {str(item.get("name")): str(item.get("nominalQuota", "0")) for item in items_of(flavor, "resources", what)}
     for name, value in found.items():
-        quantity(value, f"{what}: {name}")
+        parse_quantity(value, f"{what}: {name}")
     return found
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import typing
 
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.job.job import Replaced
 from ..kubernetes.resource import (
     Resource,
@@ -140,7 +140,7 @@ def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None
     for wanted in parse_entries(changed, "containers", what):
         name = str(wanted.get("name"))
         if name in by_name:
-            raise ResourceError(f"{what}: a patch names the container {shown(name)} twice")
+            raise ResourceError(f"{what}: a patch names the container {describe_rejected(name)} twice")
         by_name[name] = wanted
     for container in parse_entries(spec, "containers", what):
         wanted = by_name.get(str(container.get("name")), {})

@@ -14,9 +14,9 @@ import dataclasses
 import ipaddress
 import typing
 
-from ..._model.base.text import plain
+from ..._model.base.text import cut_plain
 from ..._model.boundary.addresses import ADDRESS
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 
 Address = typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
@@ -39,7 +39,7 @@ class RangeError(ValueError):
 
     def __init__(self, field: str, seen: str, expected: str, why: str, remedy: str) -> None:
         # the standard library repeats in its words what it can't read
-        self.field, self.seen, self.why = field, shown(seen), plain(why, _LONGEST_REASON)
+        self.field, self.seen, self.why = field, describe_rejected(seen), cut_plain(why, _LONGEST_REASON)
         super().__init__(f"{self.field} '{self.seen}': {self.why}")
         self.expected = expected
         self.remedy = remedy

@@ -17,9 +17,9 @@ from .resource import (
     Resource,
     ResourceError,
     items_of,
-    known,
     mapping_at,
     name_of,
+    normalize_known,
     number_of,
     text_at,
     text_of,
@@ -48,11 +48,11 @@ def parse_compute_domain(resource: Resource) -> ComputeDomain:
         f"{namespace}/{name}",
         text_of(SUBDOMAIN, template, f"{what}: channel.resourceClaimTemplate.name"),
         number_of(spec["numNodes"], f"{what}: numNodes") if spec.get("numNodes") is not None else 0,
-        known(WORD, status.get("status")),
+        normalize_known(WORD, status.get("status")),
         tuple(
             ComputeDomainNode(
                 text_of(SUBDOMAIN, item.get("name"), f"{what}: status.nodes: name"),
-                known(WORD, item.get("cliqueID")),
+                normalize_known(WORD, item.get("cliqueID")),
                 item.get("status") == READY,
             )
             for item in nodes

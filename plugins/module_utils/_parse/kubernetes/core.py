@@ -17,17 +17,17 @@ from ..._model.kubernetes.objects import ClusterNode, Workload
 from ..._model.node.identity import Boot, uuid_of
 from ..limits import MIB, decode_json
 from .foreign import is_mirror_pod
-from .quantity import whole
+from .quantity import parse_whole
 from .resource import (
     Resource,
     ResourceError,
     excerpt_of,
     items_of,
-    known,
     labels_of,
     list_known,
     mapping_at,
     name_of,
+    normalize_known,
     number_of,
     selector_of,
     text_at,
@@ -40,7 +40,7 @@ from .resource import (
 MOST_ASKED = 16
 
 
-def node(resource: Resource) -> ClusterNode:
+def parse_node(resource: Resource) -> ClusterNode:
     """Parse a v1 Node.
 
     An extended resource whose amount is invalid is stored in ``unread`` instead of raising an error, so that only a
@@ -63,7 +63,7 @@ def node(resource: Resource) -> ClusterNode:
         allocatable=allocatable,
         unread=unread,
         machine_config=_machine_config(mapping_at(resource, "metadata", "annotations")),
-        boot_id=known(UID, mapping_at(status, "nodeInfo").get("bootID")),
+        boot_id=normalize_known(UID, mapping_at(status, "nodeInfo").get("bootID")),
         not_ready="" if ready.get("status") == "True" else excerpt_of(ready.get("message") or ready.get("reason")),
     )
 
@@ -115,7 +115,7 @@ def _machine_config(annotations: Resource) -> str:
         annotations.get(f"machineconfiguration.openshift.io/{name}")
         for name in ("currentConfig", "desiredConfig", "state")
     )
-    return known(SUBDOMAIN, has) if has and has == wanted and state == "Done" else ""
+    return normalize_known(SUBDOMAIN, has) if has and has == wanted and state == "Done" else ""
 
 
 def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
@@ -126,13 +126,13 @@ def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[s
     for key, value in offered.items():
         if RESOURCE.fits(key):
             try:
-                pieces[str(key)] = whole(value, str(key))
+                pieces[str(key)] = parse_whole(value, str(key))
             except ResourceError:
                 unread[str(key)] = str(value)[:100]
     return pieces, unread
 
 
-def pod(resource: Resource) -> ClusterPod:
+def parse_pod(resource: Resource) -> ClusterPod:
     """Parse the parts of a v1 Pod that a drain depends on.
 
     :raises ResourceError: the object is not a valid Pod
@@ -160,7 +160,7 @@ def pod(resource: Resource) -> ClusterPod:
                 }
             )
         ),
-        owner=known(WORD, controller(resource)[0]),
+        owner=normalize_known(WORD, parse_controller(resource)[0]),
         mirror=is_mirror_pod("Pod", resource),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
         uid=text_at(UID, metadata, "uid", what),
@@ -174,7 +174,7 @@ def pod(resource: Resource) -> ClusterPod:
 
 def unread_pod(resource: Resource) -> ClusterPod:
     """Return the parts of a Pod that a drain depends on, from its metadata only, because the whole object is too large
-    to read. The field ``node`` is empty, because the metadata does not contain the node.
+    to read. The field ``parse_node`` is empty, because the metadata does not contain the node.
 
     :raises ResourceError: the pod has no valid name, namespace or uid
     """
@@ -200,7 +200,7 @@ def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
     )
 
 
-def controller(resource: Resource) -> tuple[str, str]:
+def parse_controller(resource: Resource) -> tuple[str, str]:
     """Return the kind and the name of the controller of an object. Both are empty if it has no controller.
 
     :raises ResourceError: the owner references have an unexpected form
@@ -215,7 +215,7 @@ def controller_uid(resource: Resource) -> str:
 
     :raises ResourceError: the owner references have an unexpected form
     """
-    return known(UID, _find_controller(resource).get("uid"))
+    return normalize_known(UID, _find_controller(resource).get("uid"))
 
 
 def _find_controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
@@ -223,7 +223,7 @@ def _find_controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
     return next((owner for owner in owners if owner.get("controller")), {})
 
 
-def budget(resource: Resource) -> Budget:
+def parse_budget(resource: Resource) -> Budget:
     """Parse a policy/v1 PodDisruptionBudget. Like the API server, treat a budget without a status as one that allows no
     disruption.
 
@@ -248,7 +248,7 @@ def budget(resource: Resource) -> Budget:
     )
 
 
-def workload(resource: Resource) -> Workload:
+def parse_workload(resource: Resource) -> Workload:
     """Parse a Deployment or a DaemonSet. The number of ready pods includes only pods of the current generation.
 
     A Deployment reports the number of available pods and the number of pods of the current generation, but not the
@@ -295,7 +295,7 @@ class Status:
     code: int = 0
 
 
-def status(channel: str) -> Status:
+def parse_status(channel: str) -> Status:
     """Parse the text of the error channel of exec into a Status. If the text is not a JSON mapping, it becomes the
     message of the Status. This function never raises an error.
     """
@@ -314,4 +314,4 @@ def status_message(channel: str) -> str:
     """Return the message of the v1 Status on the error channel of exec. If the Status has no message, return the whole
     text of the channel.
     """
-    return status(channel).message or channel.strip()
+    return parse_status(channel).message or channel.strip()

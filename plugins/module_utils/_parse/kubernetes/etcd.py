@@ -12,7 +12,7 @@ from .resource import Resource, items_of, mapping_at, name_of
 PODS: tuple[tuple[str, str], ...] = (("kube-system", "component=etcd"), ("openshift-etcd", "app=etcd"))
 
 
-def member(resource: Resource) -> EtcdMember:
+def parse_member(resource: Resource) -> EtcdMember:
     """Parse a static pod of etcd into the etcd member that runs in it: its node, and whether it is ready.
 
     :raises ResourceError: the object is not a valid Pod

@@ -87,7 +87,7 @@ class ForeignObjects:
     going: tuple[str, ...] = ()
 
 
-def versions(groups: Resource) -> tuple[str, ...]:
+def parse_versions(groups: Resource) -> tuple[str, ...]:
     """Return the API paths of all versions in an APIGroupList. The preferred version of each group comes first. Groups
     that only repeat the data of other groups are left out.
 
@@ -105,7 +105,7 @@ def versions(groups: Resource) -> tuple[str, ...]:
     return tuple(found)
 
 
-def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
+def parse_resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
     """Return the resources of an APIResourceList, without subresources.
 
     :raises ResourceError: the object is not a valid APIResourceList
@@ -148,7 +148,7 @@ def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
     return frozenset(uid for uid in uids if len(uid) <= _MOST_OF_UID)
 
 
-def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
+def judge_objects(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
     """Return the foreign objects of a namespace: those that linerate.rdma, the API server and its controllers did not
     create. An object whose owner is in the namespace is left out, because its owner counts. Mirror pods are left
     out, because their containers keep running without them.

@@ -18,7 +18,7 @@ PAUSED = "cluster.x-k8s.io/paused"
 PAUSE_REQUEST = "linerate.rdma: its nodes are being reset"
 
 
-def machine(resource: Resource) -> Machine:
+def parse_machine(resource: Resource) -> Machine:
     """Parse a Machine, the object that represents the machine of a node.
 
     :raises ResourceError: the object is not a valid Machine

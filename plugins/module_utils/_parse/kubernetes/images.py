@@ -31,7 +31,7 @@ _REFERENCE = re.compile(
 _DOCKER, _ALIAS, _OFFICIAL = "docker.io", "index.docker.io", "library"
 
 
-def reference(text: str) -> ImageReference:
+def parse_reference(text: str) -> ImageReference:
     """Parse the name of an image, ``[host[:port]/]path[:tag][@digest]``. The default tag is ``latest``.
 
     :raises ResourceError: the text is not the name of an image

@@ -17,11 +17,11 @@ from .core import internal_addresses
 from .resource import (
     Resource,
     ResourceError,
+    format_refusal,
     items_of,
     labels_of,
     mapping_at,
     name_of,
-    refusal,
     text_of,
     title_of,
     why_not_read,
@@ -45,7 +45,7 @@ _CONTROLLER = ("localhost", "127.0.0.1")
 _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 
-def inventory(resources: typing.Iterable[Resource]) -> Inventory:
+def parse_inventory(resources: typing.Iterable[Resource]) -> Inventory:
     """Return the nodes for the inventory. An object that is not a valid Node is left out, and its error is part of the
     result. This function never raises a ResourceError.
     """
@@ -87,13 +87,13 @@ def inventory_node(resource: Resource) -> InventoryNode:
         if LABEL_KEY.fits(key) and (not value or LABEL_VALUE.fits(value)):
             labels[key] = value
         else:
-            refused.append(refusal(f"Node {name}: label", f"{key}: {value}", LABEL_VALUE))
+            refused.append(format_refusal(f"Node {name}: label", f"{key}: {value}", LABEL_VALUE))
     groups = {}
     for group, text in _collect_group_values(resource, labels).items():
         if GROUP_WORD.fits(text):
             groups[group] = text
         elif text:
-            refused.append(refusal(f"Node {name}: value of its {group}", text, GROUP_WORD))
+            refused.append(format_refusal(f"Node {name}: value of its {group}", text, GROUP_WORD))
     return InventoryNode(name, address, labels, groups, "; ".join(refused), _list_node_addresses(resource))
 
 

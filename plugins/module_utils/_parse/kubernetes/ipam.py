@@ -14,7 +14,7 @@ from __future__ import annotations
 import ipaddress
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import WORD
@@ -25,10 +25,10 @@ from .resource import (
     full_name_of,
     items_of,
     json_of,
-    known,
     list_known,
     mapping_at,
     name_of,
+    normalize_known,
     number_of,
     text_at,
     text_of,
@@ -98,7 +98,7 @@ def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
     :param why: reason why the addresses of the Pod are invalid
     :raises ResourceError: the object is not a valid Pod
     """
-    node = known(SUBDOMAIN, mapping_at(pod, "spec").get("nodeName"))
+    node = normalize_known(SUBDOMAIN, mapping_at(pod, "spec").get("nodeName"))
     return UnreadNode(node, why) if node else None
 
 
@@ -225,13 +225,13 @@ def _list_ipam_ranges(
         names, of_kind = str(ipam.get("poolName", "")).split(","), str(ipam.get("poolType") or "ippool").lower()
         found = [pool.network for pool in pools if pool.name in names and pool.kind.lower() == of_kind]
         if not found:
-            raise ResourceError(f"{what}: {of_kind} {folded(names, 4)} does not exist")
+            raise ResourceError(f"{what}: {of_kind} {join_first(names, 4)} does not exist")
         yield from found
     else:
         raise ResourceError(f"{what}: its addresses come from '{kind}', which stores them elsewhere")
 
 
-def leases(pool: Resource) -> tuple[AddressLease, ...]:
+def parse_leases(pool: Resource) -> tuple[AddressLease, ...]:
     """Return the addresses that an IPPool of whereabouts has assigned.
 
     :raises ResourceError: the object is not a valid IPPool

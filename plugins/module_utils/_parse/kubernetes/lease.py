@@ -11,13 +11,13 @@ import typing
 from ..._model.boundary.kubernetes import UID
 from ..._model.boundary.words import WORD
 from ..._model.run.lease import BETWEEN, Holder, Lease
-from .resource import Resource, known, mapping_at, moment_of
+from .resource import Resource, mapping_at, moment_of, normalize_known
 
 #: annotations: who holds it, in more words than spec.holderIdentity has
 RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host", "process", "module"))
 
 
-def lease(resource: Resource) -> Lease:
+def parse_lease(resource: Resource) -> Lease:
     """Parse the Lease of the run that changes the cluster, whichever client wrote it. An invalid field gets its
     default. The Lease is free only if spec.holderIdentity is empty.
 
@@ -40,8 +40,8 @@ def lease(resource: Resource) -> Lease:
         seconds if isinstance(seconds, int) and seconds > 0 else BETWEEN,
         transitions if isinstance(transitions, int) else 0,
         str(told.get(DOING) or ""),
-        known(UID, metadata.get("uid")),
-        known(WORD, metadata.get("resourceVersion")),
+        normalize_known(UID, metadata.get("uid")),
+        normalize_known(WORD, metadata.get("resourceVersion")),
     )
 
 

@@ -10,13 +10,13 @@ import typing
 from ..._model.base.text import both_ends
 from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress
-from ..._model.boundary.form import Form, shown
+from ..._model.boundary.form import Form, describe_rejected
 from ..._model.boundary.kubernetes import LABEL_VALUE, NAMESPACED, SUBDOMAIN, LabelValue
 from ..._model.boundary.words import HOST
 from ..._model.job.nccl import PodFunction, TrainingPod
-from .core import controller, controller_uid
+from .core import controller_uid, parse_controller
 from .foreign import is_mirror_pod
-from .resource import Resource, ResourceError, json_of, known, mapping_at, name_of, text_at, text_of, title_of
+from .resource import Resource, ResourceError, json_of, mapping_at, name_of, normalize_known, text_at, text_of, title_of
 
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 #: characters of a host name; the kubelet cuts a longer pod name
@@ -59,12 +59,12 @@ def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddre
     entries = network_status(pod)
     entry = next((entry for entry in entries if entry.get("name") == network), None)
     if entry is None:
-        seen = ", ".join(shown(entry.get("name")) for entry in entries)
+        seen = ", ".join(describe_rejected(entry.get("name")) for entry in entries)
         raise ResourceError(f"{what} is not attached to {network}; it is attached to: {seen or 'nothing'}")
     addresses = entry.get("ips")
     if not isinstance(addresses, list) or not addresses or not entry.get("interface"):
         raise ResourceError(f"{what} has no IP address or no interface on {network}")
-    where = f"{what}, network {shown(network)}"
+    where = f"{what}, network {describe_rejected(network)}"
     pci = text_at(PCI_ADDRESS, mapping_at(entry, "device-info", "pci"), "pci-address", where)
     return (
         text_of(INTERFACE, entry["interface"], f"{where}: interface"),
@@ -135,12 +135,12 @@ def _job_of(pod: Resource) -> LabelValue:
     all pods that reference it. It deletes one of two pods with the same index, and releases a pod that its selector
     does not match.
     """
-    if not any(controller(pod)):
+    if not any(parse_controller(pod)):
         return ""
     labels = mapping_at(pod, "metadata", "labels")
-    return next(filter(None, (known(LABEL_VALUE, labels.get(label)) for label in _JOB_LABELS)), "") or controller_uid(
-        pod
-    )
+    return next(
+        filter(None, (normalize_known(LABEL_VALUE, labels.get(label)) for label in _JOB_LABELS)), ""
+    ) or controller_uid(pod)
 
 
 def training_pod(pod: Resource) -> TrainingPod:

@@ -30,10 +30,10 @@ from .resource import (
     ResourceError,
     excerpt_of,
     items_of,
-    known,
     labels_of,
     mapping_at,
     name_of,
+    normalize_known,
     number_of,
     text_of,
     texts_of,
@@ -85,7 +85,7 @@ def observer_set(resource: Resource) -> ObserverSet:
     selector = mapping_at(template, "spec", "nodeSelector")
     return ObserverSet(
         name=text_of(SUBDOMAIN, name_of(resource), title),
-        uid=known(UID, metadata.get("uid")),
+        uid=normalize_known(UID, metadata.get("uid")),
         seen=seen >= number_of(metadata.get("generation", 0), f"{title}: generation"),
         template=str(mapping_at(template, "metadata", "annotations").get(TEMPLATE) or ""),
         node_selector={str(key): str(value) for key, value in selector.items()},
@@ -106,8 +106,8 @@ def observer_pod(resource: Resource) -> ObserverPod:
     status: Resource = next((item for item in statuses if item.get("name") == CONTAINER), {})
     return ObserverPod(
         name=text_of(SUBDOMAIN, name_of(resource), title),
-        uid=known(UID, metadata.get("uid")),
-        node=known(
+        uid=normalize_known(UID, metadata.get("uid")),
+        node=normalize_known(
             SUBDOMAIN, mapping_at(resource, "spec").get("nodeName") or (planned[0] if len(planned) == 1 else "")
         ),
         phase=state.phase,
@@ -121,7 +121,7 @@ def observer_pod(resource: Resource) -> ObserverPod:
     )
 
 
-def event(resource: Resource) -> ClusterEvent:
+def parse_event(resource: Resource) -> ClusterEvent:
     """Parse a v1 Event. An Event of the newer API has its count and its time in ``series``.
 
     :raises ResourceError: the object is not a valid Event
@@ -133,9 +133,9 @@ def event(resource: Resource) -> ClusterEvent:
         or resource.get("eventTime")
     )
     return ClusterEvent(
-        kind=known(WORD, about.get("kind")),
-        name=known(OBJECT_NAME, about.get("name")),
-        uid=known(UID, about.get("uid")),
+        kind=normalize_known(WORD, about.get("kind")),
+        name=normalize_known(OBJECT_NAME, about.get("name")),
+        uid=normalize_known(UID, about.get("uid")),
         reason=excerpt_of(resource.get("reason")),
         message=both_ends(str(resource.get("message") or "").strip(), MOST_MESSAGE),
         warning=resource.get("type") == "Warning",

@@ -23,7 +23,7 @@ _FORM = re.compile(
 )
 
 
-def quantity(value: typing.Any, what: str) -> decimal.Decimal:
+def parse_quantity(value: typing.Any, what: str) -> decimal.Decimal:
     """Return the exact value of a quantity.
 
     :param what: name of the value in messages
@@ -38,14 +38,14 @@ def quantity(value: typing.Any, what: str) -> decimal.Decimal:
     return decimal.Decimal(number) * (_PARTS[suffix] if suffix in _PARTS else _SUFFIXES[suffix or ""])
 
 
-def whole(value: typing.Any, what: str) -> int:
+def parse_whole(value: typing.Any, what: str) -> int:
     """Return the value of a quantity that must be a whole number, such as a number of devices. ``1k`` and ``1e3`` are
     1000, and ``2000m`` is 2.
 
     :param what: name of the value in messages
     :raises ResourceError: the value is not a quantity, not a whole number, or not an integer of 64 bits
     """
-    number = quantity(value, what)
+    number = parse_quantity(value, what)
     if number != number.to_integral_value():
         raise ResourceError(f"{what}: '{str(value)[:100]}' is not a whole number")
     if abs(number) > _MOST:

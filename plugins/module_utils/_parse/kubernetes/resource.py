@@ -12,10 +12,10 @@ import datetime
 import typing
 
 from ..._model.base.errors import ParseError, RdmaError
-from ..._model.base.text import both_ends, kind_of, plain
-from ..._model.boundary.form import Form, shown
+from ..._model.base.text import both_ends, cut_plain, kind_of
+from ..._model.boundary.form import Form, describe_rejected
 from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
-from ..._model.boundary.times import EARLIEST, moment
+from ..._model.boundary.times import EARLIEST, parse_moment
 from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
 from ..limits import decode_json
 
@@ -35,7 +35,7 @@ class ResourceError(RdmaError):
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
-        super().__init__(plain(seen, _LONGEST_MESSAGE), remedy)
+        super().__init__(cut_plain(seen, _LONGEST_MESSAGE), remedy)
 
 
 def title_of(resource: typing.Any) -> str:
@@ -46,7 +46,7 @@ def title_of(resource: typing.Any) -> str:
         return kind_of(resource)
     metadata = resource.get("metadata")
     name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without metadata"
-    return f"{shown(resource.get('kind', 'resource'))} {shown(name)}"
+    return f"{describe_rejected(resource.get('kind', 'resource'))} {describe_rejected(name)}"
 
 
 def why_not_read(resource: typing.Any) -> str:
@@ -147,13 +147,13 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
         raise ResourceError(f"{what} is not JSON: {error}") from None
 
 
-def refusal(what: str, value: typing.Any, form: Form) -> str:
+def format_refusal(what: str, value: typing.Any, form: Form) -> str:
     """Return the error message for a value that does not have the required form.
 
     :param what: name of the value in the message
     :param form: the required form
     """
-    return f"{what} '{shown(value)}' is rejected: it is not {form.expected}"
+    return f"{what} '{describe_rejected(value)}' is rejected: it is not {form.expected}"
 
 
 def text_of(form: Form, value: typing.Any, what: str) -> str:
@@ -165,7 +165,7 @@ def text_of(form: Form, value: typing.Any, what: str) -> str:
     """
     found = form.parse(value)
     if found is None:
-        raise ResourceError(refusal(what, value, form))
+        raise ResourceError(format_refusal(what, value, form))
     return found
 
 
@@ -205,7 +205,7 @@ def labels_of(resource: Resource) -> dict[str, str]:
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}
 
 
-def known(form: Form, value: typing.Any) -> str:
+def normalize_known(form: Form, value: typing.Any) -> str:
     """Return a text in the normalized spelling of its form. Return an empty string if the text is missing or does not
     have the form. Use this for values that a node reports, where an invalid value must not stop the processing of the
     other nodes.
@@ -217,7 +217,7 @@ def list_known(form: Form, values: typing.Iterable[typing.Any]) -> tuple[str, ..
     """Return the texts that have the form, in their normalized spelling. Use this for lists: a list with an empty text
     in place of an invalid value could not be loaded again, and with it no other part of its fact.
     """
-    return tuple(filter(None, (known(form, value) for value in values)))
+    return tuple(filter(None, (normalize_known(form, value) for value in values)))
 
 
 _LONGEST_NUMBER = 20
@@ -241,7 +241,8 @@ def number_of(value: typing.Any, what: str) -> int:
         found = int(value)
     if not isinstance(found, int) or isinstance(found, bool) or not -_MOST <= found <= _MOST:
         raise ResourceError(
-            f"{what}: '{shown(value if isinstance(value, str) else str(value)[:100])}' is not a whole number"
+            f"{what}: '{describe_rejected(value if isinstance(value, str) else str(value)[:100])}' is not a whole"
+            f" number"
         )
     return found
 
@@ -269,5 +270,5 @@ def moment_of(text: typing.Any) -> typing.Optional[datetime.datetime]:
     """Parse a Time or MicroTime (RFC 3339 without or with microseconds) and return it in UTC. Return None if the value
     is missing, is not a time, or is before ``EARLIEST``.
     """
-    found = moment(text)
+    found = parse_moment(text)
     return found if found is not None and found >= EARLIEST else None

@@ -34,7 +34,7 @@ def is_proven(resource: Resource) -> bool:
     )
 
 
-def mark(resource: Resource) -> typing.Optional[Mark]:
+def parse_mark(resource: Resource) -> typing.Optional[Mark]:
     """Return the mark of a v1 Node. Return None if it has none. A cordon that another client has set since the mark was
     written is not a cordon of the roll.
 

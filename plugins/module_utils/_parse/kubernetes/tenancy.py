@@ -46,7 +46,7 @@ _RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/releas
 UNPROVEN = "it has no ClusterRoleBinding that is younger than the namespace"
 
 
-def strangers(
+def list_strangers(
     bindings: typing.Iterable[Resource],
     namespace: str,
     readers: typing.Container[RoleName] = (VIEW,),

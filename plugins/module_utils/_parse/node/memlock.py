@@ -13,7 +13,7 @@ import re
 import typing
 
 from ..._model.base.errors import RdmaError
-from ..._model.base.text import plain
+from ..._model.base.text import cut_plain
 from ..._model.boundary.devices import RDMA_DEVICE
 from ..._model.boundary.form import Range
 from ..._model.boundary.numbers import BYTES, USER
@@ -38,7 +38,7 @@ class MemlockError(RdmaError):
     """Raised if a text is not the output of the pod that tests locked memory."""
 
     def __init__(self, seen: str) -> None:
-        super().__init__(plain(seen, 2 * _LONGEST))
+        super().__init__(cut_plain(seen, 2 * _LONGEST))
 
 
 def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:

@@ -47,7 +47,7 @@ class Query(typing.NamedTuple):
     settings: tuple[FirmwareSetting, ...]
 
 
-def version(text: str) -> tuple[int, int]:
+def parse_version(text: str) -> tuple[int, int]:
     """Return the major and minor version from the output of ``mstconfig -v``: ``mstconfig, mstflint 4.21.0, Git SHA
     Hash: N/A``, or ``mlxconfig, mft 4.30.1-113, ...`` of mlxconfig.
 

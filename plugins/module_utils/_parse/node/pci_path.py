@@ -27,7 +27,7 @@ class Path(typing.NamedTuple):
     functions: tuple[str, ...]
 
 
-def path(text: str) -> Path:
+def parse_path(text: str) -> Path:
     """Parse the resolved path of a PCI function below /sys/devices, such as
     ``/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0``.
     """
@@ -36,7 +36,7 @@ def path(text: str) -> Path:
     return Path(root, tuple(part for part in parts if is_pci_address(part)))
 
 
-def distance(one: Path, other: Path, same_node: bool) -> str:
+def measure_distance(one: Path, other: Path, same_node: bool) -> str:
     """Return the distance between two functions.
 
     PIX: below the same bridge or switch. PXB: across several bridges below the same root port. PHB: across the host
@@ -54,7 +54,7 @@ def distance(one: Path, other: Path, same_node: bool) -> str:
     return "NODE" if same_node else "SYS"
 
 
-def between(one: Path, other: Path) -> tuple[str, ...]:
+def list_bridges_between(one: Path, other: Path) -> tuple[str, ...]:
     """Return the bridges from the lowest common bridge of two functions down to the functions. Packets between the
     functions pass these bridges. Return an empty tuple if they have no common bridge.
     """

@@ -99,7 +99,7 @@ def parse_rate(text: str) -> Rate:
     return Rate(float(match.group(1)), int(match.group(2)), match.group(3))
 
 
-def guid(text: str) -> str:
+def parse_guid(text: str) -> str:
     """Return a GUID of the form ``b83f:d203:00e0:0000`` as ``0xb83fd20300e00000``."""
     if not _GUID.match(text):
         raise ParseError("sysfs", text, "a GUID of the form b83f:d203:00e0:0000")
@@ -196,7 +196,7 @@ def pci_address_of_link(text: str) -> typing.Optional[str]:
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
 
-def switch(text: str) -> bool:
+def parse_switch(text: str) -> bool:
     """Return whether a boolean parameter of a kernel module is set: True for ``Y``, False for ``N``."""
     if text not in ("Y", "N"):
         raise ParseError("sysfs", text, "Y or N")

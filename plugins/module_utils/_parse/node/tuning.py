@@ -35,7 +35,7 @@ _ON = {"1": True, "0": False, "Y": True, "N": False}
 _IDLE = re.compile(r"\A(?:intel_idle|processor)\.max_cstate=[0-9]{1,2}\Z")
 
 
-def word(text: str) -> str:
+def parse_word(text: str) -> str:
     """Return the contents of a file after checking that they are one word, such as ``performance`` or ``intel_pstate``.
 
     :raises ParseError: the text is not one word
@@ -45,7 +45,7 @@ def word(text: str) -> str:
     return text
 
 
-def chosen(text: str) -> str:
+def parse_chosen(text: str) -> str:
     """Return the word in brackets, which is the active choice: madvise for ``always [madvise] never``.
 
     :raises ParseError: there is not exactly one word in brackets
@@ -91,7 +91,7 @@ def parse_swap_kib(text: str) -> int:
     return total
 
 
-def memlock(text: str) -> str:
+def parse_memlock(text: str) -> str:
     """Return the soft limit of locked memory in /proc/<pid>/limits, in bytes, or ``unlimited``."""
     match = _MEMLOCK.search(text)
     if not match:

@@ -18,10 +18,10 @@ from ..kubernetes.resource import (
     Resource,
     excerpt_of,
     items_of,
-    known,
     labels_of,
     mapping_at,
     name_of,
+    normalize_known,
     text_of,
     title_of,
 )
@@ -42,7 +42,7 @@ def driver_policy(resource: Resource) -> DriverPolicy:
 
     :raises ResourceError: the object has an unexpected form
     """
-    kind, name = known(WORD, mapping_at(resource).get("kind")), name_of(resource)
+    kind, name = normalize_known(WORD, mapping_at(resource).get("kind")), name_of(resource)
     if kind in OF_NICS:
         return _of_nics(resource, kind, name)
     return _of_gpu_nodes(resource, kind, name) if kind == GPU_OF_NODES else _of_gpus(resource, kind, name)
@@ -130,11 +130,11 @@ def driver_host(node: Resource) -> DriverHost:
     labels, told = labels_of(node), mapping_at(node, "status", "nodeInfo")
     return DriverHost(
         text_of(SUBDOMAIN, name_of(node), "Node"),
-        known(WORD, labels.get(f"{_NFD}system-os_release.ID")),
-        known(VERSION, labels.get(f"{_NFD}system-os_release.VERSION_ID")),
-        known(VERSION, labels.get(f"{_NFD}kernel-version.full") or told.get("kernelVersion")),
+        normalize_known(WORD, labels.get(f"{_NFD}system-os_release.ID")),
+        normalize_known(VERSION, labels.get(f"{_NFD}system-os_release.VERSION_ID")),
+        normalize_known(VERSION, labels.get(f"{_NFD}kernel-version.full") or told.get("kernelVersion")),
         # it stands in a command
-        known(LABEL_VALUE, told.get("architecture")),
-        known(VERSION, labels.get(f"{_NFD}system-os_release.OSTREE_VERSION")),
+        normalize_known(LABEL_VALUE, told.get("architecture")),
+        normalize_known(VERSION, labels.get(f"{_NFD}system-os_release.OSTREE_VERSION")),
         any(labels.get(label) == "true" for label in _GPU_LABELS),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.text import kind_of
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.operators.feature_discovery import WorkerConfig
@@ -18,9 +18,9 @@ from ..kubernetes.resource import (
     Resource,
     ResourceError,
     items_of,
-    known,
     mapping_at,
     name_of,
+    normalize_known,
     text_at,
     text_of,
     texts_of,
@@ -95,7 +95,7 @@ def _read_text_list(data: typing.Mapping[str, typing.Any], key: str, default: tu
     if value is None:
         return default
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ResourceError(f"configuration of nfd-worker: {key} is not a list of texts: {shown(value)}")
+        raise ResourceError(f"configuration of nfd-worker: {key} is not a list of texts: {describe_rejected(value)}")
     return tuple(value)
 
 
@@ -110,7 +110,9 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     name = text_of(OBJECT_NAME, name, title_of(resource))
     found = OlmObject(
-        known(WORD, resource.get("kind")), name, text_at(LABEL, mapping_at(resource, "metadata"), "namespace", name)
+        normalize_known(WORD, resource.get("kind")),
+        name,
+        text_at(LABEL, mapping_at(resource, "metadata"), "namespace", name),
     )
     if found.kind == "Subscription":
         if spec.get("name") != package:
@@ -123,9 +125,9 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
             found.kind,
             name,
             found.namespace,
-            known(WORD, status.get("state")),
+            normalize_known(WORD, status.get("state")),
             "; ".join(told),
-            known(VERSION, status.get("installedCSV")),
+            normalize_known(VERSION, status.get("installedCSV")),
         )
     if not name.startswith(csv):
         return None
@@ -134,9 +136,9 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
         found.kind,
         name,
         found.namespace,
-        known(WORD, status.get("phase")),
+        normalize_known(WORD, status.get("phase")),
         message,
-        known(VERSION, spec.get("version")),
+        normalize_known(VERSION, spec.get("version")),
     )
 
 

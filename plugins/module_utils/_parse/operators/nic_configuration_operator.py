@@ -20,9 +20,9 @@ from ..kubernetes.resource import (
     ResourceError,
     excerpt_of,
     items_of,
-    known,
     mapping_at,
     name_of,
+    normalize_known,
     text_at,
     text_of,
 )
@@ -72,7 +72,7 @@ def node_of(resource: Resource) -> str:
     :raises ResourceError: the object is not a valid NicDevice
     """
     owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
-    return next((known(SUBDOMAIN, owner.get("name")) for owner in owners if owner.get("kind") == "Node"), "")
+    return next((normalize_known(SUBDOMAIN, owner.get("name")) for owner in owners if owner.get("kind") == "Node"), "")
 
 
 def nic_state(resource: Resource) -> NicState:

@@ -36,7 +36,7 @@ def node_profile(resource: Resource) -> NodeProfile:
     )
 
 
-def invalid(resource: Resource) -> str:
+def explain_invalid(resource: Resource) -> str:
     """Return the reason why the Node Tuning Operator rejects a Tuned. Return an empty string if the operator accepts
     it, or has not judged it yet.
 

@@ -16,27 +16,27 @@ from ..._model.base.marks import MANAGER, is_ours
 from ..._model.boundary.words import WORD
 from ..._model.kubernetes.objects import Attachment
 from ..._model.operators.nvidia import NicPolicy, Reported
-from ..kubernetes.resource import Resource, excerpt_of, items_of, known, mapping_at, name_of, why_not_read
+from ..kubernetes.resource import Resource, excerpt_of, items_of, mapping_at, name_of, normalize_known, why_not_read
 from ..limits import decode_json
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
 
-def reported(resource: Resource) -> Reported:
+def parse_reported(resource: Resource) -> Reported:
     """Parse the progress that the status of an object reports. The state is empty if a condition belongs to an older
     generation of the object, which newer releases of the operator show by observedGeneration.
 
     :raises ResourceError: the object has an unexpected form
     """
     name, status, metadata = name_of(resource), mapping_at(resource, "status"), mapping_at(resource, "metadata")
-    kind = known(WORD, resource.get("kind"))
+    kind = normalize_known(WORD, resource.get("kind"))
     seen = [item.get("observedGeneration") for item in items_of(status, "conditions", name)]
     older = any(isinstance(number, int) and number < (metadata.get("generation") or 0) for number in seen)
     namespace = metadata.get("namespace")
     return Reported(
         kind=kind,
         name=f"{namespace}/{name}" if namespace else name,
-        state="" if older else known(WORD, status.get("state")),
+        state="" if older else normalize_known(WORD, status.get("state")),
         reason=excerpt_of(status.get("reason")),
         parts=tuple(
             map(
@@ -67,7 +67,7 @@ def nic_policy(resource: Resource) -> NicPolicy:
     configs = {part: str(mapping_at(spec, part).get("config") or "") for part in _CONFIGS}
     return NicPolicy(
         name=name_of(resource),
-        state=known(WORD, mapping_at(resource, "status").get("state")),
+        state=normalize_known(WORD, mapping_at(resource, "status").get("state")),
         ours=is_ours(mapping_at(resource, "metadata", "labels")),
         configs={part: text for part, text in configs.items() if text},
         owners={part: owner for part in configs if (owner := _find_config_manager(resource, part))},
@@ -86,7 +86,7 @@ def _find_config_manager(resource: Resource, part: str) -> str:
     return ""
 
 
-def attachment(resource: Resource) -> Attachment:
+def parse_attachment(resource: Resource) -> Attachment:
     """Parse a NetworkAttachmentDefinition: its first plugin, or the reason why multus could not read it.
 
     :raises ResourceError: the object is not a valid NetworkAttachmentDefinition

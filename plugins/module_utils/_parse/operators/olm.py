@@ -35,7 +35,7 @@ def _describe_condition(parent: Resource) -> str:
     return ": ".join(_read_text(parent, key) for key in ("reason", "message") if parent.get(key))
 
 
-def catalog(resource: Resource) -> Catalog:
+def parse_catalog(resource: Resource) -> Catalog:
     """Parse a CatalogSource.
 
     :raises ResourceError: the object is not a valid CatalogSource
@@ -51,7 +51,7 @@ def catalog(resource: Resource) -> Catalog:
     )
 
 
-def package(resource: Resource) -> Package:
+def parse_package(resource: Resource) -> Package:
     """Parse a PackageManifest, which describes a package of one catalog.
 
     :raises ResourceError: the object is not a valid PackageManifest, or does not name its catalog
@@ -93,7 +93,7 @@ def operator_group(resource: Resource) -> OperatorGroup:
     )
 
 
-def subscription(resource: Resource) -> Subscription:
+def parse_subscription(resource: Resource) -> Subscription:
     """Parse a Subscription. Any tenant can create one, so its package may be empty.
 
     :raises ResourceError: the object is not a valid Subscription

@@ -8,7 +8,7 @@ import typing
 
 from ..._model.base.once import find_second, list_keys
 from ..._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE, PCI_ADDRESS, PCI_ID
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.kubernetes.disruption import LabelSelector, NodePool, OperatorSettings
@@ -23,15 +23,15 @@ from ..._model.operators.sriov_operator import (
     VfGroup,
     WantedInterface,
 )
-from ..kubernetes.core import workload
+from ..kubernetes.core import parse_workload
 from ..kubernetes.resource import (
     Resource,
     ResourceError,
     excerpt_of,
     items_of,
-    known,
     mapping_at,
     name_of,
+    normalize_known,
     number_of,
     selector_of,
     text_at,
@@ -168,7 +168,7 @@ def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
     return None if parent.get(key) is None else number_of(parent[key], f"{what}: {key}")
 
 
-def policy(resource: Resource) -> Policy:
+def parse_policy(resource: Resource) -> Policy:
     """Parse a SriovNetworkNodePolicy.
 
     :raises ResourceError: the object is not a valid SriovNetworkNodePolicy
@@ -241,14 +241,15 @@ def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
         ids = str(value).lower().split() if len(str(value)) < 100 else []
         if len(ids) != 3 or not all(map(PCI_ID.fits, ids)):
             raise ResourceError(
-                f"{title_of(resource)}: data[{shown(name)}] is '{shown(value)}'; expected three PCI ids: vendor,"
+                f"{title_of(resource)}: data[{describe_rejected(name)}] is '{describe_rejected(value)}'; expected"
+                f" three PCI ids: vendor,"
                 " physical and virtual function"
             )
         found.append(SupportedNic(*ids))
     return tuple(found)
 
 
-def installation(resource: Resource) -> OperatorInstallation:
+def parse_installation(resource: Resource) -> OperatorInstallation:
     """Parse the operator's Deployment.
 
     :raises ResourceError: the object is not a valid Deployment
@@ -260,14 +261,16 @@ def installation(resource: Resource) -> OperatorInstallation:
         for container in containers
         for entry in items_of(container, "env", title_of(resource))
     }
-    work = workload(resource)
+    work = parse_workload(resource)
     image = next(iter(work.images), "")
     tag = image.rsplit(":", 1)[1] if ":" in image.rsplit("/", 1)[-1] and "@" not in image else ""
     return OperatorInstallation(
         deployment=work,
-        version=known(VERSION, labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag),
+        version=normalize_known(
+            VERSION, labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag
+        ),
         origin=origin_of(labels, work.namespace),
-        resource_prefix=known(SUBDOMAIN, environment.get("RESOURCE_PREFIX")),
+        resource_prefix=normalize_known(SUBDOMAIN, environment.get("RESOURCE_PREFIX")),
     )
 
 

@@ -70,7 +70,7 @@ def parse(text: str) -> Iperf3Report:
     return Iperf3Report(total, max(1, streams // len(sums)))
 
 
-def error(text: str) -> str:
+def find_error(text: str) -> str:
     """Return the error that the client reports. Return an empty string if it reports none."""
     data = _find_json_object(text)
     return str(data.get("error") or "")[:300] if data is not None else ""

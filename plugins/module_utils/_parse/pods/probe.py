@@ -15,7 +15,7 @@ import re
 import typing
 
 from ..._model.base.errors import ParseError, RdmaError
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress, RdmaDevice
 from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED, LinkGbps
 from ..._model.boundary.numbers import NUMA_NODE
@@ -149,11 +149,11 @@ class Probe:
         if len(found) == 1:
             return found[0]
         if found:
-            raise ProbeError(f"more than one RDMA device on {interface}: {folded(sorted(found))}")
+            raise ProbeError(f"more than one RDMA device on {interface}: {join_first(sorted(found))}")
         addresses = (resource_address,) if resource_address else self.addresses
-        seen = folded([f"{device} on {netdev or 'no netdev'}" for device, netdev in sorted(self.links.items())])
+        seen = join_first([f"{device} on {netdev or 'no netdev'}" for device, netdev in sorted(self.links.items())])
         raise ProbeError(
-            f"no RDMA device on {interface} ({folded(addresses) or 'no PCIDEVICE_* in the environment'}); visible"
+            f"no RDMA device on {interface} ({join_first(addresses) or 'no PCIDEVICE_* in the environment'}); visible"
             f" RDMA devices: {seen or 'none'}"
         )
 

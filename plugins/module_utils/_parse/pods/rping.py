@@ -37,7 +37,7 @@ def parse(stdout: str) -> Pings:
     return Pings(count)
 
 
-def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
+def detect_shortfall(stdout: str, wanted: int) -> typing.Optional[Failure]:
     """Return the failure of a client that exited with 0 after fewer round trips than requested. Return None if it made
     all of them.
 
@@ -50,10 +50,10 @@ def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
     if count >= wanted:
         return None
     kind: Kind = "disconnected" if "DISCONNECT EVENT" in stdout else "no_measurement"
-    return Failure(kind, f"{count} of {wanted} round trips, exit code 0: {tail(stdout)}"[:300])
+    return Failure(kind, f"{count} of {wanted} round trips, exit code 0: {join_tail(stdout)}"[:300])
 
 
-def tail(text: str, lines: int = 3) -> str:
+def join_tail(text: str, lines: int = 3) -> str:
     """Return the last lines of a tool's output that are not empty, joined into one line. Return "nothing was printed"
     if there are none.
     """

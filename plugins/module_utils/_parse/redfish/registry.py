@@ -12,7 +12,7 @@ import typing
 from ..._model.base.errors import ParseError
 from ..._model.node.bios import KEYS, BiosValue
 from .keys import is_display, is_name
-from .resource import MOST_LETTERS, Data, get_inner, get_mapping, get_rows, is_path, last, text_at
+from .resource import MOST_LETTERS, Data, get_inner, get_last_part, get_mapping, get_rows, is_path, text_at
 
 _PREFIX = "biosattributeregistry"
 #: attributes that belong to a key, where a real BIOS has some 30, rules of one of them, and conditions of a rule, where
@@ -121,13 +121,13 @@ def find_candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
     :param paths: paths of the members of /redfish/v1/Registries
     :param name: name of the registry in the Bios resource. Some vendors give a name that no member has
     """
-    found = [path for path in paths if last(path).lower().startswith(_PREFIX)]
-    exact = [path for path in found if last(path).lower() == name.lower()]
-    same = [path for path in found if last(path).lower().partition(".")[0] == name.lower().partition(".")[0]]
+    found = [path for path in paths if get_last_part(path).lower().startswith(_PREFIX)]
+    exact = [path for path in found if get_last_part(path).lower() == name.lower()]
+    same = [path for path in found if get_last_part(path).lower().partition(".")[0] == name.lower().partition(".")[0]]
     return tuple(exact[:1] or same or found)
 
 
-def location(data: Data) -> str:
+def find_location(data: Data) -> str:
     """Return the path of a registry's body on the BMC, in English if there are several languages. PublicationUri is not
     used, because it is an address in the internet.
 

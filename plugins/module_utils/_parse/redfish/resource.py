@@ -55,7 +55,7 @@ def is_path(text: typing.Any) -> bool:
     return PATH.fits(text)
 
 
-def link(data: typing.Any) -> str:
+def parse_link(data: typing.Any) -> str:
     """Return the path in a Redfish reference (``@odata.id``). Return an empty string if the value is not a reference,
     or leads to another host.
     """
@@ -63,6 +63,6 @@ def link(data: typing.Any) -> str:
     return str(found) if is_path(found) else ""
 
 
-def last(path: str) -> str:
+def get_last_part(path: str) -> str:
     """Return the last part of a path, which is the id of the resource."""
     return path.rstrip("/").rpartition("/")[2]

@@ -15,7 +15,7 @@ from ..._model.base.errors import ParseError
 from ..._model.boundary.paths import Path
 from ..._model.node.bios import BiosJob
 from ..._model.node.identity import Identity, make_identity
-from .resource import MOST_LETTERS, Data, get_inner, get_mapping, get_rows, is_path, last, link, text_at
+from .resource import MOST_LETTERS, Data, get_inner, get_last_part, get_mapping, get_rows, is_path, parse_link, text_at
 
 #: of jobs that are over: DMTF's Job.JobState, and iDRAC's
 _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGNORECASE)
@@ -96,7 +96,7 @@ def list_members(data: Data, source: str) -> tuple[str, ...]:
     found = get_mapping(data, source).get("Members")
     if not isinstance(found, list):
         raise ParseError(source, str(found), "a list of members")
-    return tuple(path for path in map(link, found) if path)
+    return tuple(path for path in map(parse_link, found) if path)
 
 
 def parse_system(data: Data) -> System:
@@ -118,11 +118,11 @@ def parse_system(data: Data) -> System:
         model=text_at(data, "Model"),
         version=text_at(data, "BiosVersion"),
         serial=text_at(data, "SKU"),
-        bios=link(data.get("Bios")),
-        manager=link(managers[0]) if managers else "",
-        reset=link({"@odata.id": action.get("target")}),
+        bios=parse_link(data.get("Bios")),
+        manager=parse_link(managers[0]) if managers else "",
+        reset=parse_link({"@odata.id": action.get("target")}),
         resets=_list_texts(action.get("ResetType@Redfish.AllowableValues")),
-        reset_info=link({"@odata.id": action.get("@Redfish.ActionInfo")}),
+        reset_info=parse_link({"@odata.id": action.get("@Redfish.ActionInfo")}),
         identity=make_identity(data.get("UUID"), tags),
     )
 
@@ -155,7 +155,7 @@ def parse_bios(data: Data) -> Bios:
     return Bios(
         attributes=_filter_valid_attributes(attributes),
         registry=text_at(data, "AttributeRegistry"),
-        settings=link(settings.get("SettingsObject")),
+        settings=parse_link(settings.get("SettingsObject")),
         apply_times=tuple(time for time in times if isinstance(time, str)) if isinstance(times, list) else (),
         refused=_describe_refused_settings(settings),
     )
@@ -189,11 +189,17 @@ def parse_manager(data: Data) -> Manager:
     """
     dell = get_inner(get_mapping(data, "the manager"), "Links", "Oem", "Dell")
     supermicro = get_inner(data, "Oem", "Supermicro")
-    own = [path for path in map(link, get_rows(dell.get("DellAttributes"))) if last(path).startswith("iDRAC.")]
-    return Manager(jobs=link(dell.get("Jobs")), lockdown=own[0] if own else link(supermicro.get("SysLockdown")))
+    own = [
+        path
+        for path in map(parse_link, get_rows(dell.get("DellAttributes")))
+        if get_last_part(path).startswith("iDRAC.")
+    ]
+    return Manager(
+        jobs=parse_link(dell.get("Jobs")), lockdown=own[0] if own else parse_link(supermicro.get("SysLockdown"))
+    )
 
 
-def lockdown(data: Data) -> bool:
+def is_locked_down(data: Data) -> bool:
     """Return whether the BMC rejects changes, from the attributes of an iDRAC or from Supermicro's SysLockdown.
 
     :raises ParseError: the resource does not report the mode
@@ -234,7 +240,7 @@ def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
     large as a whole response.
     """
     return [
-        {**{key: text_at(job, key) for key in _ASKED_OF_JOBS}, "@odata.id": link(job)}
+        {**{key: text_at(job, key) for key in _ASKED_OF_JOBS}, "@odata.id": parse_link(job)}
         for job in jobs
         if isinstance(job, dict) and text_at(job, "JobType") == _BIOS_JOB
     ]
@@ -245,7 +251,7 @@ def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
     ended.
     """
     return tuple(
-        BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
+        BiosJob(text_at(job, "Id") or get_last_part(parse_link(job)), text_at(job, "JobState"), text_at(job, "Name"))
         for job in get_rows(list(jobs))
         if text_at(job, "JobType") == _BIOS_JOB and not _ENDED.search(text_at(job, "JobState"))
     )
@@ -267,7 +273,7 @@ def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
     job = over[-1]
     words = text_at(job, "Message")
     return (
-        f"the job {text_at(job, 'Id') or last(link(job))} ended with state"
+        f"the job {text_at(job, 'Id') or get_last_part(parse_link(job))} ended with state"
         f" {text_at(job, 'JobState')}{f' ({words})' if words else ''}"
     )
 
@@ -288,7 +294,7 @@ def parse_message_id(data: typing.Any) -> str:
     )
 
 
-def said(data: typing.Any) -> str:
+def parse_refusal(data: typing.Any) -> str:
     """Return the text with which a BMC rejected a request: up to three messages in one line. They come from the error
     in the response, and from the annotations of the properties that the BMC rejected (DSP0266, 6.5.7).
     """
@@ -303,7 +309,7 @@ def said(data: typing.Any) -> str:
     return " ".join([text for text in dict.fromkeys(told) if text][:3]) or text_at(get_inner(top, "error"), "message")
 
 
-def etag(data: typing.Any, header: str) -> str:
+def parse_etag(data: typing.Any, header: str) -> str:
     """Return the ETag for the detection of changes to a resource. Return an empty string if the BMC sends none, or one
     that is not valid in a header.
     """
@@ -313,7 +319,7 @@ def etag(data: typing.Any, header: str) -> str:
 
 def job_of(path: str) -> str:
     """Return the id of a job from its path or URL. Return an empty string if there is none."""
-    found = last(path.partition("?")[0])
+    found = get_last_part(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
 
 

@@ -27,7 +27,7 @@ def _normalize_value(value: typing.Any) -> str:
     return " ".join(str(value).lower().split())
 
 
-def switch(value: typing.Any) -> typing.Optional[bool]:
+def parse_switch(value: typing.Any) -> typing.Optional[bool]:
     """Return whether a value means on (True) or off (False). Return None if it means neither, such as ``Auto``::
 
     >>> switch("Enable"), switch("No"), switch(True), switch("Auto")
@@ -37,7 +37,7 @@ def switch(value: typing.Any) -> typing.Optional[bool]:
     return True if word in _ON else False if word in _OFF else None
 
 
-def number(key: str, value: typing.Any) -> typing.Optional[int]:
+def parse_number(key: str, value: typing.Any) -> typing.Optional[int]:
     """Return the number in a value: bytes of a read request, or NUMA nodes of a socket. Return None if it has none::
 
     >>> number("max_read_request", "4096B")
@@ -50,7 +50,7 @@ def number(key: str, value: typing.Any) -> typing.Optional[int]:
         found = _BYTES.fullmatch(word) if len(word) < 20 else None
         return int(found.group(1)) if found else None
     # clusters below the socket that are off: the socket is one
-    if switch(word) is False and word != "0":
+    if parse_switch(word) is False and word != "0":
         return 1
     found = _DOMAINS.fullmatch(word) if len(word) < 40 else None
     if not found:
@@ -76,17 +76,17 @@ def _match_bios_value(
     if _normalize_value(wanted) in words:
         return True
     if key in ("numa_per_socket", "max_read_request"):
-        numbers = {number(key, word) for word in words} - {None}
-        aim = number(key, wanted)
+        numbers = {parse_number(key, word) for word in words} - {None}
+        aim = parse_number(key, wanted)
         return None if aim is None or not numbers else aim in numbers
-    aim_switch = switch(wanted)
+    aim_switch = parse_switch(wanted)
     if aim_switch is None:
         return False
-    switches = {switch(word) for word in words} - {None}
+    switches = {parse_switch(word) for word in words} - {None}
     return aim_switch in switches if len(switches) == 1 else None
 
 
-def matches(
+def value_matches(
     key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
     """Return whether a BIOS value has the same meaning as one of the desired values. Return None if this is ambiguous.
@@ -115,14 +115,14 @@ def spell_like_current(current: typing.Any, key: str, wanted: typing.Any) -> typ
     :param wanted: desired value, in the spelling of any vendor
     """
     if key in ("numa_per_socket", "max_read_request"):
-        aim = number(key, wanted)
+        aim = parse_number(key, wanted)
         if aim is None:
             return wanted if isinstance(wanted, str) else None
         if isinstance(current, int):
             return aim
         found = re.sub(r"\d+", str(aim), str(current)[:40], count=1)
-        return found if number(key, found) == aim else None
-    on = switch(wanted)
+        return found if parse_number(key, found) == aim else None
+    on = parse_switch(wanted)
     if on is None:
         return wanted
     if isinstance(current, bool):

@@ -13,7 +13,7 @@ from ..._model.intent.proposal import Entry, Proposal, Section, Sections, Value,
 _FREE = ("name", "resource_name", "range", "wait_seconds")
 
 
-def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
+def list_differences(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
     """Return the differences between an existing intent and the proposal, one line each.
 
     Fabrics are compared by their position in the list. Not compared are the names of fabrics, resource names, address

@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.boundary.devices import assigned_address
 from ..._model.node.hca import Hca
 from ..._model.node.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
@@ -35,7 +35,7 @@ class _Network(typing.NamedTuple):
     switches: frozenset[str]
 
 
-def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
+def group_ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
     """Group the RDMA NICs that are suitable for virtual functions by network. NICs with an unusual rate are left out:
     the usual rate is the one that is the highest rate of a node on most nodes.
 
@@ -226,9 +226,10 @@ def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequenc
         (of_root[root] for root in {joins.find(place) for place in places} if root in of_root),
         key=lambda network: min(network.nics),
     )
-    names = [folded(sorted(network.switches), 4) or " ".join(min(network.nics)) for network in between]
+    names = [join_first(sorted(network.switches), 4) or " ".join(min(network.nics)) for network in between]
     at_once = (
-        f"according to LLDP and the neighbor tables, the NIC is on the networks of {folded(names, 4, ' and ')} at the"
+        f"according to LLDP and the neighbor tables, the NIC is on the networks of {join_first(names, 4, ' and ')}"
+        f" at the"
         " same time, but the other nodes show these networks as separate."
     )
     return f"{at_once} Check the cables of the NIC and its switch, or add the NIC to the intent manually."
@@ -309,4 +310,4 @@ def _explain_single_fabric(
 def _collect_evidence(network: _Network) -> str:
     if not network.switches:
         return "the neighbor tables of the nodes"
-    return f"LLDP of {folded(sorted(network.switches), 4)}"
+    return f"LLDP of {join_first(sorted(network.switches), 4)}"

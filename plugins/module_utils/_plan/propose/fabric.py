@@ -9,7 +9,7 @@ import re
 import typing
 
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
-from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._analysis.fleet.hcas_of_fabric import resolve_members
 from ..._analysis.fleet.vendors import find_vendor_with
 from ..._model.intent.intent import Fabric, Network, Select
 from ..._model.intent.proposal import Blank, Entry, Section, Value
@@ -256,7 +256,7 @@ def _propose_rails(group: HcaGroup, seen: ProposalInputs) -> typing.Union[Value,
     fabric = Fabric("proposed", "sriov_infiniband", Network("default"), Select(group.per_node, group.managers, chosen))
     leaves: dict[str, typing.Counter[int]] = {}
     for place in collect_places(
-        number_by_leaf(resolve(fabric, hcas, subnets), seen.topologies), seen.topologies
+        number_by_leaf(resolve_members(fabric, hcas, subnets), seen.topologies), seen.topologies
     ).values():
         if place.leaf is not None:
             leaves.setdefault(place.leaf, collections.Counter())[place.rail] += 1

@@ -10,7 +10,7 @@ import typing
 
 from ..._analysis.fleet.vendors import find_vendor_with
 from ..._model.base.phrases import count_of
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
 from ..._model.intent.proposal import LeftOut
 from ..._model.node.hca import Hca
@@ -135,7 +135,7 @@ def explain_unfit(hca: Hca, proven: typing.Container[str] = ()) -> str:
     return ""
 
 
-def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
+def group_infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
     """Return a group for each InfiniBand fabric. HCAs are on one fabric if their ports see the same subnet manager, or
     subnet managers that see each other.
 
@@ -225,5 +225,5 @@ def leave_out_nodes(found: typing.Iterable[tuple[str, str]], remedy: str) -> typ
         by_reason.setdefault(why, []).append(node)
     for why, nodes in by_reason.items():
         one = len(nodes) == 1
-        what = f"node {nodes[0]}" if one else f"{len(nodes)} nodes ({folded(nodes, MOST_NAMES)})"
+        what = f"node {nodes[0]}" if one else f"{len(nodes)} nodes ({join_first(nodes, MOST_NAMES)})"
         yield LeftOut(what, f"{why}. {remedy.replace('{nodes}', 'the node' if one else 'these nodes')}")

@@ -9,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import clause
-from ..._model.base.text import folded
+from ..._model.base.phrases import format_clause
+from ..._model.base.text import join_first
 from ..._model.intent.proposal import Proposal, Sections
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from .cluster import propose_cluster_section
-from .ethernet import ethernet
+from .ethernet import group_ethernet
 from .fabric import propose_fabric_section
-from .groups import HcaGroup, Out, compute_rate, infiniband, leave_out_nodes, link_of, odd_nodes
+from .groups import HcaGroup, Out, compute_rate, group_infiniband, leave_out_nodes, link_of, odd_nodes
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks
 
@@ -51,7 +51,7 @@ def propose(seen: ProposalInputs) -> Proposal:
         ),
         *leave_out_nodes(
             (
-                (name, f"no data could be read: {clause(item.error or 'no data')}")
+                (name, f"no data could be read: {format_clause(item.error or 'no data')}")
                 for name, item in seen.hcas.items()
                 if name not in nodes and name not in crowded
             ),
@@ -59,8 +59,8 @@ def propose(seen: ProposalInputs) -> Proposal:
         ),
     )
     with_infiniband, without = _by_infiniband(nodes)
-    groups = infiniband(with_infiniband, seen, out)
-    groups += ethernet(
+    groups = group_infiniband(with_infiniband, seen, out)
+    groups += group_ethernet(
         without, {name: item for name, item in seen.neighbours.items() if name not in with_infiniband}, out
     )
     why = (
@@ -157,8 +157,8 @@ def _list_mixed_layer_notes(groups: typing.Sequence[HcaGroup]) -> typing.Iterato
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
     if one and other:
         of_both = (
-            f"InfiniBand fabrics are proposed for {len(one)} nodes ({folded(one)}), and Ethernet fabrics for"
-            f" {len(other)} nodes without InfiniBand ({folded(other)})"
+            f"InfiniBand fabrics are proposed for {len(one)} nodes ({join_first(one)}), and Ethernet fabrics for"
+            f" {len(other)} nodes without InfiniBand ({join_first(other)})"
         )
         yield (
             f"{of_both}. A fabric must include all nodes of the group rdma_nodes, so create a separate inventory for"

@@ -13,7 +13,7 @@ import typing
 from ..._model.base.version import COLLECTION_VERSION
 from ..._model.intent.awx import APPROVAL, BMC_ENVIRONMENT, AwxObject, AwxWanted, Data, SurveyQuestion, Template
 from ..._model.run.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
-from .awx_templates import render_survey, render_templates, way
+from .awx_templates import list_sequence, render_survey, render_templates
 
 #: prose of the approval as long as no plan is in it
 _APPROVE = "Read the output of the previous job: the planned changes, and the nodes that the run would drain or reboot."
@@ -242,7 +242,7 @@ def _render_workflow(wanted: AwxWanted) -> AwxObject:
 def _render_workflow_nodes(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     """Render the nodes of the workflow, from last to first, because each node refers to the next one."""
     after: list[str] = []
-    for identifier, key in reversed(way(_has_controller_credential(wanted))):
+    for identifier, key in reversed(list_sequence(_has_controller_credential(wanted))):
         more: Data = {"success_nodes": list(after)}
         if identifier == APPROVAL:
             # with a job that describes the plan, the text is that job's. The module makes an approval or links it, and

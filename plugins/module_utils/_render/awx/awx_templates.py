@@ -179,7 +179,7 @@ def render_templates(describes: bool) -> tuple[Template, ...]:
     return (*STAGES, *OTHERS, *((DESCRIBE,) if describes else ()))
 
 
-def way(describes: bool) -> tuple[tuple[str, str], ...]:
+def list_sequence(describes: bool) -> tuple[tuple[str, str], ...]:
     """Return the job sequence of the workflow as pairs: identifier of the workflow node, and key of its job template.
     Each node runs if the previous one succeeded.
 

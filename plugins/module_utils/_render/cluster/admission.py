@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.kubernetes.admission import ACCOUNT, OPENSHIFT_GROUP
-from .names import MANAGED_BY, Object, owner
+from .names import MANAGED_BY, Object, build_owner_label
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -25,7 +25,7 @@ def render_objects(namespaces: typing.Iterable[str], host_paths: bool = False, r
     :param host_paths: whether pods mount /dev/infiniband of their node (``pods.mount_infiniband``)
     :param run: id of the run that owns the objects
     """
-    marks = {**MANAGED_BY, **owner(run)}
+    marks = {**MANAGED_BY, **build_owner_label(run)}
     found = [
         {
             "apiVersion": f"{OPENSHIFT_GROUP}/v1",

@@ -41,16 +41,16 @@ def object_name(*parts: str) -> str:
     return name
 
 
-def labels(fabric: str, run: str = "") -> dict[str, str]:
+def build_labels(fabric: str, run: str = "") -> dict[str, str]:
     """Return the labels of an object that belongs to a fabric.
 
     :param fabric: name of the fabric
     :param run: id of the run that owns the object; empty if no run owns it
     """
-    return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-."), **owner(run)}
+    return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-."), **build_owner_label(run)}
 
 
-def owner(run: str) -> dict[str, str]:
+def build_owner_label(run: str) -> dict[str, str]:
     """Return the label with the id of the run that owns an object. Return an empty mapping if ``run`` is empty."""
     return {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
 
@@ -63,7 +63,7 @@ def policy_name(fabric: str, node: str = "") -> str:
     return object_name("linerate", fabric, node)
 
 
-def interface(fabric: Fabric) -> str:
+def get_interface(fabric: Fabric) -> str:
     """Return the node's network interface on which the fabric's pod interfaces are created.
 
     :raises RenderError: ``select.netdev`` of the fabric does not name exactly one interface
@@ -76,14 +76,14 @@ def interface(fabric: Fabric) -> str:
     return fabric.select.netdev[0]
 
 
-def filled(**fields: typing.Any) -> Object:
+def keep_filled(**fields: typing.Any) -> Object:
     """Return the given fields as a mapping, without those that are None, so that the operator chooses defaults for
     them.
     """
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
+def format_switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
     """Return a Boolean as ``on`` or ``off``, the format of the SR-IOV operator. Return None for None."""
     return None if wanted is None else "on" if wanted else "off"
 

@@ -15,7 +15,7 @@ import re
 import typing
 
 from ..._model.kubernetes.observers import CONTAINER, DAEMON_SET, HOST, LABEL, OWN, TEMPLATE, Wanted
-from .names import MANAGED_BY, Object, RenderError, owner
+from .names import MANAGED_BY, Object, RenderError, build_owner_label
 
 #: of the pods. Without the label of what teardown takes back: the DaemonSet would make each pod anew that is deleted
 POD_LABELS = {"app.kubernetes.io/name": DAEMON_SET}
@@ -28,7 +28,7 @@ _SECURITY = {
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
+def render_objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
     """Render all objects of the observers, in the order in which they are applied.
 
     :param wanted: settings of the observers
@@ -137,7 +137,7 @@ def _render_namespace(wanted: Wanted) -> Object:
         "kind": "Namespace",
         "metadata": {
             "name": wanted.namespace,
-            "labels": {**MANAGED_BY, LABEL: OWN, **owner(wanted.run), **_SECURITY},
+            "labels": {**MANAGED_BY, LABEL: OWN, **build_owner_label(wanted.run), **_SECURITY},
             "annotations": {"openshift.io/node-selector": ""},
         },
     }
@@ -176,4 +176,4 @@ def _render_admission_role(wanted: Wanted) -> tuple[Object, ...]:
 
 
 def _render_metadata(wanted: Wanted, name: str) -> Object:
-    return {"name": name, "namespace": wanted.namespace, "labels": {**MANAGED_BY, **owner(wanted.run)}}
+    return {"name": name, "namespace": wanted.namespace, "labels": {**MANAGED_BY, **build_owner_label(wanted.run)}}

@@ -11,8 +11,8 @@ import re
 import textwrap
 import typing
 
-from ..._model.base.escape import comment, is_template
-from ..._model.intent.disruption_override import reference
+from ..._model.base.escape import escape_comment, is_template
+from ..._model.intent.disruption_override import build_reference
 from ..._model.intent.proposal import Blank, Entry, Proposal, Section, Sections, Value
 
 _WIDTH = 120
@@ -74,7 +74,7 @@ def _format_line(code: str, why: str, indent: int, dash: str) -> list[str]:
     line = f"{' ' * (indent - len(dash))}{dash}{code}"
     if not why:
         return [line]
-    together = f"{line}  # {comment(why)}"
+    together = f"{line}  # {escape_comment(why)}"
     return [together] if len(together) <= _WIDTH else [*_format_comment(why, indent - len(dash)), line]
 
 
@@ -84,14 +84,14 @@ def _format_comment(text: str, indent: int) -> list[str]:
     wrapper = textwrap.TextWrapper(
         max(_WIDTH, indent + 60), beginning, f"{beginning}  ", break_on_hyphens=False, break_long_words=False
     )
-    return wrapper.wrap(comment(text))
+    return wrapper.wrap(escape_comment(text))
 
 
 def _format_value(entry: typing.Union[Value, Blank]) -> str:
     if isinstance(entry, Blank):
         return _quote_yaml_text(entry.text)
     if entry.asked:
-        return _quote_yaml_text(reference(str(entry.value)))
+        return _quote_yaml_text(build_reference(str(entry.value)))
     if isinstance(entry.value, tuple):
         return f"[{', '.join(map(_format_scalar, entry.value))}]"
     return _format_scalar(entry.value)

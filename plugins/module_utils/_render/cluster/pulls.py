@@ -15,7 +15,7 @@ import re
 import shlex
 import typing
 
-from ..._model.base.escape import line
+from ..._model.base.escape import escape_line
 from ..._model.intent.mirror import EVERYTHING, Mirror, on_mirror
 from ..._model.kubernetes.pulls import ChartPull, ImagePull, PackagePull, Pulls
 from .names import Object
@@ -29,7 +29,7 @@ def to_copy(pulls: Pulls, mirror: Mirror) -> Pulls:
     :param pulls: the whole list
     :param mirror: mirror by registry
     """
-    images = tuple(image for image in pulls.images if place(image.name, mirror) != image.name)
+    images = tuple(image for image in pulls.images if place_on_mirror(image.name, mirror) != image.name)
     return dataclasses.replace(pulls, images=images)
 
 
@@ -73,7 +73,7 @@ def _render_package(package: PackagePull) -> Object:
     }
 
 
-def sync(pulls: Pulls) -> Object:
+def render_sync(pulls: Pulls) -> Object:
     """Render the input file of ``skopeo sync --all --scoped --src yaml``, grouped by registry and repository. Charts in
     OCI registries are included as images. Images whose tag depends on the operating system of the nodes are selected
     by a regular expression.
@@ -104,14 +104,14 @@ def _find_parts(name: str) -> tuple[str, str, str]:
     return host, path, tag
 
 
-def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
+def render_commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
     """Return the shell commands for items that neither oc-mirror nor skopeo sync can mirror: charts of Helm
     repositories, and all images if the mirror does not have the layout of ``skopeo sync``.
     """
     by_name = (
         ()
         if not mirror or EVERYTHING in mirror
-        else (copied(image.name, mirror) for image in pulls.images if not image.by_system)
+        else (render_copy(image.name, mirror) for image in pulls.images if not image.by_system)
     )
     return (
         *by_name,
@@ -119,18 +119,18 @@ def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
     )
 
 
-def place(name: str, mirror: Mirror) -> str:
+def place_on_mirror(name: str, mirror: Mirror) -> str:
     """Return the name that an image or chart has on the mirror. Without a mirror, the name begins with the placeholder
     ``MIRROR``.
     """
     return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
 
 
-def copied(name: str, mirror: Mirror) -> str:
+def render_copy(name: str, mirror: Mirror) -> str:
     """Return the command that copies an image, or a chart of an OCI registry, to the mirror. It copies all
     architectures.
     """
-    target = place(name, mirror)
+    target = place_on_mirror(name, mirror)
     # a name that is on the mirror says nothing of where it came from
     return f"skopeo copy --all docker://{name if target != name else 'SOURCE'} docker://{target}"
 
@@ -138,14 +138,14 @@ def copied(name: str, mirror: Mirror) -> str:
 def render_chart_commands(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
     """Return the two commands that pull a chart from its repository and push it to the mirror."""
     version = f" --version {shlex.quote(chart.version)}" if chart.version else ""
-    folder = place(chart.repository.partition("://")[2].strip("/"), mirror)
+    folder = place_on_mirror(chart.repository.partition("://")[2].strip("/"), mirror)
     return (
         f"helm pull {shlex.quote(chart.reference)} --repo {shlex.quote(chart.repository)}{version}",
         f"helm push {shlex.quote(f'{chart.reference}-{chart.version}.tgz')} oci://{folder}",
     )
 
 
-def lines(pulls: Pulls) -> tuple[str, ...]:
+def format_list(pulls: Pulls) -> tuple[str, ...]:
     """Return the list of images, charts and packages for a terminal, one item a line, each with the components that
     need it. Notes, and components whose images are not known, follow.
     """
@@ -160,7 +160,7 @@ def lines(pulls: Pulls) -> tuple[str, ...]:
         *(f"note: {note}" for note in pulls.notes),
         *(f"NOT LISTED: {problem}" for problem in pulls.unlisted),
     )
-    return tuple(map(line, told))
+    return tuple(map(escape_line, told))
 
 
 def _describe_image(image: ImagePull) -> str:
@@ -171,7 +171,7 @@ def _describe_image(image: ImagePull) -> str:
     )
 
 
-def heads(pulls: Pulls, mirror: Mirror) -> dict[str, tuple[str, ...]]:
+def render_heads(pulls: Pulls, mirror: Mirror) -> dict[str, tuple[str, ...]]:
     """Return the header comment of each mirroring file, by file name: the command that uses the file, and the items
     that its format cannot express.
     """
@@ -181,7 +181,7 @@ def heads(pulls: Pulls, mirror: Mirror) -> dict[str, tuple[str, ...]]:
         for image in pulls.images
         if image.by_system
     )
-    charts = tuple(f"not in it: {copied(chart.image, mirror)}" for chart in pulls.charts if chart.image)
+    charts = tuple(f"not in it: {render_copy(chart.image, mirror)}" for chart in pulls.charts if chart.image)
     packages = tuple(
         f"not in it, since oc-mirror knows what a package needs: {item.package} of {item.catalog}"
         for item in pulls.packages
@@ -209,4 +209,4 @@ def heads(pulls: Pulls, mirror: Mirror) -> dict[str, tuple[str, ...]]:
         SKOPEO: (sync_to, *packages, *by_helm, *missing),
     }
     # a text of a chart with a line end would begin a document of its own behind a comment of YAML
-    return {name: tuple(map(line, texts)) for name, texts in told.items()}
+    return {name: tuple(map(escape_line, texts)) for name, texts in told.items()}

@@ -16,7 +16,7 @@ from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.mirror import on_mirror
 from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits, is_infiniband, resource_of
 from ..._model.job.job import Job
-from ..cluster.names import MANAGED_BY, RenderError, labels
+from ..cluster.names import MANAGED_BY, RenderError, build_labels
 from . import job_start
 
 Object = dict[str, typing.Any]
@@ -154,7 +154,7 @@ def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    metadata: Object = {"labels": {**(labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
+    metadata: Object = {"labels": {**(build_labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
     spec: Object = {
         "affinity": _render_anti_affinity(job),
         "automountServiceAccountToken": False,
@@ -170,7 +170,9 @@ def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster
         if carries_rdma(fabric):
             # RoCE needs the index of a GID, InfiniBand does not
             container["command"] = list(
-                job_start.start(device or attachment_name(fabric), not is_infiniband(fabric), job.command)
+                job_start.render_start_command(
+                    device or attachment_name(fabric), not is_infiniband(fabric), job.command
+                )
             )
             container["securityContext"]["capabilities"]["add"] = ["IPC_LOCK"]
         if job.nic_map is not None:
@@ -215,7 +217,7 @@ def _list_addresses(fabric: Fabric) -> Object:
         "name": "addresses",
         "image": fabric.pods.image,
         "imagePullPolicy": fabric.pods.image_pull_policy,
-        "command": list(job_start.addresses()),
+        "command": list(job_start.render_address_command()),
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "volumeMounts": [{"name": "nic-map", "mountPath": job_start.MAP_FOLDER}],
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},

@@ -86,7 +86,7 @@ fi
 """
 
 
-def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
+def render_start_command(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
     """Return a command that sets NCCL_IB_HCA to the RDMA devices of its pod, and on RoCE also NCCL_IB_GID_INDEX, and
     then runs ``command``. It fails if the pod has no RDMA device.
 
@@ -98,7 +98,7 @@ def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
     return ("sh", "-c", script.lstrip(), "start", *command)
 
 
-def addresses() -> Command:
+def render_address_command() -> Command:
     """Return the command of the container that sets the IP addresses of a pod's interfaces from the NIC map (the
     entries of its node), and adds a route to each peer over the same interface. The command needs the capability
     NET_ADMIN and the environment variable NODE_NAME.

@@ -18,11 +18,11 @@ from __future__ import annotations
 import hashlib
 import typing
 
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import attachment_name, find_traits, is_infiniband, resource_of
 from ..._model.measurement.collectives import SMALL_BYTES, CollectiveRun, Collectives
-from ..cluster.names import Object, RenderError, labels, object_name
+from ..cluster.names import Object, RenderError, build_labels, object_name
 from ..job import job_start
 
 Command = tuple[str, ...]
@@ -126,7 +126,7 @@ def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric
     test = (
         *(("env", *taken_out) if taken_out else ()),
         *(
-            operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
+            require_operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
             "-b",
             str(SMALL_BYTES if run.small else wanted.least_bytes if run.iterations is None else wanted.most_bytes),
             "-e",
@@ -138,7 +138,7 @@ def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric
     )
     if len(run.nodes) < 2:
         return test
-    _sh, _option, script, name, *words = job_start.start(
+    _sh, _option, script, name, *words = job_start.render_start_command(
         resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test
     )
     return ("sh", "-c", 'script=$(printf %b "$1"); shift; eval "$script"', name, _on_one_line(script), *words)
@@ -198,7 +198,7 @@ def start_daemon(words: str, seconds: int) -> Command:
     :param seconds: maximum duration of the run, in seconds
     """
     limit = str(seconds + AGENT_LIMIT)
-    return "sh", "-c", _DAEMON_SCRIPT, "daemon", operand(words, "words of a daemon"), limit
+    return "sh", "-c", _DAEMON_SCRIPT, "daemon", require_operand(words, "words of a daemon"), limit
 
 
 def read_logs(run: CollectiveRun, piece: int) -> Command:
@@ -238,7 +238,7 @@ def render_mpirun(
     """
     _refuse_invalid_run(run, wanted)
     each = wanted.gpus_per_node if run.gpu is None else 1
-    named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
+    named = ",".join(f"{require_operand(host, 'host of a rank')}:{each}" for host in hosts)
     # the first pod asks for all others itself: the daemons have nobody to ask. Alone it asks for none, and Open MPI 5
     # warns of a program that is not there
     asks = (
@@ -372,7 +372,7 @@ def _render_template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent
     attachment = attachment_name(fabric)
     return {
         "metadata": {
-            "labels": labels(fabric.name, owner),
+            "labels": build_labels(fabric.name, owner),
             "annotations": {"k8s.v1.cni.cncf.io/networks": ",".join([attachment] * count)} if attachment else {},
         },
         "spec": spec,

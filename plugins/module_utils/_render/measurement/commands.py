@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from ..._model.intent.intent import Fabric
 from ..._parse.pods.shell import MARK
 
@@ -146,7 +146,7 @@ def render_host_shell(address: str) -> Command:
 
     :param address: PCI address of the physical function
     """
-    return ("sh", "-c", f"{_HOST}{_SHELL}", "shell", operand(address, "the PCI address"))
+    return ("sh", "-c", f"{_HOST}{_SHELL}", "shell", require_operand(address, "the PCI address"))
 
 
 def render_shell(address: str = "") -> Command:
@@ -155,7 +155,7 @@ def render_shell(address: str = "") -> Command:
 
     :param address: PCI address of the attachment from network-status; empty if multus does not report it
     """
-    return ("sh", "-c", _SHELL, "shell", operand(address, "the PCI address"))
+    return ("sh", "-c", _SHELL, "shell", require_operand(address, "the PCI address"))
 
 
 def _limit_command(limit: int, *command: str) -> Command:
@@ -170,7 +170,7 @@ def render_ping_server(address: str, port: int, limit: int) -> Command:
     :param limit: time limit in seconds
     """
     return _limit_command(
-        limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
+        limit, "rping", "-s", "-a", require_operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
     )
 
 
@@ -180,7 +180,7 @@ def render_ping_client(address: str, port: int, limit: int) -> Command:
     :param limit: time limit in seconds
     """
     return _limit_command(
-        limit, "rping", "-c", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v"
+        limit, "rping", "-c", "-a", require_operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v"
     )
 
 
@@ -225,11 +225,11 @@ def write_bandwidth(
         )
     return _limit_command(
         pods.limit_seconds,
-        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
+        *(("taskset", "-c", require_operand(cpus, "the list of CPUs")) if cpus else ()),
         *(
             "ib_write_bw",
             "-d",
-            operand(device, "the RDMA device"),
+            require_operand(device, "the RDMA device"),
             "-p",
             str(port),
             "-F",
@@ -243,7 +243,7 @@ def write_bandwidth(
         *(("--use_cuda=0",) if gpu else ()),
         *((f"--flow_label={flow_label}",) if flow_label is not None else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
-        *(() if server else (operand(address, _SERVER),)),
+        *(() if server else (require_operand(address, _SERVER),)),
     )
 
 
@@ -260,12 +260,12 @@ def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: st
     pods = fabric.pods
     return _limit_command(
         pods.limit_seconds,
-        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
-        *("ib_write_lat", "-d", operand(device, "the RDMA device"), "-p", str(port), "-F"),
+        *(("taskset", "-c", require_operand(cpus, "the list of CPUs")) if cpus else ()),
+        *("ib_write_lat", "-d", require_operand(device, "the RDMA device"), "-p", str(port), "-F"),
         *("-s", str(LATENCY_BYTES), "-n", str(LATENCY_MESSAGES)),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
-        *(() if server else (operand(address, _SERVER),)),
+        *(() if server else (require_operand(address, _SERVER),)),
     )
 
 
@@ -284,10 +284,10 @@ def render_tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server:
     both = ("--bidir",) if fabric.bandwidth.directions == "at_once" else ()
     return _limit_command(
         pods.limit_seconds,
-        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
-        *("iperf3", "-B", operand(own, "the address of the pod"), "-p", str(port)),
+        *(("taskset", "-c", require_operand(cpus, "the list of CPUs")) if cpus else ()),
+        *("iperf3", "-B", require_operand(own, "the address of the pod"), "-p", str(port)),
         *(
-            ("-c", operand(server, _SERVER), "-J", "-P", str(STREAMS), *amount, *both)
+            ("-c", require_operand(server, _SERVER), "-J", "-P", str(STREAMS), *amount, *both)
             if server
             else ("-s", "-1", "--forceflush")
         ),

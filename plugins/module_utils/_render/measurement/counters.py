@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from ..._parse.infiniband.perfquery import ASKED
 from .commands import Command
 
@@ -30,7 +30,7 @@ _READ = (
 )
 
 
-def read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]]) -> Command:
+def render_read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]]) -> Command:
     """Return the command that runs perfquery for ports of some nodes.
 
     :param device: RDMA device that sends the queries
@@ -47,7 +47,7 @@ def read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]
         "-c",
         _READ,
         "counters",
-        operand(device, "the RDMA device"),
+        require_operand(device, "the RDMA device"),
         str(port),
         str(ONE_LIMIT),
         *nodes,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from .commands import Command
 
 #: files of a network interface that count errors of its link [Documentation/ABI/testing/sysfs-class-net,
@@ -40,4 +40,4 @@ def read_counters(devices: typing.Sequence[str], netdevs: bool = False) -> Comma
         ' done; }; for device in "$@"; do at=/sys/class/infiniband/"$device"; show "$at"/ports/1/counters/*'
         f' "$at"/ports/1/hw_counters/*;{of_netdevs if netdevs else ""} done; true'
     )
-    return ("sh", "-c", script, "counters", *(operand(device, "an RDMA device") for device in devices))
+    return ("sh", "-c", script, "counters", *(require_operand(device, "an RDMA device") for device in devices))

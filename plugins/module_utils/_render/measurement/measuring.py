@@ -11,7 +11,7 @@ import typing
 
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.measuring import LABEL, NAMESPACE, OWN, POLICY
-from ..cluster.names import MANAGED_BY, Object, owner
+from ..cluster.names import MANAGED_BY, Object, build_owner_label
 
 #: IPC_LOCK and hostPath are above the level baseline; OpenShift must not write labels of its own there
 _SECURITY = {
@@ -22,7 +22,7 @@ _SECURITY = {
 
 def render_namespace(run: str) -> Object:
     """Render the namespace of the measuring pods. No role is bound in it."""
-    labels = {**MANAGED_BY, LABEL: OWN, **owner(run), **_SECURITY}
+    labels = {**MANAGED_BY, LABEL: OWN, **build_owner_label(run), **_SECURITY}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -35,17 +35,17 @@ def render_policy(run: str) -> Object:
 
     mpirun and its daemons accept commands from any process that connects to them, and have no other protection.
     """
-    peers = {"podSelector": {"matchLabels": {**MANAGED_BY, **owner(run)}}}
+    peers = {"podSelector": {"matchLabels": {**MANAGED_BY, **build_owner_label(run)}}}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {"name": POLICY, "namespace": NAMESPACE, "labels": {**MANAGED_BY, **owner(run)}},
+        "metadata": {"name": POLICY, "namespace": NAMESPACE, "labels": {**MANAGED_BY, **build_owner_label(run)}},
         # all pods of the namespace: one that a killed run has left takes no connection either
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [peers]}]},
     }
 
 
-def measured(fabrics: typing.Iterable[Fabric]) -> tuple[Fabric, ...]:
+def move_fabrics(fabrics: typing.Iterable[Fabric]) -> tuple[Fabric, ...]:
     """Return copies of the fabrics whose networks are in the namespace of the measurement. The names of the networks
     are unchanged.
     """

@@ -14,7 +14,7 @@ import typing
 from ..._model.intent.host_intent import Memlock
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..cluster.names import object_name
-from .pods import pod
+from .pods import render_measuring_pod
 
 #: seconds that the registration may take; user that the pod runs as; MiB beside the buffer
 _LIMIT, _USER, _BESIDE = 15, 65532, 256
@@ -44,7 +44,7 @@ def render_memlock_pod(
 
     :param memlock: settings of the proof, with the amount of memory to lock
     """
-    made = pod(fabric, cluster, node, run=run)
+    made = render_measuring_pod(fabric, cluster, node, run=run)
     made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)
     (container,) = made["spec"]["containers"]
     container["command"] = ["sh", "-c", _SCRIPT, "memlock", str(memlock.proof_bytes), str(_LIMIT)]

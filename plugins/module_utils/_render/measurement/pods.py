@@ -13,7 +13,7 @@ import typing
 
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import attachment_name, resource_of
-from ..cluster.names import Object, labels, object_name
+from ..cluster.names import Object, build_labels, object_name
 
 CONTAINER = "rdma"
 #: a pod that nobody took back frees its virtual function after this time, in seconds, unless its work is planned to
@@ -26,7 +26,7 @@ def name_pod(fabric: str, node: str, number: int = 0) -> str:
     return object_name("linerate", fabric, node, str(number) if number else "")
 
 
-def pod(
+def render_measuring_pod(
     fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run: str = "", lifetime: int = LIFETIME_SECONDS
 ) -> Object:
     """Render a pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed). The pod is
@@ -83,7 +83,7 @@ def pod(
         "metadata": {
             "name": name_pod(fabric.name, node, number),
             "namespace": fabric.network.namespace,
-            "labels": labels(fabric.name, run),
+            "labels": build_labels(fabric.name, run),
             "annotations": {"k8s.v1.cni.cncf.io/networks": attachment} if attachment else {},
         },
         "spec": spec,

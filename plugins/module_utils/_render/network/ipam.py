@@ -11,7 +11,7 @@ import ipaddress
 import json
 
 from ..._model.intent.intent import ClusterIntent, Fabric, Ipam
-from ..cluster.names import Object, filled, labels
+from ..cluster.names import Object, build_labels, keep_filled
 
 API = "nv-ipam.nvidia.com/v1alpha1"
 
@@ -32,9 +32,9 @@ def render_ipam(wanted: Ipam) -> Object:
         "range_end": wanted.range_end,
         "gateway": wanted.gateway,
         "exclude": exclude or None,
-        "routes": [filled(dst=route.dst, gw=route.gw or wanted.gateway) for route in wanted.routes] or None,
+        "routes": [keep_filled(dst=route.dst, gw=route.gw or wanted.gateway) for route in wanted.routes] or None,
     }
-    return filled(**fields)
+    return keep_filled(**fields)
 
 
 def ipam_text(fabric: Fabric) -> str:
@@ -60,15 +60,17 @@ def render_pools(fabric: Fabric, cluster: ClusterIntent) -> tuple[Object, ...]:
         "routes": [{"dst": route.dst} for route in wanted.routes] or None,
     }
     if pool.kind == "IPPool":
-        spec = filled(subnet=wanted.range, perNodeBlockSize=pool.per_node_block_size, gateway=wanted.gateway, **common)
+        spec = keep_filled(
+            subnet=wanted.range, perNodeBlockSize=pool.per_node_block_size, gateway=wanted.gateway, **common
+        )
     else:
-        spec = filled(
+        spec = keep_filled(
             cidr=wanted.range,
             perNodeNetworkPrefix=pool.per_node_network_prefix,
             gatewayIndex=pool.gateway_index,
             **common,
         )
-    metadata = {"name": pool.name, "namespace": pool.namespace, "labels": labels(fabric.name)}
+    metadata = {"name": pool.name, "namespace": pool.namespace, "labels": build_labels(fabric.name)}
     return ({"apiVersion": API, "kind": pool.kind, "metadata": metadata, "spec": spec},)
 
 

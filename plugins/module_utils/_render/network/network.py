@@ -106,7 +106,7 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     return Rendered(tuple(objects), unmade)
 
 
-def without(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> list[Object]:
+def drop_held(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> list[Object]:
     """Return the objects that may be applied now if some fabrics are held back, each with the name of its fabric. All
     fabrics share the NicClusterPolicy, so it is rendered again without these fabrics.
 

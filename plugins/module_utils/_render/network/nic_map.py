@@ -16,12 +16,12 @@ from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine
 from ..._parse.job.nic_map import KEY
 from ..._parse.kubernetes.addresses import Pool, RangeError, parse_range
-from ..cluster.names import RenderError, labels
+from ..cluster.names import RenderError, build_labels
 
 Object = dict[str, typing.Any]
 
 
-def lines(
+def list_nic_lines(
     fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], before: typing.Iterable[NicLine] = ()
 ) -> tuple[NicLine, ...]:
     """Return one line of the NIC map for each interface, sorted by node and rail. The first rail is net1.
@@ -45,7 +45,7 @@ def lines(
         if pool.on_network(line.address) and not pool.hands_out(line.address)
     }
     taken = {*kept.values(), str(ipaddress.ip_address(ipam.gateway)) if ipam.gateway else ""}
-    free = (address for address in reserved(pool) if address not in taken)
+    free = (address for address in iterate_reserved(pool) if address not in taken)
     made = []
     for node, names in sorted(netdevs.items()):
         for rail, netdev in enumerate(names, 1):
@@ -61,7 +61,7 @@ def lines(
     return tuple(made)
 
 
-def reserved(pool: Pool) -> typing.Iterator[str]:
+def iterate_reserved(pool: Pool) -> typing.Iterator[str]:
     """Yield, in ascending order, the host addresses of a network that its IPAM plugin never assigns: addresses outside
     of its range, and excluded ones.
 
@@ -82,6 +82,6 @@ def render_config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine])
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": fabric.network.namespace, "labels": labels(fabric.name)},
+        "metadata": {"name": name, "namespace": fabric.network.namespace, "labels": build_labels(fabric.name)},
         "data": {KEY: "".join(f"{line.text}\n" for line in made)},
     }

@@ -24,7 +24,7 @@ from ..._model.intent.profiles import (
     count_pods_on_a_node,
     needs_nic_policy,
 )
-from ..cluster.names import MANAGED_BY, Object, filled, interface, labels, plugins_text
+from ..cluster.names import MANAGED_BY, Object, build_labels, get_interface, keep_filled, plugins_text
 from .ipam import ipam_text
 
 API = "mellanox.com/v1alpha1"
@@ -43,7 +43,7 @@ def render_nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) 
     shared = [_render_shared_devices(fabric) for fabric in fabrics if fabric.profile == "rdma_shared"]
     functions = [_render_host_devices(fabric) for fabric in fabrics if attachment_kind(fabric) == HOST_DEVICE]
     ipoib = any(attachment_kind(fabric) == IPOIB for fabric in fabrics)
-    spec = filled(
+    spec = keep_filled(
         ofedDriver=_render_ofed_driver(cluster) if operator.ofed_driver else None,
         rdmaSharedDevicePlugin=_render_device_plugin(operator, "k8s-rdma-shared-dev-plugin", configList=shared)
         if shared
@@ -137,13 +137,15 @@ def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
     kind, wanted = attachment_kind(fabric), fabric.network
     fields: Object = {"resourceName": fabric.resource_name}
     if kind == MACVLAN:
-        fields = {"master": interface(fabric), "mode": wanted.mode or "bridge", "mtu": fabric.mtu}
+        fields = {"master": get_interface(fabric), "mode": wanted.mode or "bridge", "mtu": fabric.mtu}
     elif kind == IPOIB:
-        fields = {"master": interface(fabric)}
-    spec = filled(networkNamespace=wanted.namespace, **fields, ipam=ipam_text(fabric), metaPlugins=plugins_text(wanted))
+        fields = {"master": get_interface(fabric)}
+    spec = keep_filled(
+        networkNamespace=wanted.namespace, **fields, ipam=ipam_text(fabric), metaPlugins=plugins_text(wanted)
+    )
     return {
         "apiVersion": API,
         "kind": kind,
-        "metadata": {"name": wanted.name, "labels": labels(fabric.name)},
+        "metadata": {"name": wanted.name, "labels": build_labels(fabric.name)},
         "spec": spec,
     }

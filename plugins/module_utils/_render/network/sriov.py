@@ -16,12 +16,12 @@ from ..cluster.names import (
     Members,
     Object,
     RenderError,
-    filled,
-    labels,
+    build_labels,
+    format_switch,
+    keep_filled,
     object_name,
     plugins_text,
     policy_name,
-    switch,
 )
 from .ipam import ipam_text
 
@@ -113,19 +113,19 @@ def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
         "linkState": wanted.link_state,
         "vlan": wanted.vlan,
         "vlanQoS": wanted.vlan_qos,
-        "trust": switch(wanted.trust),
-        "spoofChk": switch(wanted.spoof_check),
+        "trust": format_switch(wanted.trust),
+        "spoofChk": format_switch(wanted.spoof_check),
         "minTxRate": wanted.min_tx_rate,
         "maxTxRate": wanted.max_tx_rate,
         "metaPlugins": plugins_text(wanted),
     }
-    return _render_object(attachment_kind(fabric), wanted.name, fabric, cluster, filled(**fields))
+    return _render_object(attachment_kind(fabric), wanted.name, fabric, cluster, keep_filled(**fields))
 
 
 def _render_object(kind: str, name: str, fabric: Fabric, cluster: ClusterIntent, spec: dict[str, typing.Any]) -> Object:
     return {
         "apiVersion": API,
         "kind": kind,
-        "metadata": {"name": name, "namespace": cluster.operator_namespace, "labels": labels(fabric.name)},
+        "metadata": {"name": name, "namespace": cluster.operator_namespace, "labels": build_labels(fabric.name)},
         "spec": spec,
     }

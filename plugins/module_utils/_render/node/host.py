@@ -11,7 +11,7 @@ import typing
 
 from ..._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.kubernetes.host import ROLE_LABEL
-from ..cluster.names import MANAGED_BY, filled, object_name
+from ..cluster.names import MANAGED_BY, keep_filled, object_name
 
 Object = dict[str, typing.Any]
 
@@ -67,7 +67,7 @@ def _render_kubelet_config(role: str, kubelet: Kubelet) -> Object:
 
     :param role: name of the MachineConfigPool
     """
-    settings = filled(
+    settings = keep_filled(
         topologyManagerPolicy=kubelet.topology_manager_policy,
         topologyManagerScope=kubelet.topology_manager_scope,
         cpuManagerPolicy=kubelet.cpu_manager_policy,

@@ -15,7 +15,7 @@ import typing
 
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import find_traits, is_infiniband
-from ..cluster.names import Object, RenderError, labels, object_name
+from ..cluster.names import Object, RenderError, build_labels, object_name
 
 API = "configuration.net.nvidia.com/v1alpha1"
 _TYPE = re.compile(r"\A[0-9a-f]{4}\Z")
@@ -23,7 +23,7 @@ _TYPE = re.compile(r"\A[0-9a-f]{4}\Z")
 _NUMBERS = {"True": "1", "False": "0"}
 
 
-def templates(
+def render_templates(
     fabrics: typing.Sequence[Fabric],
     cluster: ClusterIntent,
     nic_types: typing.Mapping[str, typing.Sequence[str]],
@@ -70,7 +70,7 @@ def _render_template(fabric: Fabric, cluster: ClusterIntent, kind: str, namespac
         "metadata": {
             "name": object_name("linerate", fabric.name, kind),
             "namespace": namespace,
-            "labels": labels(fabric.name),
+            "labels": build_labels(fabric.name),
         },
         "spec": {
             "nodeSelector": dict(cluster.node_selector),

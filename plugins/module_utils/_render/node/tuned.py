@@ -19,7 +19,7 @@ Object = dict[str, typing.Any]
 PRIORITY = 20
 
 
-def data(settings: Settings, parent: str) -> str:
+def render_profile(settings: Settings, parent: str) -> str:
     """Return the text of a TuneD profile with these settings.
 
     :param settings: desired values
@@ -56,5 +56,5 @@ def render_tuned(settings: Settings, selector: typing.Mapping[str, str], role: s
         "apiVersion": "tuned.openshift.io/v1",
         "kind": "Tuned",
         "metadata": {"name": TUNED, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)},
-        "spec": {"profile": [{"name": TUNED, "data": data(settings, parent)}], "recommend": [recommend]},
+        "spec": {"profile": [{"name": TUNED, "data": render_profile(settings, parent)}], "recommend": [recommend]},
     }

@@ -13,7 +13,7 @@ from ..._check.platform import check as platform
 from ..._check.tuning import check as tuning
 from ..._model.base.errors import RdmaError
 from ..._model.base.load import load
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Intent
 from ..._model.run.records import Record
 from .inputs import ReportFacts
@@ -66,7 +66,7 @@ class Alike:
     notes: tuple[str, ...] = ()
 
 
-def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
+def group_alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     """Return the groups of comparable nodes and HCAs. Facts that cannot be read become a note.
 
     :param records: records of this run, by stage
@@ -80,7 +80,7 @@ def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     known = {member for group in of_nodes for member in group.members}
     missing = [name for name in tunings.tunings if name not in known]
     if missing:
-        notes.append(f"These nodes are in no group because their tuning is unknown: {folded(missing)}.")
+        notes.append(f"These nodes are in no group because their tuning is unknown: {join_first(missing)}.")
     of_hcas: tuple[ComparedGroup, ...] = ()
     if firmware is not None:
         try:

@@ -11,8 +11,8 @@ import typing
 
 from ..._check.collectives.course import GroupFigure
 from ..._check.collectives.latency import GroupLatency
-from ..._model.base.text import folded
-from ..markup.markup import Html, element
+from ..._model.base.text import join_first
+from ..markup.markup import Html, render_element
 from ..markup.tables import render_row, render_table
 
 _WIDTH, _HEIGHT, _EDGE = 132.0, 26.0, 3.0
@@ -49,7 +49,7 @@ def render_latencies(found: typing.Sequence[GroupLatency]) -> Html:
         [
             render_row(
                 item.collective,
-                folded(item.nodes, 4),
+                join_first(item.nodes, 4),
                 render_bar(item.latency.mean_us, item.latency.p99_us, longest),
                 f"{item.latency.mean_us:.1f}",
                 None if item.latency.p99_us is None else f"{item.latency.p99_us:.1f}",
@@ -74,7 +74,7 @@ def render_bar(mean_us: float, p99_us: typing.Optional[float], longest: float) -
         words += f", p99 {p99_us:.1f} us"
         left, right = sorted((x_of(mean_us), x_of(p99_us)))
         band = [
-            element(
+            render_element(
                 "rect",
                 class_="band",
                 x=f"{left:.1f}",
@@ -83,11 +83,11 @@ def render_bar(mean_us: float, p99_us: typing.Optional[float], longest: float) -
                 height="10",
             )
         ]
-    return element(
+    return render_element(
         "svg",
         *band,
-        element("polyline", points=f"{_EDGE:g},{middle:g} {x_of(mean_us):.1f},{middle:g}"),
-        element("circle", cx=f"{x_of(mean_us):.1f}", cy=f"{middle:g}", r="2.5"),
+        render_element("polyline", points=f"{_EDGE:g},{middle:g} {x_of(mean_us):.1f},{middle:g}"),
+        render_element("circle", cx=f"{x_of(mean_us):.1f}", cy=f"{middle:g}", r="2.5"),
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
         width=f"{_WIDTH:g}",
         height=f"{_HEIGHT:g}",
@@ -102,11 +102,11 @@ def _render_row(item: GroupFigure) -> Html:
     return render_row(
         item.collective,
         item.kind,
-        folded(item.nodes, 4),
+        join_first(item.nodes, 4),
         render_picture(item) if item.sizes else None,
         f"{item.bus_gbs:.1f}",
         None if item.floor_gbs is None else f"{item.floor_gbs:.1f}",
-        element("span", f"? {part}, too slow", class_="said unknown") if item.slow else part,
+        render_element("span", f"? {part}, too slow", class_="said unknown") if item.slow else part,
     )
 
 
@@ -132,14 +132,16 @@ def render_picture(item: GroupFigure) -> Html:
             top = height_of(item.bound_gbs)
             words += f", upper bound of the links {item.bound_gbs:.1f} GB/s"
             floor = [
-                element("rect", class_="band", x="0", width=f"{_WIDTH:g}", y=f"{top:.1f}", height=f"{y - top:.1f}")
+                render_element(
+                    "rect", class_="band", x="0", width=f"{_WIDTH:g}", y=f"{top:.1f}", height=f"{y - top:.1f}"
+                )
             ]
-        floor.append(element("line", x1="0", x2=f"{_WIDTH:g}", y1=f"{y:.1f}", y2=f"{y:.1f}"))
-    return element(
+        floor.append(render_element("line", x1="0", x2=f"{_WIDTH:g}", y1=f"{y:.1f}", y2=f"{y:.1f}"))
+    return render_element(
         "svg",
         *floor,
-        element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points)),
-        element("circle", cx=f"{points[best][0]:.1f}", cy=f"{points[best][1]:.1f}", r="2.5"),
+        render_element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points)),
+        render_element("circle", cx=f"{points[best][0]:.1f}", cy=f"{points[best][1]:.1f}", r="2.5"),
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
         width=f"{_WIDTH:g}",
         height=f"{_HEIGHT:g}",

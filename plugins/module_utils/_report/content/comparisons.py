@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..._check.compare.advice import Advice
 from ..._check.compare.check import Compared
 from ..._check.compare.scaling import ScalingRow
-from ..markup.markup import Html, element, join
+from ..markup.markup import Html, join_content, render_element
 from ..markup.tables import render_row, render_table
 
 
@@ -29,7 +29,7 @@ def render_figure(item: Compared) -> Html:
         f"{measure.better} is better",
         ("Network", "Kind", "Nodes", measure.unit, "Speed-up", "Scaling efficiency", "Share of the best", "Alarm"),
         [*single, *map(_render_row, ordered)],
-        element("ul", *map(_render_advice, item.advice), class_="marked") if item.advice else None,
+        render_element("ul", *map(_render_advice, item.advice), class_="marked") if item.advice else None,
     )
 
 
@@ -45,10 +45,12 @@ def _render_row(found: ScalingRow) -> Html:
         (
             None
             if found.slower_than is None
-            else join(element("b", "negative scaling"), f": slower than {found.slower_than}")
+            else join_content(render_element("b", "negative scaling"), f": slower than {found.slower_than}")
         ),
     )
 
 
 def _render_advice(advice: Advice) -> Html:
-    return element("li", element("b", advice.text), f" {advice.reason} ", element("span", advice.figures))
+    return render_element(
+        "li", render_element("b", advice.text), f" {advice.reason} ", render_element("span", advice.figures)
+    )

@@ -15,14 +15,14 @@ import typing
 from ..._check.collectives.floor import spell_gbs
 from ..._check.collectives.trend import MOST_DROP, name_latency, name_step
 from ..._model.base.load import to_data
-from ..._model.base.text import cut
+from ..._model.base.text import cut_text
 from ..._model.measurement.collectives import LatencyFigures, StepFigures
 from ..._model.run.fact_kinds import FACT_KINDS
 from ..._model.run.facts import CLUSTER, RunStart
 from ..._model.run.findings import STAGES, Judged
 from ..._model.run.records import Record
 from ..markup.text import one_line
-from .verdict import label
+from .verdict import label_finding
 
 #: times that a latency may be as long as in the other run: the default of latency_ratio
 _MOST_TIMES = 1.5
@@ -157,7 +157,7 @@ def find_record_differences(
     return found
 
 
-def show(found: typing.Sequence[RunDifference]) -> list[str]:
+def describe_differences(found: typing.Sequence[RunDifference]) -> list[str]:
     """Return the differences as lines for a terminal. After ``MOST_LINES`` lines, only the number of the remaining ones
     is shown.
     """
@@ -361,7 +361,9 @@ def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDif
     :param after: state in the later run
     """
     if before == after and before not in ("seen", "not looked at"):
-        return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
+        return [
+            RunDifference(node, what, cut_text(before, _MOST_TEXT), f"{cut_text(after, _MOST_TEXT)} (not compared)")
+        ]
     return _compare_texts(node, what, before, after)
 
 
@@ -386,12 +388,14 @@ def _group_by_subject(record: typing.Optional[Record]) -> dict[str, str]:
 
 
 def _describe_status(item: Judged) -> str:
-    return f"{item.finding.status}, waived" if label(item) == "waived" else item.finding.status
+    return f"{item.finding.status}, waived" if label_finding(item) == "waived" else item.finding.status
 
 
 def _compare_texts(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     return (
         []
         if before == after
-        else [RunDifference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
+        else [
+            RunDifference(node, cut_text(what, _MOST_WHAT), cut_text(before, _MOST_TEXT), cut_text(after, _MOST_TEXT))
+        ]
     )

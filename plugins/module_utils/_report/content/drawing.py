@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..markup.markup import Html, element
+from ..markup.markup import Html, render_element
 from ..markup.text import one_line
 from .topology import Drawing, Edge, TierItem
 
@@ -28,30 +28,41 @@ def render_figure(shown: Drawing) -> Html:
     render the reason instead.
     """
     if shown.why_not:
-        caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
-        return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")
+        caption = render_element(
+            "figcaption", render_element("b", f"{shown.name}: topology"), render_element("span", shown.words)
+        )
+        return render_element("figure", caption, render_element("p", shown.why_not, class_="more"), class_="wide")
     places = _collect_places(shown)
     boxes = [_render_box(item, *places[item.key]) for row in shown.rows for item in row]
     lines = [_render_line(edge, shown, places) for edge in sorted(shown.edges, key=lambda edge: edge.bad)]
     marked = [item for row in shown.rows for item in row if item.marks]
     height = _ROW * (len(shown.rows) - 1) + _BOX + 24
     title = f"{shown.name}: switches above, nodes below"
-    picture = element(
-        "svg", element("title", title), *lines, *boxes, viewBox=f"0 0 {_WIDTH} {height}", role="img", class_="map"
+    picture = render_element(
+        "svg",
+        render_element("title", title),
+        *lines,
+        *boxes,
+        viewBox=f"0 0 {_WIDTH} {height}",
+        role="img",
+        class_="map",
     )
-    return element(
+    return render_element(
         "figure",
-        element(
+        render_element(
             "figcaption",
-            element("b", f"{shown.name}: topology"),
-            element("span", f"{shown.words}; {len(marked)} marked"),
+            render_element("b", f"{shown.name}: topology"),
+            render_element("span", f"{shown.words}; {len(marked)} marked"),
         ),
-        element("div", picture, class_="scroll", tabindex=0, role="region", aria_label=title),
-        element("ul", *map(_render_entry, _list_legend_entries(marked)), class_="legend"),
+        render_element("div", picture, class_="scroll", tabindex=0, role="region", aria_label=title),
+        render_element("ul", *map(_render_entry, _list_legend_entries(marked)), class_="legend"),
         (
-            element(
+            render_element(
                 "ul",
-                *[element("li", element("b", item.name), ": ", "; ".join(item.marks[:3])) for item in marked],
+                *[
+                    render_element("li", render_element("b", item.name), ": ", "; ".join(item.marks[:3]))
+                    for item in marked
+                ],
                 class_="marked",
             )
             if marked
@@ -75,7 +86,7 @@ def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html
     tone = "bad" if item.marks else "group" if item.size > 1 else "plain"
     words = "\n".join((item.name, *item.marks))
     sign = (
-        element(
+        render_element(
             "text",
             "\u2715",
             x=_format_coordinate(middle + width / 2 - 8),
@@ -86,7 +97,7 @@ def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html
         else None
     )
     squares = [
-        element(
+        render_element(
             "rect",
             x=_format_coordinate(x - _SQUARE / 2),
             y=_format_coordinate(top - _SQUARE / 2),
@@ -96,10 +107,10 @@ def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html
         )
         for (_rail, bad), x in zip(item.rails, _place_ends(item, middle, width))
     ]
-    return element(
+    return render_element(
         "g",
-        element("title", words),
-        element(
+        render_element("title", words),
+        render_element(
             "rect",
             x=_format_coordinate(middle - width / 2),
             y=_format_coordinate(top),
@@ -109,9 +120,9 @@ def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html
         ),
         *squares,
         # a drawing in the drawing clips what is wider than its letters were taken for
-        element(
+        render_element(
             "svg",
-            element("text", _shorten_name(item.name, width), x="50%", y=_format_coordinate(_BOX / 2 + 5)),
+            render_element("text", _shorten_name(item.name, width), x="50%", y=_format_coordinate(_BOX / 2 + 5)),
             x=_format_coordinate(middle - width / 2),
             y=_format_coordinate(top),
             width=_format_coordinate(width),
@@ -138,7 +149,7 @@ def _render_line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[f
         "x2": _format_coordinate(x2),
         "y2": _format_coordinate(y2 + _BOX),
     }
-    return element("line", element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
+    return render_element("line", render_element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
 
 
 def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
@@ -167,7 +178,7 @@ def _list_legend_entries(marked: typing.Sequence[TierItem]) -> typing.Iterator[t
 
 def _render_entry(entry: tuple[str, str, str]) -> Html:
     name, sign, text = entry
-    return element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
+    return render_element("li", render_element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
 
 
 def _format_coordinate(value: float) -> str:

@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.hca_locations import collect_places, find_topology, number_by_leaf
-from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
 from ..._check.bandwidth import results
 from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.collectives import check as collectives
@@ -123,7 +123,7 @@ def load_intent_and_facts(
         raise Undrawable(f"The facts of this stage could not be shown: {error}.") from error
 
 
-def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
+def read_plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
     """Return the plan of stage network; None if the stage did not reach its plan.
 
     :raises Undrawable: the facts do not load
@@ -132,13 +132,13 @@ def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
     return loaded[1].plan if loaded is not None else None
 
 
-def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
+def read_comparisons(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
     """Return the comparisons of networks by stage compare. Return an empty tuple if the stage left no facts.
 
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("bandwidth", "collectives", "latencies"))
-    return compare.compared(*loaded) if loaded is not None else ()
+    return compare.compare_measures(*loaded) if loaded is not None else ()
 
 
 def judge_collectives(record: typing.Optional[Record], facts: ReportFacts) -> collectives.JudgedRuns:
@@ -238,7 +238,7 @@ def find_membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachabili
     subnets = {
         name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None
     }
-    return number_by_leaf(resolve(wanted, nodes, subnets), facts.topologies)
+    return number_by_leaf(resolve_members(wanted, nodes, subnets), facts.topologies)
 
 
 def _list_firmwares(facts: discover.Facts) -> typing.Iterator[str]:

@@ -8,7 +8,7 @@ import re
 import typing
 
 from ..._model.run.findings import SKIPPED, Finding
-from ..markup.text import short
+from ..markup.text import shorten_plain
 
 
 def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
@@ -18,7 +18,7 @@ def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict
     """
     finding = next(iter(findings), None)
     return (
-        {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
+        {name: shorten_plain(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
         if finding
         else None
     )
@@ -46,14 +46,14 @@ def name_cause(finding: Finding) -> str:
     the subject. Findings of stage validate also show the remedy, because a new user has no report yet.
     """
     if finding.check.endswith(".error"):
-        return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
+        return f"{finding.check}: {shorten_plain(finding.measured, _MOST_OF_A_TASK)}"
     if not finding.check.startswith("validate."):
         return f"{finding.check} on {finding.subject}"
-    remedy = short(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
+    remedy = shorten_plain(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
     if finding.check in ("validate.api_server", "validate.nodes"):
-        return f"{finding.check}: {short(finding.why.rstrip('.'), _MOST_OF_A_TASK)}. {remedy}"
+        return f"{finding.check}: {shorten_plain(finding.why.rstrip('.'), _MOST_OF_A_TASK)}. {remedy}"
     hint = _HINT.search(finding.expected)
-    seen = f"{short(finding.measured, _MOST_OF_A_VALUE)}{hint[0] if hint else ''}" if finding.measured else ""
+    seen = f"{shorten_plain(finding.measured, _MOST_OF_A_VALUE)}{hint[0] if hint else ''}" if finding.measured else ""
     return ": ".join(filter(None, (f"{finding.check} on {finding.subject}", ". ".join(filter(None, (seen, remedy))))))
 
 

@@ -13,7 +13,7 @@ from ..._check.fabric.error_counters import PHYSICAL
 from ..._check.fabric.names import Names
 from ..._model.infiniband.fabric import SeenTopology
 from ..._model.run.link_errors import EarlierErrors, End, ErrorReading, collect_readings, compute_growth
-from ..markup.markup import Html, element, join
+from ..markup.markup import Html, join_content, render_element
 from ..markup.tables import render_row, render_table
 
 #: links that have a row of their own: those that counted the most
@@ -128,13 +128,13 @@ def render_figure(found: ErrorHistory) -> Html:
     )
     note = f"over {runs} and this run; {quiet}. Physical errors of each link, counted by both of its link ports"
     unread = (
-        element("p", f"Kept runs that could not be read: {'; '.join(found.unread)}", class_="more")
+        render_element("p", f"Kept runs that could not be read: {'; '.join(found.unread)}", class_="more")
         if found.unread
         else None
     )
     more = len(found.links) - _MOST_LINKS
     rest = (
-        element("p", f"and {more} more links; facts/topologies of the runs contain all of them", class_="more")
+        render_element("p", f"and {more} more links; facts/topologies of the runs contain all of them", class_="more")
         if more > 0
         else None
     )
@@ -145,9 +145,9 @@ def render_figure(found: ErrorHistory) -> Html:
     if any(link.steps[-1] for link in found.links):
         return shown
     words = "none since the previous run" if found.links else "none"
-    return element(
+    return render_element(
         "details",
-        element("summary", f"Errors of links from run to run, {found.runs} runs before this run: {words}"),
+        render_element("summary", f"Errors of links from run to run, {found.runs} runs before this run: {words}"),
         shown,
         class_="wide",
     )
@@ -155,8 +155,8 @@ def render_figure(found: ErrorHistory) -> Html:
 
 def _render_row(link: LinkErrors) -> Html:
     last = link.steps[-1]
-    said = element("span", f"? {last}", class_="said unknown") if last else "unknown" if last is None else "0"
-    return render_row(join(link.name), render_picture(link), str(link.total), said)
+    said = render_element("span", f"? {last}", class_="said unknown") if last else "unknown" if last is None else "0"
+    return render_row(join_content(link.name), render_picture(link), str(link.total), said)
 
 
 def render_picture(link: LinkErrors) -> Html:
@@ -172,9 +172,9 @@ def render_picture(link: LinkErrors) -> Html:
         # nothing counted is a line, and one error of a million can be seen
         high = 1.0 if not value else max(3.0, value / most * (_HEIGHT - 2 * _EDGE))
         at = {"x": f"{left:.1f}", "y": f"{_HEIGHT - _EDGE - high:.1f}", "width": f"{wide:.1f}", "height": f"{high:.1f}"}
-        bars.append(element("rect", **at, class_="gap" if value is None else "some" if value else None))
+        bars.append(render_element("rect", **at, class_="gap" if value is None else "some" if value else None))
     words = f"{', '.join('unknown' if value is None else str(value) for value in link.steps)} errors"
-    return element(
+    return render_element(
         "svg",
         *bars,
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",

@@ -11,8 +11,8 @@ import typing
 
 from ..._model.run.check_ids import PAGES, address_of
 from ..._model.run.findings import SKIPPED, Finding, Judged
-from ..markup.markup import Html, element
-from .verdict import Report, label
+from ..markup.markup import Html, render_element
+from .verdict import Report, label_finding
 
 #: entries of a check in full; what else it found is folded
 MOST_IN_FULL = 3
@@ -57,8 +57,14 @@ def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
     for item in judged:
         finding = item.finding
-        if label(item) != "pass":
-            key = (label(item), finding.check, finding.why, finding.remedy, item.waiver.reason if item.waiver else "")
+        if label_finding(item) != "pass":
+            key = (
+                label_finding(item),
+                finding.check,
+                finding.why,
+                finding.remedy,
+                item.waiver.reason if item.waiver else "",
+            )
             found.setdefault(key, []).append(finding)
     result = (
         FindingGroup(name, check, why, remedy, waived, tuple(same))
@@ -86,12 +92,12 @@ def render_listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> 
         yield from (_render_article(group, pages) for group in alike[:MOST_IN_FULL])
         folded = alike[MOST_IN_FULL:]
         if folded:
-            title = element("summary", f"{len(folded)} more of ", element("code", folded[0].check))
+            title = render_element("summary", f"{len(folded)} more of ", render_element("code", folded[0].check))
             parts = (
                 *[_render_article(group, pages) for group in folded[:MOST_GROUPS]],
                 *_render_rest(folded[MOST_GROUPS:]),
             )
-            yield element("details", title, *parts, class_=f"finding {folded[0].label}")
+            yield render_element("details", title, *parts, class_=f"finding {folded[0].label}")
 
 
 def _group_by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGroup]]:
@@ -148,9 +154,9 @@ def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]],
     :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
     """
     together, left = list_steps(found)
-    return element(
+    return render_element(
         "div",
-        element("ol", *[_render_step(first, same, pages) for first, *same in together], class_="steps"),
+        render_element("ol", *[_render_step(first, same, pages) for first, *same in together], class_="steps"),
         _render_consequences(left),
     )
 
@@ -192,29 +198,29 @@ def _render_step(step: NextStep, same: typing.Sequence[NextStep], pages: str) ->
     :param same: further steps with the same remedy
     :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
     """
-    return element(
+    return render_element(
         "li",
         *[part for one in (step, *same) for part in _render_step_reasons(one, pages)],
-        element("p", element("b", "Do: "), step.group.remedy, class_="remedy"),
+        render_element("p", render_element("b", "Do: "), step.group.remedy, class_="remedy"),
     )
 
 
 def _render_step_reasons(step: NextStep, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
-    yield element(
+    yield render_element(
         "p",
         _render_badge(group.label),
         " ",
-        element("a", element("code", group.check), href=f"#{step.stage}"),
+        render_element("a", render_element("code", group.check), href=f"#{step.stage}"),
         " ",
         _render_subjects(group),
     )
     yield from filter(None, (_render_measured(group.findings[0]),))
-    yield element("p", group.why, " ", _render_meaning(group.check, pages))
+    yield render_element("p", group.why, " ", _render_meaning(group.check, pages))
     if step.others:
-        yield element(
+        yield render_element(
             "p",
-            element("a", f"{count} more findings of this check with different causes", href=f"#{step.stage}"),
+            render_element("a", f"{count} more findings of this check with different causes", href=f"#{step.stage}"),
             class_="more",
         )
 
@@ -230,9 +236,9 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
     count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
     not_tried = all(step.group.label == SKIPPED for step in left)
     lines = [
-        element(
+        render_element(
             "li",
-            element("a", element("code", step.group.check), href=f"#{step.stage}"),
+            render_element("a", render_element("code", step.group.check), href=f"#{step.stage}"),
             " ",
             _render_subjects(step.group),
             f": {step.group.why}",
@@ -243,10 +249,10 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
         cause = "that was skipped because of" if count == 1 else "that were skipped because of"
     else:
         cause = "that follows from" if count == 1 else "that follow from"
-    return element(
+    return render_element(
         "details",
-        element("summary", f"{count} finding{'' if count == 1 else 's'} {cause} these"),
-        element("ul", *lines),
+        render_element("summary", f"{count} finding{'' if count == 1 else 's'} {cause} these"),
+        render_element("ul", *lines),
         class_="more",
     )
 
@@ -258,20 +264,20 @@ def render_passes(judged: typing.Iterable[Judged], record: str) -> typing.Option
     """
     found: dict[str, list[Finding]] = {}
     for item in judged:
-        if label(item) == "pass":
+        if label_finding(item) == "pass":
             found.setdefault(item.finding.check, []).append(item.finding)
     if not found:
         return None
     parts = [
-        element(
+        render_element(
             "section",
-            element("h3", element("code", check), f" {len(items)}"),
+            render_element("h3", render_element("code", check), f" {len(items)}"),
             _render_table(items, MOST_PASSES, record),
         )
         for check, items in found.items()
     ]
     total = sum(map(len, found.values()))
-    return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
+    return render_element("details", render_element("summary", f"{total} passed"), *parts, class_="finding pass")
 
 
 def _render_article(group: FindingGroup, pages: str) -> Html:
@@ -279,23 +285,29 @@ def _render_article(group: FindingGroup, pages: str) -> Html:
     one = len(group.findings) == 1
     alike = {(finding.measured, finding.expected) for finding in group.findings}
     facts = _render_measured(first) if len(alike) == 1 else None
-    waived = element("p", element("b", "Waived: "), group.waived, class_="remedy") if group.waived else None
-    remedy = element("p", element("b", "Do: "), group.remedy, class_="remedy") if not group.waived else None
+    waived = (
+        render_element("p", render_element("b", "Waived: "), group.waived, class_="remedy") if group.waived else None
+    )
+    remedy = (
+        render_element("p", render_element("b", "Do: "), group.remedy, class_="remedy") if not group.waived else None
+    )
     rest = None
     if not one:
         names = f"{len(group.findings)} findings with this cause"
         is_open = len(group.findings) <= 4 and not group.waived
-        rest = element(
+        rest = render_element(
             "details",
-            element("summary", names),
+            render_element("summary", names),
             _render_table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1),
             open=is_open,
         )
-    return element(
+    return render_element(
         "article",
-        element("h3", _render_badge(group.label), " ", element("code", group.check), " ", _render_subjects(group)),
+        render_element(
+            "h3", _render_badge(group.label), " ", render_element("code", group.check), " ", _render_subjects(group)
+        ),
         facts,
-        element("p", group.why, " ", _render_meaning(group.check, pages)),
+        render_element("p", group.why, " ", _render_meaning(group.check, pages)),
         waived,
         remedy,
         rest,
@@ -306,7 +318,10 @@ def _render_article(group: FindingGroup, pages: str) -> Html:
 def _render_measured(finding: Finding) -> typing.Optional[Html]:
     pairs = [(name, text) for name, text in (("Measured", finding.measured), ("Expected", finding.expected)) if text]
     return (
-        element("dl", *[element("div", element("dt", name), element("dd", text)) for name, text in pairs])
+        render_element(
+            "dl",
+            *[render_element("div", render_element("dt", name), render_element("dd", text)) for name, text in pairs],
+        )
         if pairs
         else None
     )
@@ -315,7 +330,7 @@ def _render_measured(finding: Finding) -> typing.Optional[Html]:
 def _render_subjects(group: FindingGroup) -> Html:
     names = [finding.subject for finding in group.findings]
     more = f" and {len(names) - 1} more" if len(names) > 1 else None
-    return element("span", element("bdi", names[0]), more, class_="subject")
+    return render_element("span", render_element("bdi", names[0]), more, class_="subject")
 
 
 def _render_table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
@@ -326,21 +341,21 @@ def _render_table(findings: typing.Sequence[Finding], most: int, where: str, wit
     for finding in findings[:most]:
         values = (finding.measured, finding.expected) if with_values else ()
         rows.append(
-            element(
+            render_element(
                 "tr",
-                element("th", element("bdi", finding.subject), scope="row"),
-                *[element("td", text) for text in values],
+                render_element("th", render_element("bdi", finding.subject), scope="row"),
+                *[render_element("td", text) for text in values],
             )
         )
-    head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
+    head = render_element("thead", render_element("tr", *[render_element("th", name, scope="col") for name in names]))
     more = (
-        element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more")
+        render_element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more")
         if len(findings) > most
         else None
     )
-    return element(
+    return render_element(
         "div",
-        element("table", head, element("tbody", *rows)),
+        render_element("table", head, render_element("tbody", *rows)),
         more,
         class_="scroll",
         tabindex=0,
@@ -352,14 +367,16 @@ def _render_table(findings: typing.Sequence[Finding], most: int, where: str, wit
 def _render_rest(left: typing.Sequence[FindingGroup]) -> typing.Iterator[Html]:
     if left:
         count = sum(len(group.findings) for group in left)
-        yield element(
+        yield render_element(
             "p", f"and {len(left)} more causes with {count} findings, all of them in report.json", class_="more"
         )
 
 
 def _render_meaning(check: str, pages: str) -> Html:
-    return element("a", "What it means", href=address_of(check, pages), class_="more", aria_label=f"What {check} means")
+    return render_element(
+        "a", "What it means", href=address_of(check, pages), class_="more", aria_label=f"What {check} means"
+    )
 
 
 def _render_badge(name: str) -> Html:
-    return element("span", name, class_=f"badge {name}")
+    return render_element("span", name, class_=f"badge {name}")

@@ -105,7 +105,7 @@ def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
     )
 
 
-def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
+def fold_matrix(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
     """Return the matrix unchanged if it has at most ``most`` nodes. Otherwise return a matrix of groups of nodes: by
     leaf if all leaves are known and not too many, else by the order of the nodes.
     """
@@ -154,7 +154,7 @@ def compute_median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
     return statistics.median(values) if values else None
 
 
-def number(value: typing.Optional[float]) -> str:
+def format_number(value: typing.Optional[float]) -> str:
     """Return a measured value with three significant digits, from 1000 on without decimals. Return a dash for None."""
     return "\u2013" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
@@ -178,12 +178,12 @@ def _merge_cells(matrix: Matrix, pairs: typing.Sequence[tuple[str, str]]) -> Cel
     worst = matrix.worst(values.values())
     wrong = sum(cell.wrong for cell in cells)
     words = (
-        f"{len(cells)} directions, {wrong} not verified; median {matrix.what} {number(compute_median(cells))}"
+        f"{len(cells)} directions, {wrong} not verified; median {matrix.what} {format_number(compute_median(cells))}"
         f" {matrix.unit}"
     )
     if worst is not None:
         client, server = next(pair for pair in pairs if values.get(pair) == worst)
-        words += f"\nworst: {client} \u2192 {server}, {number(worst)} {matrix.unit}"
+        words += f"\nworst: {client} \u2192 {server}, {format_number(worst)} {matrix.unit}"
     return Cell(level, worst, words, len(cells), wrong)
 
 

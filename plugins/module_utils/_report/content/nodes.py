@@ -10,7 +10,7 @@ import dataclasses
 import re
 import typing
 
-from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
+from ..._analysis.fleet.hcas_of_fabric import find_candidates, hca_matches
 from ..._check.discover import check as discover
 from ..._model.base.errors import RdmaError
 from ..._model.base.load import load
@@ -20,7 +20,7 @@ from ..._model.node.hca import Hca, NodeHcas, ObservedHcas
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import PASS, Judged
 from ..._model.run.records import Record
-from .alike import ComparedGroup, alike
+from .alike import ComparedGroup, group_alike
 from .exhibits import Charts, Undrawable, list_memberships
 from .inputs import ReportFacts
 from .sheet import make_sheet
@@ -46,7 +46,7 @@ class Nodes:
     notes: tuple[str, ...] = ()
 
 
-def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optional[Nodes]:
+def build_nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optional[Nodes]:
     """Return the sheets and groups of the nodes. Return None if stage discover left no facts, since no node is known
     then.
 
@@ -62,7 +62,7 @@ def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optiona
         seen: discover.Facts = facts.of("discover", ("nodes",))
     except RdmaError as error:
         raise Undrawable(f"The facts of stage discover could not be shown: {error}.") from error
-    found = alike(records, facts)
+    found = group_alike(records, facts)
     notes, tunings = list(found.notes), found.tuning.tunings
     kinds = {member: group.name for group in found.groups if group.what == "nodes" for member in group.members}
     rails: typing.Mapping[str, Rails] = {}
@@ -123,7 +123,7 @@ def _collect_intended_hcas(intent: Intent, hcas: ObservedHcas, rails: Rails) -> 
         mute = (
             hca
             for hca in value.hcas
-            if not hca.all_ports and (hca.rdma_device or _is_infiniband(hca)) and selects(fabric.select, hca)
+            if not hca.all_ports and (hca.rdma_device or _is_infiniband(hca)) and hca_matches(fabric.select, hca)
         )
         names = {name for name, found in rails.items() if fabric.name in found}
         if len(names) < fabric.select.hcas_per_node:

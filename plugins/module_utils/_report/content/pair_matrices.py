@@ -24,7 +24,7 @@ from ..._model.run.records import Record
 from .exhibits import Charts, find_membership, load_intent_and_facts
 from .inputs import ReportFacts
 from .matrix import Cell, Matrix, group_by_number
-from .verdict import label
+from .verdict import label_finding
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
 
@@ -56,7 +56,7 @@ def _compute_level(judged: typing.Sequence[Judged], otherwise: str) -> str:
     :param judged: findings on the pair
     :param otherwise: result if there is no finding on the pair
     """
-    labels = {label(item) for item in judged}
+    labels = {label_finding(item) for item in judged}
     if "fail" in labels:
         return "fail"
     if labels & {"unknown", "skipped"}:

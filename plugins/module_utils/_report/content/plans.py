@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.kubernetes.disruption import Action, DisruptionPlan, NodePlan, PoolPlan
-from ..markup.markup import Html, element, join
+from ..markup.markup import Html, join_content, render_element
 from ..markup.tables import render_row, render_table
 
 #: nodes that are named in a row
@@ -44,7 +44,7 @@ def describe_turns(pool: PoolPlan) -> str:
     return f"{len(pool.nodes)} node{'' if len(pool.nodes) == 1 else 's'}, {at_once} ({pool.limit}), {waves}{blockers}"
 
 
-def label(pool: PoolPlan) -> str:
+def label_pool(pool: PoolPlan) -> str:
     return (
         f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
     )
@@ -57,19 +57,19 @@ def render_figure(plan: DisruptionPlan) -> Html:
         "computed before any object was applied",
         ("Action", "Nodes", "Why", "Blockers"),
         [_render_row(describe_action(nodes[0].action, plan.drains), nodes) for nodes in group_fates(plan)],
-        element("ul", *map(_render_pool, plan.pools), class_="marked") if plan.pools else None,
+        render_element("ul", *map(_render_pool, plan.pools), class_="marked") if plan.pools else None,
     )
 
 
 def _render_row(action: str, nodes: typing.Sequence[NodePlan]) -> Html:
-    names = folded([node.node for node in nodes], _MOST_NODES)
+    names = join_first([node.node for node in nodes], _MOST_NODES)
     return render_row(
         action,
-        join(element("b", str(len(nodes))), " ", element("bdi", names)),
+        join_content(render_element("b", str(len(nodes))), " ", render_element("bdi", names)),
         "; ".join(nodes[0].reasons),
         "; ".join(nodes[0].blockers),
     )
 
 
 def _render_pool(pool: PoolPlan) -> Html:
-    return element("li", element("b", label(pool)), f": {describe_turns(pool)}")
+    return render_element("li", render_element("b", label_pool(pool)), f": {describe_turns(pool)}")

@@ -18,7 +18,7 @@ from ..._model.node.hca import Hca, Port
 from ..._model.node.tuning import NodeTuning
 from ..._parse.node import pci_path
 from .sheet_parts import MOST_GPUS, UNKNOWN, Block, Device, Sheet, SheetInputs, SheetItem, Statement, Tone
-from .verdict import label
+from .verdict import label_finding
 
 #: of a GPU whose nearest HCA is at another socket, in the words of pci_path
 _ACROSS = "SYS"
@@ -32,7 +32,7 @@ def make_sheet(seen: SheetInputs) -> Sheet:
     """Build the sheet of a node from its facts and findings. Values that the facts do not contain are shown as unknown.
     Without facts, all values of the node are unknown.
     """
-    findings = [item.finding for item in seen.judged if label(item) in ("fail", "unknown")]
+    findings = [item.finding for item in seen.judged if label_finding(item) in ("fail", "unknown")]
     wrong = [
         f"{finding.check} on {finding.subject}: {finding.measured or finding.why}"
         for finding in findings
@@ -126,7 +126,7 @@ class _Tree:
     def _list_bridges_between(self, card: str, hca: str) -> tuple[str, ...]:
         if card not in self.ways or hca not in self.ways:
             return ()
-        return pci_path.between(self.ways[card], self.ways[hca])
+        return pci_path.list_bridges_between(self.ways[card], self.ways[hca])
 
     @property
     def without_place(self) -> typing.Iterator[tuple[str, Tone]]:

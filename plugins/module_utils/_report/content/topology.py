@@ -17,7 +17,7 @@ from ..._model.run.findings import Judged
 from .exhibits import FabricChart
 from .matrix import group_by_number
 from .mentions import Mentions
-from .verdict import label
+from .verdict import label_finding
 
 #: of a row that are drawn one by one; in a longer one only what is marked is, and the rest as groups
 MOST_IN_ROW = 16
@@ -149,7 +149,7 @@ class _Said:
         for finding in (
             item.finding
             for item in judged
-            if label(item) in ("fail", "unknown", "warn") and _POINTING.match(item.finding.check)
+            if label_finding(item) in ("fail", "unknown", "warn") and _POINTING.match(item.finding.check)
         ):
             found = mentions.of(finding.subject)
             self._counts.update(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..markup.markup import Html, element, join
+from ..markup.markup import Html, join_content, render_element
 from ..markup.text import one_line
 from .sheet_parts import Block, Sheet, SheetItem, Statement, Tone, find_worst
 
@@ -58,7 +58,7 @@ def render_picture(sheet: Sheet) -> typing.Optional[Html]:
     beyond = len(sheet.blocks) - _MOST_BOXES
     if beyond > 0:
         boxes.append(
-            element(
+            render_element(
                 "text", f"and {beyond} more NUMA nodes; the tables contain all of them", x=10, y=max(heights) + _LINE
             )
         )
@@ -66,8 +66,8 @@ def render_picture(sheet: Sheet) -> typing.Optional[Html]:
     title = (
         f"{sheet.node}: HCAs and GPUs on PCI by NUMA node; problems: {len(sheet.wrong)}, unknown: {len(sheet.unknown)}"
     )
-    return element(
-        "svg", element("title", title), *boxes, viewBox=f"0 0 {_WIDTH} {max(heights)}", role="img", class_="tree"
+    return render_element(
+        "svg", render_element("title", title), *boxes, viewBox=f"0 0 {_WIDTH} {max(heights)}", role="img", class_="tree"
     )
 
 
@@ -125,11 +125,11 @@ def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width
         f"{block.name}, {block.cpus.text}", find_worst([block.cpus, *(Statement("", row.tone) for row in rows)])
     )
     lines = [_render_line(row, _TOP + _LINE * place, width) for place, row in enumerate(rows)]
-    return element(
+    return render_element(
         "svg",
-        element("title", head.text),
-        element("rect", x="0.5", y="0.5", width=width - 1, height=height - 1, rx=6, class_="numa"),
-        element(
+        render_element("title", head.text),
+        render_element("rect", x="0.5", y="0.5", width=width - 1, height=height - 1, rx=6, class_="numa"),
+        render_element(
             "text",
             _shorten_to_width(f"{SIGNS[head.tone]}{head.text}", width - 20),
             x=10,
@@ -157,7 +157,7 @@ def _render_ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
         above[row.depth] = place
         if row.depth:
             left = _LEFT + _STEP * row.depth
-            yield element(
+            yield render_element(
                 "path",
                 d=f"M{left - _STEP + 4} {_TOP + _LINE * above[row.depth - 1] + 12}V{_TOP + _LINE * place + 7}H{left}",
             )
@@ -168,15 +168,15 @@ def _render_line(row: _Row, top: int, width: int) -> Html:
     icon = (
         None
         if row.kind == "said"
-        else element("rect", x=left, y=top + 3, width=9, height=9, class_=_format_css_class(row.kind, row.tone))
+        else render_element("rect", x=left, y=top + 3, width=9, height=9, class_=_format_css_class(row.kind, row.tone))
     )
     text = left + (0 if icon is None else 15)
     fitting = _shorten_to_width(row.text, width - text - 6)
     # the pointer shows what has no room; a page has thousands of lines
-    whole = element("title", row.text) if fitting != row.text else None
-    return join(
+    whole = render_element("title", row.text) if fitting != row.text else None
+    return join_content(
         icon,
-        element(
+        render_element(
             "text", whole, fitting, x=text, y=top + 12, class_=row.tone if row.kind == "said" and row.tone else None
         ),
     )

@@ -15,9 +15,9 @@ from ..._check.bandwidth.trend import MOST_DROP
 from ..._check.collectives import trend as of_collectives
 from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
 from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures
-from ..markup.markup import Html, element, join
+from ..markup.markup import Html, join_content, render_element
 from ..markup.tables import render_row, render_table
-from .matrix import number
+from .matrix import format_number
 
 #: pairs that have a row of their own: those that lost the most
 _MOST_PAIRS = 12
@@ -164,21 +164,25 @@ def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwid
     )
     if any(trend.is_worse for trend in found):
         return shown
-    return element("details", element("summary", f"{name}, {runs} runs before this run"), shown, class_="wide")
+    return render_element(
+        "details", render_element("summary", f"{name}, {runs} runs before this run"), shown, class_="wide"
+    )
 
 
 def _render_row(trend: Trend) -> Html:
     change = None if trend.change is None else f"{100 * trend.change:+.1f} %"
     said = (
-        element("span", f"? {change}" if trend.is_worse else change, class_="said unknown" if trend.is_worse else None)
+        render_element(
+            "span", f"? {change}" if trend.is_worse else change, class_="said unknown" if trend.is_worse else None
+        )
         if change
         else None
     )
     return render_row(
-        join(trend.name),
+        join_content(trend.name),
         render_picture(trend),
-        None if trend.before is None else number(trend.before),
-        number(trend.figures[-1]),
+        None if trend.before is None else format_number(trend.before),
+        format_number(trend.figures[-1]),
         said,
     )
 
@@ -192,10 +196,10 @@ def render_picture(trend: Trend) -> Html:
         (_EDGE + place * step, _HEIGHT - _EDGE - (value - low) / ((high - low) or 1.0) * (_HEIGHT - 2 * _EDGE))
         for place, value in enumerate(trend.figures)
     ]
-    line = element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
-    dot = element("circle", cx=f"{points[-1][0]:.1f}", cy=f"{points[-1][1]:.1f}", r="2.5")
-    words = f"{', '.join(map(number, trend.figures))} {trend.unit}"
-    return element(
+    line = render_element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
+    dot = render_element("circle", cx=f"{points[-1][0]:.1f}", cy=f"{points[-1][1]:.1f}", r="2.5")
+    words = f"{', '.join(map(format_number, trend.figures))} {trend.unit}"
+    return render_element(
         "svg",
         line,
         dot,

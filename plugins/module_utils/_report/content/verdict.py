@@ -12,7 +12,7 @@ import typing
 
 from ..._model.run.check_ids import PAGES
 from ..._model.run.facts import Resume
-from ..._model.run.findings import STAGES, Finding, Judged, Waiver, matches
+from ..._model.run.findings import STAGES, Finding, Judged, Waiver, pattern_matches
 from ..._model.run.link_errors import EarlierErrors
 from ..._model.run.records import CLOSED, OPEN, PENDING, Record, compute_duration, count_findings
 from ..markup.text import one_line
@@ -174,7 +174,7 @@ class Report:
         return tuple(change for stage in self.stages if stage.record for change in stage.record.changes)
 
 
-def build(
+def build_report(
     records: typing.Mapping[str, Record],
     unreadable: typing.Mapping[str, str],
     run: str,
@@ -191,7 +191,7 @@ def build(
     :param created: time of the report
     :param resumes: times at which the run was resumed, each with the stage
     """
-    run = run or newest(records)
+    run = run or find_newest_run(records)
     stages = tuple(
         _note_resumed_stage(_build_stage_report(name, records.get(name), unreadable.get(name), run), resumes)
         for name in STAGES
@@ -209,7 +209,7 @@ def build(
     return dataclasses.replace(report, summary=_summarize_report(report))
 
 
-def newest(records: typing.Mapping[str, Record]) -> str:
+def find_newest_run(records: typing.Mapping[str, Record]) -> str:
     """Return the id of the newest run that left a record. Return an empty text if there are no records."""
     return max((record.run for record in records.values()), default="")
 
@@ -234,7 +234,7 @@ def make_stats(report: Report, path: str, plan: str = "") -> dict[str, typing.An
         "changes": len(report.changes),
         "summary": one_line(report.summary),
         "first": find_first_cause(
-            finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)
+            finding for stage in report.stages if stage.state == CLOSED for finding in list_closing(stage)
         ),
         "plan": plan,
         "report": path,
@@ -251,11 +251,11 @@ def list_times(report: Report) -> list[str]:
     return [f"{name:<20} {seconds:9.1f} s" for name, seconds in (*spent, ("total", report.seconds))]
 
 
-def closing(stage: StageReport) -> tuple[Finding, ...]:
+def list_closing(stage: StageReport) -> tuple[Finding, ...]:
     return stage.record.closing() if stage.record else ()
 
 
-def label(judged: Judged) -> str:
+def label_finding(judged: Judged) -> str:
     """Return the label of a finding: its status, or ``waived`` if a waiver covers it."""
     return "waived" if judged.waiver else judged.finding.status
 
@@ -339,7 +339,7 @@ def _has_checked_facts(stage: StageReport) -> bool:
 
 def _list_idle_stages(waiver: Waiver, idle: typing.Iterable[str]) -> tuple[str, ...]:
     pattern = waiver.check.partition(".")[0]
-    return tuple(stage for stage in idle if matches(pattern, stage))
+    return tuple(stage for stage in idle if pattern_matches(pattern, stage))
 
 
 def _summarize_report(report: Report) -> str:
@@ -366,7 +366,7 @@ def _first_obstacle(report: Report) -> str:
     """Describe the first closed gate. If all gates are open or pending, describe the first stage without a result."""
     for stage in report.stages:
         if stage.state == CLOSED:
-            findings = closing(stage)
+            findings = list_closing(stage)
             if not findings:
                 return f"stage {stage.name}: nothing was checked"
             names = [f"{status_count} {status}" for status, status_count in count_statuses(findings).items()]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.kubernetes.disruption import DisruptionPlan, NodePlan
-from ..content.exhibits import Undrawable, plan
-from ..content.plans import describe_action, describe_turns, group_fates, label
+from ..content.exhibits import Undrawable, read_plan
+from ..content.plans import describe_action, describe_turns, group_fates, label_pool
 from ..content.verdict import Report
 from ..markup.text import one_line
 
@@ -42,7 +42,7 @@ def plan_text(report: Report) -> str:
 def _list_node_plan_lines(report: Report) -> typing.Iterator[str]:
     record = report.records.get("network")
     try:
-        planned = plan(record, report.seen) if record is not None else None
+        planned = read_plan(record, report.seen) if record is not None else None
     except Undrawable as error:
         yield f"The planned actions on the nodes could not be shown: {error}"
         return
@@ -54,7 +54,7 @@ def _list_node_plan_lines(report: Report) -> typing.Iterator[str]:
     for nodes in fates:
         by_action.setdefault(describe_action(nodes[0].action, planned.drains), []).extend(nodes)
     yield from (_describe_node_group(action, nodes) for action, nodes in by_action.items())
-    yield from (f"{label(pool)}: {describe_turns(pool)}" for pool in planned.pools)
+    yield from (f"{label_pool(pool)}: {describe_turns(pool)}" for pool in planned.pools)
     told = [nodes for nodes in fates if nodes[0].reasons or nodes[0].blockers]
     yield from (_explain_node_action(planned, nodes) for nodes in told[:_MOST_REASONS])
     if len(told) > _MOST_REASONS:
@@ -69,7 +69,7 @@ def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
     """Return one line for all nodes with the same action, without reasons."""
     held = sum(bool(node.blockers) for node in nodes)
     blocked = f", {held} BLOCKED" if held else ""
-    names = folded([node.node for node in nodes])
+    names = join_first([node.node for node in nodes])
     return f"{action}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}{blocked} ({names})"
 
 
@@ -82,7 +82,9 @@ def _explain_node_action(planned: DisruptionPlan, nodes: typing.Sequence[NodePla
     first = nodes[0]
     blocked = f"BLOCKED BY: {'; '.join(first.blockers)}" if first.blockers else ""
     why = "; ".join(filter(None, (*first.reasons, blocked)))
-    return f"Why {describe_action(first.action, planned.drains)} ({folded([node.node for node in nodes], 3)}): {why}"
+    return (
+        f"Why {describe_action(first.action, planned.drains)} ({join_first([node.node for node in nodes], 3)}): {why}"
+    )
 
 
 def _list_change_lines(report: Report) -> typing.Iterator[str]:

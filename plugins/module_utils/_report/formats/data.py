@@ -12,7 +12,7 @@ from ..._model.base.redact import redact
 from ..._model.run.check_ids import address_of
 from ..._model.run.findings import PASS
 from ..._model.run.records import Record, count_passes
-from ..content.alike import alike
+from ..content.alike import group_alike
 from ..content.verdict import Report, StageReport, UsedWaiver
 
 #: goes up when a key changes its meaning or goes away; new keys don't raise it. docs/report.schema.json is its text
@@ -22,7 +22,7 @@ MOST_COVERED = 100
 
 
 def render_json(report: Report) -> str:
-    found = alike(report.records, report.seen)
+    found = group_alike(report.records, report.seen)
     data = {
         "schema": JSON_SCHEMA,
         "verdict": report.verdict,

@@ -11,7 +11,7 @@ from ..._model.base.load import to_data
 from ..._model.base.redact import redact
 from ..._model.run.facts import RunStart
 from ..content.difference import RunDifference
-from ..markup.markup import document, element
+from ..markup.markup import render_document, render_element
 from ..markup.style import STYLE
 
 #: goes up when a key changes its meaning or goes away
@@ -36,34 +36,38 @@ def difference_html(before: RunStart, after: RunStart, found: typing.Sequence[Ru
     )
     words = f"from run {before.run} ({before.started}) to run {after.run} ({after.started})"
     columns = ("Where", "What", "Before", "After")
-    head = element("thead", element("tr", *[element("th", name, scope="col") for name in columns]))
+    head = render_element("thead", render_element("tr", *[render_element("th", name, scope="col") for name in columns]))
     rows = [
-        element(
-            "tr", *[element("td", element("bdi", text)) for text in (item.node, item.what, item.before, item.after)]
+        render_element(
+            "tr",
+            *[
+                render_element("td", render_element("bdi", text))
+                for text in (item.node, item.what, item.before, item.after)
+            ],
         )
         for item in found[:_MOST_ROWS]
     ]
-    table = element(
+    table = render_element(
         "div",
-        element("table", head, element("tbody", *rows)),
+        render_element("table", head, render_element("tbody", *rows)),
         class_="scroll",
         tabindex=0,
         role="region",
         aria_label="Differences",
     )
     more = (
-        element("p", f"and {len(found) - _MOST_ROWS} more, all of them in difference.json", class_="more")
+        render_element("p", f"and {len(found) - _MOST_ROWS} more, all of them in difference.json", class_="more")
         if len(found) > _MOST_ROWS
         else None
     )
-    return document(
+    return render_document(
         title,
         STYLE,
-        element(
+        render_element(
             "header",
-            element("p", "linerate.rdma", class_="brand"),
-            element("h1", title.partition(": ")[2]),
-            element("p", words, class_="summary"),
+            render_element("p", "linerate.rdma", class_="brand"),
+            render_element("h1", title.partition(": ")[2]),
+            render_element("p", words, class_="summary"),
         ),
-        element("main", element("section", table if found else None, more, class_="card")),
+        render_element("main", render_element("section", table if found else None, more, class_="card")),
     )

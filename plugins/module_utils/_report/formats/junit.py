@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from ..._model.run.findings import PASS, Finding, Judged
 from ..._model.run.records import count_passes
 from ..content.verdict import Report, StageReport
-from ..markup.text import plain
+from ..markup.text import escape_plain
 from .data import record_path
 
 
@@ -116,4 +116,4 @@ def _count_cases(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
 
 def _escape_controls(text: str) -> str:
     """Escape control characters visibly, including those that XML 1.0 does not allow even as character references."""
-    return plain(text)
+    return escape_plain(text)

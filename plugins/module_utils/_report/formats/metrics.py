@@ -17,7 +17,7 @@ from ..._model.base.errors import RdmaError
 from ..._model.base.escape import label_names, label_value
 from ..content.exhibits import Undrawable, judge_collectives
 from ..content.verdict import Report
-from ..markup.text import short
+from ..markup.text import shorten_plain
 
 #: labels and the value of each sample of a family
 Samples = list[tuple[typing.Mapping[str, str], float]]
@@ -221,4 +221,4 @@ def _format_labels(labels: typing.Mapping[str, str]) -> str:
 
 
 def _escape_label(text: str) -> str:
-    return label_value(short(text))
+    return label_value(shorten_plain(text))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..content.alike import ComparedGroup
 from ..content.nodes import Nodes
 from ..content.sheet_parts import Device, Sheet, Statement
 from ..content.tree import SIGNS, render_picture
-from ..markup.markup import Html, element, join
+from ..markup.markup import Html, join_content, render_element
 from ..markup.tables import render_row, render_table
 
 #: sheets of a page; the first of each kind of trouble, of each group, and in a small fleet all
@@ -38,15 +38,17 @@ def render_section(nodes: Nodes) -> Html:
         f"{left} nodes have no sheet here, because a sheet on this page has the same content or the tables above list"
         " them; facts/ contains all of their facts."
     )
-    return element(
+    return render_element(
         "section",
-        element("h2", "nodes"),
+        render_element("h2", "nodes"),
         _make_groups(nodes.groups, anchors),
-        element("ul", *[element("li", note) for note in nodes.notes], class_="marked") if nodes.notes else None,
+        render_element("ul", *[render_element("li", note) for note in nodes.notes], class_="marked")
+        if nodes.notes
+        else None,
         _in_the_way(alike, anchors),
-        element("h3", "Sheets", class_="sheets"),
+        render_element("h3", "Sheets", class_="sheets"),
         *[_render_sheet(sheet, anchors[sheet.node]) for sheet in drawn],
-        element("p", more, class_="more") if left else None,
+        render_element("p", more, class_="more") if left else None,
         id="nodes",
         class_="card stage",
     )
@@ -99,10 +101,10 @@ def _make_groups(groups: typing.Sequence[ComparedGroup], anchors: typing.Mapping
     rows = []
     # who is odd is not lost behind groups in which nobody is
     for group in sorted(groups, key=lambda group: not group.odd):
-        size = join(
-            element("b", str(len(group.members))),
+        size = join_content(
+            render_element("b", str(len(group.members))),
             f" {group.what[: -1 if len(group.members) == 1 else None]}: ",
-            element("bdi", folded(group.members)),
+            render_element("bdi", join_first(group.members)),
         )
         if not group.odd:
             alone = "no comparable member" if len(group.members) == 1 else "no differences"
@@ -126,13 +128,13 @@ def _list_names(members: typing.Sequence[str], anchors: typing.Mapping[str, str]
     parts: list[Html] = []
     for member in members[:12]:
         anchor = anchors.get(member) or anchors.get(member.rpartition(" ")[0])
-        parts += [join(", ") if parts else join(""), _render_node_link(member, anchor)]
-    return join(*parts, f" and {len(members) - 12} more" if len(members) > 12 else None)
+        parts += [join_content(", ") if parts else join_content(""), _render_node_link(member, anchor)]
+    return join_content(*parts, f" and {len(members) - 12} more" if len(members) > 12 else None)
 
 
 def _render_node_link(name: str, anchor: typing.Optional[str]) -> Html:
-    shown = element("bdi", name)
-    return element("a", shown, href=f"#{anchor}") if anchor else shown
+    shown = render_element("bdi", name)
+    return render_element("a", shown, href=f"#{anchor}") if anchor else shown
 
 
 def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
@@ -141,13 +143,17 @@ def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optio
         told = [Statement(text, "bad") for text in wrong] + [Statement(text, "unknown") for text in unknown]
         if told:
             more = f"and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else None
-            words = [element("li", _render_statement(one)) for one in told[:_MOST_TOLD]] + (
-                [element("li", more)] if more else []
+            words = [render_element("li", _render_statement(one)) for one in told[:_MOST_TOLD]] + (
+                [render_element("li", more)] if more else []
             )
             rows.append(
                 render_row(
-                    join(element("b", str(len(sheets))), " ", _list_names([sheet.node for sheet in sheets], anchors)),
-                    element("ul", *words),
+                    join_content(
+                        render_element("b", str(len(sheets))),
+                        " ",
+                        _list_names([sheet.node for sheet in sheets], anchors),
+                    ),
+                    render_element("ul", *words),
                 )
             )
     if not rows:
@@ -169,16 +175,22 @@ def _render_sheet(sheet: Sheet, anchor: str) -> Html:
         if texts
     ]
     drawn = render_picture(sheet)
-    return element(
+    return render_element(
         "details",
-        element("summary", element("b", element("bdi", sheet.node)), f" - {', '.join(words) or 'no problems'}"),
-        element("p", sheet.kind or "The kind of the node is unknown.", class_="more"),
+        render_element(
+            "summary", render_element("b", render_element("bdi", sheet.node)), f" - {', '.join(words) or 'no problems'}"
+        ),
+        render_element("p", sheet.kind or "The kind of the node is unknown.", class_="more"),
         _render_statement_list("Problems", sheet.wrong, "bad"),
         _render_statement_list("Unknown", sheet.unknown, "unknown"),
         _render_statement_list("Differences from comparable nodes and HCAs", sheet.odd, ""),
-        element("p", element("b", "Do: "), " ".join(sheet.steps), class_="remedy") if sheet.steps else None,
+        render_element("p", render_element("b", "Do: "), " ".join(sheet.steps), class_="remedy")
+        if sheet.steps
+        else None,
         (
-            element("div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}")
+            render_element(
+                "div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}"
+            )
             if drawn
             else None
         ),
@@ -197,15 +209,17 @@ def _render_statement_list(
     if not texts:
         return None
     more = (
-        [element("li", f"and {len(texts) - _MOST_LISTED} more, all of them in the records")]
+        [render_element("li", f"and {len(texts) - _MOST_LISTED} more, all of them in the records")]
         if len(texts) > _MOST_LISTED
         else []
     )
-    return element(
+    return render_element(
         "div",
-        element("h4", title),
-        element(
-            "ul", *[element("li", _render_statement(Statement(text, tone))) for text in texts[:_MOST_LISTED]], *more
+        render_element("h4", title),
+        render_element(
+            "ul",
+            *[render_element("li", _render_statement(Statement(text, tone))) for text in texts[:_MOST_LISTED]],
+            *more,
         ),
         class_="marked",
     )
@@ -219,4 +233,8 @@ def _collect_devices(
 
 
 def _render_statement(one: Statement) -> Html:
-    return element("span", f"{SIGNS[one.tone]}{one.text}", class_=f"said {one.tone}") if one.tone else join(one.text)
+    return (
+        render_element("span", f"{SIGNS[one.tone]}{one.text}", class_=f"said {one.tone}")
+        if one.tone
+        else join_content(one.text)
+    )

@@ -23,7 +23,7 @@ from ..content.listing import (
     render_next_steps,
 )
 from ..content.verdict import Report, UsedWaiver
-from ..markup.markup import Html, document, element, join
+from ..markup.markup import Html, join_content, render_document, render_element
 from ..markup.style import STYLE
 from . import node_page
 from .stage_section import describe_outcome, render_stage
@@ -38,10 +38,10 @@ def render_html(report: Report) -> str:
     seen = report.seen
     known = _collect_fabric_charts(report, seen)
     sheets = _render_nodes(report, seen, known)
-    return document(
+    return render_document(
         f"linerate.rdma: {report.summary}",
         STYLE,
-        element("a", "Skip to the findings", href="#findings", class_="skip"),
+        render_element("a", "Skip to the findings", href="#findings", class_="skip"),
         _render_header(report, sheets is not None),
         _render_main(report, seen, known, sheets),
         _render_footer(report, seen),
@@ -52,11 +52,11 @@ def _render_header(report: Report, with_nodes: bool) -> Html:
     tone = "bad" if not report.success else "neutral" if report.check_mode else "waived" if report.waived else "good"
     # the summary starts with the verdict, which the heading says already
     summary = report.summary.partition(" - ")[2] or report.summary
-    return element(
+    return render_element(
         "header",
-        element("p", "linerate.rdma", class_="brand"),
-        element("h1", report.verdict),
-        element("p", summary, class_="summary"),
+        render_element("p", "linerate.rdma", class_="brand"),
+        render_element("h1", report.verdict),
+        render_element("p", summary, class_="summary"),
         _render_not_passed(report),
         _describe_scope(report),
         _render_stage_strip(report, with_nodes),
@@ -76,18 +76,23 @@ def _render_not_passed(report: Report) -> typing.Optional[Html]:
         if stage.counts["warn"]
     ]
     waived = [(f"{report.waived} waived", "#not-proven")] if report.waived else []
-    links = [element("a", words, href=place) for words, place in (*warned, *waived)]
+    links = [render_element("a", words, href=place) for words, place in (*warned, *waived)]
     lead = f"See also: {report.counts['warn']} warnings: " if warned else "See also: "
-    return element("p", lead, *[part for link in links for part in (link, " ")], class_="more") if links else None
+    return (
+        render_element("p", lead, *[part for link in links for part in (link, " ")], class_="more") if links else None
+    )
 
 
 def _describe_scope(report: Report) -> Html:
     """Render the header of the report: cluster, nodes, fabrics, user, run and versions. A reader of an archived report
     needs them first.
     """
-    return element(
+    return render_element(
         "dl",
-        *[element("div", element("dt", name), element("dd", value)) for name, value in report.head().items()],
+        *[
+            render_element("div", render_element("dt", name), render_element("dd", value))
+            for name, value in report.head().items()
+        ],
         class_="about",
     )
 
@@ -96,13 +101,18 @@ def _render_stage_strip(report: Report, with_nodes: bool) -> Html:
     """Render a navigation bar with all stages and the nodes. Each entry links to its section."""
     chips = []
     for stage in report.stages:
-        words = (element("span", stage.name.replace("_", " ")), element("small", describe_outcome(stage)))
-        chips.append(element("li", element("a", *words, href=f"#{stage.name}"), class_=stage.state))
+        words = (render_element("span", stage.name.replace("_", " ")), render_element("small", describe_outcome(stage)))
+        chips.append(render_element("li", render_element("a", *words, href=f"#{stage.name}"), class_=stage.state))
     if with_nodes:
         chips.append(
-            element("li", element("a", element("span", "nodes"), element("small", "sheets and groups"), href="#nodes"))
+            render_element(
+                "li",
+                render_element(
+                    "a", render_element("span", "nodes"), render_element("small", "sheets and groups"), href="#nodes"
+                ),
+            )
         )
-    return element("nav", element("ol", *chips), aria_label="Stages")
+    return render_element("nav", render_element("ol", *chips), aria_label="Stages")
 
 
 def _collect_fabric_charts(report: Report, seen: ReportFacts) -> Charts:
@@ -114,7 +124,7 @@ def _collect_fabric_charts(report: Report, seen: ReportFacts) -> Charts:
 
 
 def _render_main(report: Report, seen: ReportFacts, known: Charts, sheets: typing.Optional[Html]) -> Html:
-    return element(
+    return render_element(
         "main",
         _render_attention(report),
         _render_since(report),
@@ -130,10 +140,14 @@ def _render_main(report: Report, seen: ReportFacts, known: Charts, sheets: typin
 def _render_nodes(report: Report, seen: ReportFacts, known: Charts) -> typing.Optional[Html]:
     """Render the section of the nodes. Return None if this run has not observed any node."""
     try:
-        found = nodes.nodes(report.records, seen, known)
+        found = nodes.build_nodes(report.records, seen, known)
     except Undrawable as error:
-        return element(
-            "section", element("h2", "nodes"), element("p", str(error), class_="more"), id="nodes", class_="card stage"
+        return render_element(
+            "section",
+            render_element("h2", "nodes"),
+            render_element("p", str(error), class_="more"),
+            id="nodes",
+            class_="card stage",
         )
     return node_page.render_section(found) if found is not None else None
 
@@ -145,24 +159,26 @@ def _render_status_filter(report: Report) -> Html:
     boxes = []
     for name in LABELS:
         count = report.counts[name]
-        box = element("input", type="checkbox", id=f"show-{name}", checked=True)
+        box = render_element("input", type="checkbox", id=f"show-{name}", checked=True)
         boxes.append(
-            element(
+            render_element(
                 "label",
                 box,
-                element("b", str(count)),
+                render_element("b", str(count)),
                 f" {name}",
                 class_=f"tile {name}" if count else f"tile {name} none",
             )
         )
-    return element("fieldset", element("legend", "Findings shown"), *boxes, class_="filter")
+    return render_element("fieldset", render_element("legend", "Findings shown"), *boxes, class_="filter")
 
 
 def _render_attention(report: Report) -> typing.Optional[Html]:
     found = collect_closing_groups(report)
     if not any(found.values()):
         return None
-    return element("section", element("h2", "What to do next"), render_next_steps(found, report.pages), class_="card")
+    return render_element(
+        "section", render_element("h2", "What to do next"), render_next_steps(found, report.pages), class_="card"
+    )
 
 
 def _render_since(report: Report) -> typing.Optional[Html]:
@@ -173,18 +189,22 @@ def _render_since(report: Report) -> typing.Optional[Html]:
     if since is None:
         return None
     title, before = (
-        element("h2", "Changes since the previous run"),
-        element("small", f"run {since.run}{f', {since.started}' if since.started else ''}"),
+        render_element("h2", "Changes since the previous run"),
+        render_element("small", f"run {since.run}{f', {since.started}' if since.started else ''}"),
     )
     if since.error:
-        return element(
-            "section", title, element("p", f"The two runs could not be compared: {since.error}"), before, class_="card"
-        )
-    if not since.count:
-        return element(
+        return render_element(
             "section",
             title,
-            element("p", "No changes in the intent, nodes, HCAs, cables, stages or findings."),
+            render_element("p", f"The two runs could not be compared: {since.error}"),
+            before,
+            class_="card",
+        )
+    if not since.count:
+        return render_element(
+            "section",
+            title,
+            render_element("p", "No changes in the intent, nodes, HCAs, cables, stages or findings."),
             before,
             class_="card",
         )
@@ -194,12 +214,12 @@ def _render_since(report: Report) -> typing.Optional[Html]:
         if since.count > len(shown)
         else f"{since.count} difference{'' if since.count == 1 else 's'} side by side"
     )
-    lines = element("ul", *[element("li", element("bdi", line)) for line in shown])
-    return element(
+    lines = render_element("ul", *[render_element("li", render_element("bdi", line)) for line in shown])
+    return render_element(
         "section",
         title,
         lines,
-        element("p", element("a", words, href="difference.html"), class_="more"),
+        render_element("p", render_element("a", words, href="difference.html"), class_="more"),
         before,
         class_="card",
     )
@@ -212,7 +232,7 @@ def _render_not_proven(report: Report) -> typing.Optional[Html]:
     lines = []
     if report.check_mode:
         lines.append(
-            element(
+            render_element(
                 "li",
                 "This run was in check mode: no objects were created, so nothing that requires them could be measured.",
             )
@@ -221,16 +241,20 @@ def _render_not_proven(report: Report) -> typing.Optional[Html]:
     noted: dict[str, list[str]] = {}
     for stage in report.stages:
         noted.setdefault(stage.note, []).append(stage.name)
-    lines += [element("li", element("b", ", ".join(names)), f": {note}") for note, names in noted.items() if note]
+    lines += [
+        render_element("li", render_element("b", ", ".join(names)), f": {note}")
+        for note, names in noted.items()
+        if note
+    ]
     if not lines and not report.waivers:
         return None
-    waivers = element("ul", *map(_render_waiver, report.waivers), class_="waivers") if report.waivers else None
-    return element(
+    waivers = render_element("ul", *map(_render_waiver, report.waivers), class_="waivers") if report.waivers else None
+    return render_element(
         "section",
-        element("h2", "Not verified by this run"),
-        element("ul", *lines) if lines else None,
+        render_element("h2", "Not verified by this run"),
+        render_element("ul", *lines) if lines else None,
         (
-            element(
+            render_element(
                 "h3", f"{report.counts['waived'] or 'no'} finding{'' if report.counts['waived'] == 1 else 's'} waived"
             )
             if waivers
@@ -243,23 +267,32 @@ def _render_not_proven(report: Report) -> typing.Optional[Html]:
 
 
 def _render_waiver(used: UsedWaiver) -> Html:
-    on = None if used.waiver.subject == "*" else join(" on ", element("bdi", used.waiver.subject))
-    value = None if used.waiver.measured == "*" else join(" measured ", element("bdi", used.waiver.measured))
-    reason = element("p", used.waiver.reason, class_="reason")
-    selector = element("p", element("code", used.waiver.check), on, value)
+    on = None if used.waiver.subject == "*" else join_content(" on ", render_element("bdi", used.waiver.subject))
+    value = (
+        None if used.waiver.measured == "*" else join_content(" measured ", render_element("bdi", used.waiver.measured))
+    )
+    reason = render_element("p", used.waiver.reason, class_="reason")
+    selector = render_element("p", render_element("code", used.waiver.check), on, value)
     if not used.covered:
-        return element("li", reason, selector, element("p", element("em", _explain_unused_waiver(used))))
+        return render_element(
+            "li", reason, selector, render_element("p", render_element("em", _explain_unused_waiver(used)))
+        )
     causes: dict[tuple[str, str], list[str]] = {}
     for finding in used.covered:
         causes.setdefault((finding.check, finding.why), []).append(finding.subject)
     items = [
-        element("li", element("code", check), f": {why}", element("small", ", ".join(names)))
+        render_element("li", render_element("code", check), f": {why}", render_element("small", ", ".join(names)))
         for (check, why), names in list(causes.items())[:MOST_GROUPS]
     ]
     if len(causes) > MOST_GROUPS:
-        items.append(element("li", f"and {len(causes) - MOST_GROUPS} more causes, all of them in report.json"))
+        items.append(render_element("li", f"and {len(causes) - MOST_GROUPS} more causes, all of them in report.json"))
     covered = f"covers {len(used.covered)} finding{'' if len(used.covered) == 1 else 's'}"
-    return element("li", reason, selector, element("details", element("summary", covered), element("ul", *items)))
+    return render_element(
+        "li",
+        reason,
+        selector,
+        render_element("details", render_element("summary", covered), render_element("ul", *items)),
+    )
 
 
 def _explain_unused_waiver(used: UsedWaiver) -> str:
@@ -285,10 +318,10 @@ def _render_changes(report: Report) -> typing.Optional[Html]:
                 else []
             )
             parts += [
-                element("h3", stage.name.replace("_", " ")),
-                element("ul", *[element("li", text) for text in (*changes[:_MOST_CHANGES], *more)]),
+                render_element("h3", stage.name.replace("_", " ")),
+                render_element("ul", *[render_element("li", text) for text in (*changes[:_MOST_CHANGES], *more)]),
             ]
-    return element("section", element("h2", title), *parts, class_="card")
+    return render_element("section", render_element("h2", title), *parts, class_="card")
 
 
 def _render_footer(report: Report, seen: ReportFacts) -> Html:
@@ -301,11 +334,14 @@ def _render_footer(report: Report, seen: ReportFacts) -> Html:
         *report.versions.items(),
         *collect_versions({stage.name: stage.record for stage in report.stages if stage.record}, seen).items(),
     ]
-    files = [element("a", name, href=name) for name in ("report.json", "report.xml", "report.prom", "report.md")]
-    return element(
+    files = [render_element("a", name, href=name) for name in ("report.json", "report.xml", "report.prom", "report.md")]
+    return render_element(
         "footer",
-        element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows]),
-        element(
+        render_element(
+            "dl",
+            *[render_element("div", render_element("dt", name), render_element("dd", value)) for name, value in rows],
+        ),
+        render_element(
             "p",
             "This report for programs: ",
             files[0],

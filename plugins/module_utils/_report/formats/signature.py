@@ -19,7 +19,7 @@ from ..._check.collectives.latency import summarize_latencies
 from ..._model.measurement.collectives import LatencyFigures
 from ..content.exhibits import Undrawable, collect_versions, judge_collectives, read_held
 from ..content.verdict import Report, UsedWaiver
-from ..markup.markup import Html, document, element
+from ..markup.markup import Html, render_document, render_element
 
 #: rows that fit on the sheet
 MOST_FABRICS = 4
@@ -105,11 +105,13 @@ class Figures(typing.NamedTuple):
 
 def render_signature(report: Report, evidence: SignedEvidence) -> str:
     """Render the acceptance sheet as a self-contained HTML page."""
-    return document(
+    return render_document(
         f"Acceptance of run {report.run}",
         _STYLE,
-        element("header", element("p", "Acceptance of an RDMA network"), element("p", f"run {report.run}")),
-        element(
+        render_element(
+            "header", render_element("p", "Acceptance of an RDMA network"), render_element("p", f"run {report.run}")
+        ),
+        render_element(
             "main",
             *_render_verdict(report),
             _render_parties(report, evidence),
@@ -124,7 +126,7 @@ def render_signature(report: Report, evidence: SignedEvidence) -> str:
     )
 
 
-def figures(report: Report) -> tuple[Figures, ...]:
+def build_figures(report: Report) -> tuple[Figures, ...]:
     """Return the bandwidth figures of each fabric. Return an empty tuple if stage bandwidth has no facts that load. The
     report shows the reason.
     """
@@ -146,10 +148,12 @@ def figures(report: Report) -> tuple[Figures, ...]:
 
 def _render_verdict(report: Report) -> typing.Iterator[Html]:
     tone = "bad" if not report.green else "waived" if report.waived else "good"
-    yield element("h1", report.verdict, class_=tone)
-    yield element("p", _shorten_text(report.summary.partition(" - ")[2] or report.summary))
+    yield render_element("h1", report.verdict, class_=tone)
+    yield render_element("p", _shorten_text(report.summary.partition(" - ")[2] or report.summary))
     if not report.green:
-        yield element("p", element("b", "This run did not verify the network, so there is nothing to accept yet."))
+        yield render_element(
+            "p", render_element("b", "This run did not verify the network, so there is nothing to accept yet.")
+        )
 
 
 def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
@@ -167,7 +171,7 @@ def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
         ("Measured", _format_period(begun, ended)),
         ("Stages passed", f"{stages} of {len(report.asked)}"),
     ]
-    return element("dl", *[_render_row(name, value) for name, value in rows])
+    return render_element("dl", *[_render_row(name, value) for name, value in rows])
 
 
 def _format_period(begun: str, ended: str) -> str:
@@ -183,30 +187,32 @@ def _format_period(begun: str, ended: str) -> str:
 
 
 def _render_row(name: str, value: str) -> Html:
-    return element(
+    return render_element(
         "div",
-        element("dt", name),
-        element("dd", _shorten_text(value, _MOST_IN_COLUMN), class_=None if value else "blank"),
+        render_element("dt", name),
+        render_element("dd", _shorten_text(value, _MOST_IN_COLUMN), class_=None if value else "blank"),
     )
 
 
 def _render_figures(report: Report) -> typing.Iterator[Html]:
-    yield element("h2", "Bandwidth between pods, Gb/s")
-    found = figures(report)
+    yield render_element("h2", "Bandwidth between pods, Gb/s")
+    found = build_figures(report)
     if not any(item.figures for item in found):
-        yield element("p", "No pair has a measured bandwidth in this run.")
+        yield render_element("p", "No pair has a measured bandwidth in this run.")
         return
     rows = [_render_figure(item) for item in found[:MOST_FABRICS]]
-    head = element(
+    head = render_element(
         "tr",
         *[
-            element("th", name, scope="col")
+            render_element("th", name, scope="col")
             for name in ("Fabric", "Pairs measured", "Lowest", "Median", "Best", "Floor")
         ],
     )
-    yield element("table", element("thead", head), element("tbody", *rows))
+    yield render_element("table", render_element("thead", head), render_element("tbody", *rows))
     if len(found) > MOST_FABRICS:
-        yield element("p", f"and {len(found) - MOST_FABRICS} more fabrics, all of them in report.html", class_="more")
+        yield render_element(
+            "p", f"and {len(found) - MOST_FABRICS} more fabrics, all of them in report.html", class_="more"
+        )
 
 
 def _render_figure(item: Figures) -> Html:
@@ -214,8 +220,8 @@ def _render_figure(item: Figures) -> Html:
     floor = "unknown" if not item.floors else _format_gbps(min(item.floors))
     if item.floors and min(item.floors) != max(item.floors):
         floor = f"{floor} to {_format_gbps(max(item.floors))}"
-    cells = [element("td", text) for text in (f"{len(item.figures)} of {item.pairs}", *values, floor)]
-    return element("tr", element("th", _shorten_text(item.fabric, _MOST_IN_TABLE), scope="row"), *cells)
+    cells = [render_element("td", text) for text in (f"{len(item.figures)} of {item.pairs}", *values, floor)]
+    return render_element("tr", render_element("th", _shorten_text(item.fabric, _MOST_IN_TABLE), scope="row"), *cells)
 
 
 def _render_collectives(report: Report) -> typing.Iterator[Html]:
@@ -229,7 +235,7 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
         groups.setdefault((item.collective, item.kind), []).append(item)
     if not groups:
         return
-    yield element("h2", "Verified collectives, GB/s")
+    yield render_element("h2", "Verified collectives, GB/s")
     rows = []
     for (name, kind), items in groups.items():
         floors = [item.floor_gbs for item in items if item.floor_gbs is not None]
@@ -240,12 +246,16 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
             _format_gbps(max(floors)) if floors else "-",
         ]
         rows.append(
-            element(
-                "tr", element("th", f"{name}, {kind}", scope="row"), *[element("td", str(value)) for value in values]
+            render_element(
+                "tr",
+                render_element("th", f"{name}, {kind}", scope="row"),
+                *[render_element("td", str(value)) for value in values],
             )
         )
-    head = element("tr", *[element("th", name, scope="col") for name in ("Step", "Groups", "Lowest", "Best", "Floor")])
-    yield element("table", element("thead", head), element("tbody", *rows))
+    head = render_element(
+        "tr", *[render_element("th", name, scope="col") for name in ("Step", "Groups", "Lowest", "Best", "Floor")]
+    )
+    yield render_element("table", render_element("thead", head), render_element("tbody", *rows))
     yield from _render_latencies(summarize_latencies("", judged.latencies))
 
 
@@ -253,16 +263,16 @@ def _render_latencies(found: typing.Sequence[LatencyFigures]) -> typing.Iterator
     """Yield the table of the latencies of small messages. Yield nothing if there are none."""
     if not found:
         return
-    yield element("h2", "Latency of small messages between two nodes, us")
+    yield render_element("h2", "Latency of small messages between two nodes, us")
     rows = []
     for item in found:
         values = [str(item.pairs), *(f"{value:.1f}" for value in (item.best, item.median, item.worst))]
         values.append("-" if item.p99 is None else f"{item.p99:.1f}")
-        cells = [element("td", value) for value in values]
-        rows.append(element("tr", element("th", item.test, scope="row"), *cells))
+        cells = [render_element("td", value) for value in values]
+        rows.append(render_element("tr", render_element("th", item.test, scope="row"), *cells))
     heads = ("Collective", "Pairs", "Lowest", "Median", "Highest", "p99")
-    head = element("tr", *[element("th", name, scope="col") for name in heads])
-    yield element("table", element("thead", head), element("tbody", *rows))
+    head = render_element("tr", *[render_element("th", name, scope="col") for name in heads])
+    yield render_element("table", render_element("thead", head), render_element("tbody", *rows))
 
 
 def _format_gbps(value: float) -> str:
@@ -271,17 +281,20 @@ def _format_gbps(value: float) -> str:
 
 def _render_waivers(report: Report) -> typing.Iterator[Html]:
     used = sorted((item for item in report.waivers if item.covered), key=lambda item: -len(item.covered))
-    yield element("h2", f"Not verified, but waived: {report.waived} finding{'' if report.waived == 1 else 's'}")
+    yield render_element("h2", f"Not verified, but waived: {report.waived} finding{'' if report.waived == 1 else 's'}")
     if not used:
-        yield element("p", "Nothing is waived.")
+        yield render_element("p", "Nothing is waived.")
         return
-    head = element("tr", *[element("th", name, scope="col") for name in ("Check", "Reason", "Findings")])
-    yield element(
-        "table", element("thead", head), element("tbody", *map(_render_waiver, used[:MOST_WAIVERS])), class_="text"
+    head = render_element("tr", *[render_element("th", name, scope="col") for name in ("Check", "Reason", "Findings")])
+    yield render_element(
+        "table",
+        render_element("thead", head),
+        render_element("tbody", *map(_render_waiver, used[:MOST_WAIVERS])),
+        class_="text",
     )
     if len(used) > MOST_WAIVERS:
         count = sum(len(item.covered) for item in used[MOST_WAIVERS:])
-        yield element(
+        yield render_element(
             "p",
             f"and {len(used) - MOST_WAIVERS} more waivers with {count} findings, all of them in report.html",
             class_="more",
@@ -290,47 +303,47 @@ def _render_waivers(report: Report) -> typing.Iterator[Html]:
 
 def _render_waiver(used: UsedWaiver) -> Html:
     name = used.waiver.check if used.waiver.subject == "*" else f"{used.waiver.check} on {used.waiver.subject}"
-    return element(
+    return render_element(
         "tr",
-        element("td", element("p", element("code", _shorten_text(name, _MOST_IN_COLUMN)))),
-        element("td", element("p", _shorten_text(used.waiver.reason))),
-        element("td", str(len(used.covered))),
+        render_element("td", render_element("p", render_element("code", _shorten_text(name, _MOST_IN_COLUMN)))),
+        render_element("td", render_element("p", _shorten_text(used.waiver.reason))),
+        render_element("td", str(len(used.covered))),
     )
 
 
 def _read_versions(report: Report) -> typing.Iterator[Html]:
-    yield element("h2", "Versions")
+    yield render_element("h2", "Versions")
     rows = [*report.versions.items(), *collect_versions(report.records, report.seen).items()]
-    yield element("dl", *[_render_row(name, value) for name, value in rows[:_MOST_VERSIONS]])
+    yield render_element("dl", *[_render_row(name, value) for name, value in rows[:_MOST_VERSIONS]])
 
 
 def _render_sums(evidence: SignedEvidence) -> typing.Iterator[Html]:
-    yield element("h2", "Checksums (SHA-256)")
-    yield element("p", "Intent: ", element("code", evidence.intent))
+    yield render_element("h2", "Checksums (SHA-256)")
+    yield render_element("p", "Intent: ", render_element("code", evidence.intent))
     name = _shorten_text(evidence.archive, _MOST_IN_COLUMN)
-    yield element("p", "Evidence, ", name, ": ", element("code", evidence.sha256))
+    yield render_element("p", "Evidence, ", name, ": ", render_element("code", evidence.sha256))
     command = (
         f"ansible-playbook linerate.rdma.evidence -e rdma_evidence={name} -e"
         f" rdma_evidence_sha256={evidence.sha256[:12]}..."
     )
-    yield element(
+    yield render_element(
         "p",
         "Verify the archive with sha256sum, or verify it and judge the run again with: ",
-        element("code", command),
+        render_element("code", command),
         class_="more",
     )
 
 
 def _render_fields(evidence: SignedEvidence) -> Html:
     fields = [
-        element(
+        render_element(
             "div",
-            element("p", f"{role}{f', {_shorten_text(name, _MOST_IN_COLUMN)}' if name else ''}"),
-            element("small", "name, place, date, signature"),
+            render_element("p", f"{role}{f', {_shorten_text(name, _MOST_IN_COLUMN)}' if name else ''}"),
+            render_element("small", "name, place, date, signature"),
         )
         for role, name in (("Contractor", evidence.contractor), ("Customer", evidence.customer))
     ]
-    return element("section", *fields, class_="sign", aria_label="Signatures")
+    return render_element("section", *fields, class_="sign", aria_label="Signatures")
 
 
 def _shorten_text(text: str, most: int = _MOST_CHARACTERS) -> str:

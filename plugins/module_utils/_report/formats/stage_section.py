@@ -15,12 +15,12 @@ from ..content import trends as over_time
 from ..content.exhibits import (
     Charts,
     Undrawable,
-    compared,
     judge_collectives,
     list_steps_over_runs,
     over_runs,
-    plan,
+    read_comparisons,
     read_error_history,
+    read_plan,
 )
 from ..content.inputs import ReportFacts
 from ..content.listing import (
@@ -31,7 +31,7 @@ from ..content.listing import (
 from ..content.pair_matrices import list_matrices
 from ..content.topology import make_drawing as drawing_of
 from ..content.verdict import Report, StageReport
-from ..markup.markup import Html, element, join
+from ..markup.markup import Html, join_content, render_element
 from .data import record_path
 
 _OF_CLUSTER = {
@@ -57,17 +57,22 @@ def render_stage(stage: StageReport, report: Report, seen: ReportFacts, known: C
     """Render the section of a stage."""
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
-    title = element(
-        "h2", stage.name.replace("_", " "), " ", element("span", f"{describe_outcome(stage)}{seconds}", class_="state")
+    title = render_element(
+        "h2",
+        stage.name.replace("_", " "),
+        " ",
+        render_element("span", f"{describe_outcome(stage)}{seconds}", class_="state"),
     )
     if record is None:
-        return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
+        return render_element(
+            "section", title, render_element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}"
+        )
     # pictures first where all is well; else the words that say what is not
     parts = (
-        element("div", *_render_figures(stage, report, seen, known), class_="figures"),
-        join(*render_listing(make_groups(record.judged), report.pages)),
+        render_element("div", *_render_figures(stage, report, seen, known), class_="figures"),
+        join_content(*render_listing(make_groups(record.judged), report.pages)),
     )
-    return element(
+    return render_element(
         "section",
         title,
         *(reversed(parts) if stage.state == CLOSED else parts),
@@ -91,7 +96,7 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
     try:
         counted = read_error_history(stage.record, seen, report.errors) if stage.name == "fabric" else None
         yield from [link_errors.render_figure(counted)] if counted is not None and counted.runs else []
-        planned = plan(stage.record, seen) if stage.name == "network" else None
+        planned = read_plan(stage.record, seen) if stage.name == "network" else None
         if planned is not None:
             yield plans.render_figure(planned)
         # what is wrong before what is well
@@ -101,13 +106,15 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
             yield from [over_time.render_figure(found, runs)] if found else []
         if stage.name == "collectives":
             yield from _render_collectives(stage.record, seen)
-        yield from map(comparisons.render_figure, compared(stage.record, seen) if stage.name == "compare" else ())
+        yield from map(
+            comparisons.render_figure, read_comparisons(stage.record, seen) if stage.name == "compare" else ()
+        )
     except Undrawable as error:
-        yield element("p", str(error), class_="more")
+        yield render_element("p", str(error), class_="more")
     except Exception as error:
         # one figure, which may be made of what one node printed, does not cost the report
         why = wrap_unforeseen(error, f"the figures of stage {stage.name}")
-        yield element("p", f"A figure of this stage could not be drawn: {why}.", class_="more")
+        yield render_element("p", f"A figure of this stage could not be drawn: {why}.", class_="more")
 
 
 def _render_collectives(record: Record, seen: ReportFacts) -> typing.Iterator[Html]:
@@ -132,7 +139,7 @@ def _render_collectives(record: Record, seen: ReportFacts) -> typing.Iterator[Ht
 def _render_record(record: Record) -> Html:
     """Render a link to the record of a stage, which contains all of its findings, including passes."""
     path = record_path(record.stage)
-    return element("p", "All findings, including passes: ", element("a", path, href=path), class_="more")
+    return render_element("p", "All findings, including passes: ", render_element("a", path, href=path), class_="more")
 
 
 def _render_facts(record: Record) -> typing.Optional[Html]:
@@ -146,6 +153,8 @@ def _render_facts(record: Record) -> typing.Optional[Html]:
         missing = f", {item.missing} missing" if item.missing else ""
         href = f"facts/{item.kind}/{'cluster.json' if item.kind in _OF_CLUSTER else ''}"
         # where nothing was seen there may be no such folder
-        name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
-        items.append(element("li", name, f": {item.seen} seen{missing}"))
-    return element("details", element("summary", "Facts of this stage"), element("ul", *items), class_="facts")
+        name = render_element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
+        items.append(render_element("li", name, f": {item.seen} seen{missing}"))
+    return render_element(
+        "details", render_element("summary", "Facts of this stage"), render_element("ul", *items), class_="facts"
+    )

@@ -12,7 +12,7 @@ import html
 import typing
 
 from ..._model.base.escape import is_link
-from .text import short
+from .text import shorten_plain
 
 
 class Html(str):
@@ -24,7 +24,7 @@ Content = typing.Union[str, "Html", None]
 _VOID = {"input", "meta"}
 
 
-def element(name: str, *content: Content, **attributes: typing.Union[str, int, bool, None]) -> Html:
+def render_element(name: str, *content: Content, **attributes: typing.Union[str, int, bool, None]) -> Html:
     """Render an HTML element. Plain text in ``content`` and in attributes is escaped.
 
     :param name: tag of the element
@@ -39,23 +39,23 @@ def element(name: str, *content: Content, **attributes: typing.Union[str, int, b
         elif key == "href" and not is_link(str(value)):
             continue
         elif value is not None and value is not False:
-            parts.append(f'{attribute}="{html.escape(short(str(value)), quote=True)}"')
+            parts.append(f'{attribute}="{html.escape(shorten_plain(str(value)), quote=True)}"')
     start = f"<{' '.join(parts)}>"
-    return Html(start if name in _VOID else f"{start}{join(*content)}</{name}>")
+    return Html(start if name in _VOID else f"{start}{join_content(*content)}</{name}>")
 
 
-def join(*content: Content) -> Html:
+def join_content(*content: Content) -> Html:
     """Concatenate content. Plain text is escaped, and None is omitted."""
     return Html(
         "".join(
-            item if isinstance(item, Html) else html.escape(short(item), quote=False)
+            item if isinstance(item, Html) else html.escape(shorten_plain(item), quote=False)
             for item in content
             if item is not None
         )
     )
 
 
-def document(title: str, style: str, *body: Content, dark: bool = True) -> str:
+def render_document(title: str, style: str, *body: Content, dark: bool = True) -> str:
     """Return a self-contained HTML page. Its content security policy forbids to load or run anything and to use any
     other style, even if the output of a tool contains markup.
 
@@ -64,12 +64,12 @@ def document(title: str, style: str, *body: Content, dark: bool = True) -> str:
     """
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    head = element(
+    head = render_element(
         "head",
         Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html('<meta name="color-scheme" content="light dark">') if dark else None,
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("title", title),
+        render_element("meta", http_equiv="Content-Security-Policy", content=policy),
+        render_element("title", title),
         Html(f"<style>{style}</style>"),
     )
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', *body), lang='en')}\n"
+    return f"<!DOCTYPE html>\n{render_element('html', head, render_element('body', *body), lang='en')}\n"

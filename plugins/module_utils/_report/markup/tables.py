@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from .markup import Content, Html, element
+from .markup import Content, Html, render_element
 
 #: of a column that does not apply
 NONE = "\u2013"
@@ -25,19 +25,19 @@ def render_table(
     :param after: content below the table
     :param of: subject of the table for its label, if a page has several tables with this title
     """
-    head = element("thead", element("tr", *[element("th", name, scope="col") for name in heads]))
+    head = render_element("thead", render_element("tr", *[render_element("th", name, scope="col") for name in heads]))
     label = f"{title} of {of}" if of else title
     more = (
-        element("p", f"and {len(rows) - _MOST_ROWS} more rows, all of them in the facts", class_="more")
+        render_element("p", f"and {len(rows) - _MOST_ROWS} more rows, all of them in the facts", class_="more")
         if len(rows) > _MOST_ROWS
         else None
     )
-    return element(
+    return render_element(
         "figure",
-        element("figcaption", element("b", title), " ", element("span", note)),
-        element(
+        render_element("figcaption", render_element("b", title), " ", render_element("span", note)),
+        render_element(
             "div",
-            element("table", head, element("tbody", *rows[:_MOST_ROWS])),
+            render_element("table", head, render_element("tbody", *rows[:_MOST_ROWS])),
             class_="scroll",
             tabindex=0,
             role="region",
@@ -51,4 +51,6 @@ def render_table(
 
 def render_row(first: Content, *cells: Content) -> Html:
     """Render a row. Its first cell is the row heading."""
-    return element("tr", element("th", first, scope="row"), *[element("td", cell or NONE) for cell in cells])
+    return render_element(
+        "tr", render_element("th", first, scope="row"), *[render_element("td", cell or NONE) for cell in cells]
+    )

@@ -11,18 +11,18 @@ from ..._model.base.redact import redact_text
 MOST = 2000
 
 
-def plain(text: str) -> str:
+def escape_plain(text: str) -> str:
     r"""Return ``text`` with secrets redacted, and with visible escapes for invisible characters: ``\u202e``. Line
     breaks stay.
     """
-    return escape.xml(redact_text(text))
+    return escape.escape_xml(redact_text(text))
 
 
-def short(text: str, most: int = MOST) -> str:
+def shorten_plain(text: str, most: int = MOST) -> str:
     """Return a text with secrets redacted and invisible characters escaped. If it is longer than ``most`` characters,
     cut it there and append its length.
     """
-    text = plain(text)
+    text = escape_plain(text)
     return (
         text
         if len(text) <= most
@@ -34,4 +34,4 @@ def one_line(text: str) -> str:
     """Return a text in one line: secrets are redacted, invisible characters and line breaks are escaped, a tab becomes
     a blank, and the length is limited.
     """
-    return short(text).replace("\n", "\\n").replace("\t", " ")
+    return shorten_plain(text).replace("\n", "\\n").replace("\t", " ")

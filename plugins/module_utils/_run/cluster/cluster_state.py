@@ -61,13 +61,13 @@ def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
 
 
 _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
-    "Node": kubernetes.node,
+    "Node": kubernetes.parse_node,
     "SriovNetworkNodeState": sriov_operator.node_state,
-    "SriovNetworkNodePolicy": sriov_operator.policy,
-    "NetworkAttachmentDefinition": nvidia_network_operator.attachment,
+    "SriovNetworkNodePolicy": sriov_operator.parse_policy,
+    "NetworkAttachmentDefinition": nvidia_network_operator.parse_attachment,
     "SriovNetworkPoolConfig": sriov_operator.node_pool,
     "MachineConfigPool": machine_config.machine_pool,
-    "PodDisruptionBudget": kubernetes.budget,
+    "PodDisruptionBudget": kubernetes.parse_budget,
     "Pod": lambda item: (name_of(item), state_of_pod(item)),
 }
 
@@ -91,7 +91,7 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
     for item in change.items:
         key = _compute_object_key(kind, item)
         if change.action != "drop":
-            news[key] = after[key] = _PARSERS.get(kind, nvidia_network_operator.reported)(item)
+            news[key] = after[key] = _PARSERS.get(kind, nvidia_network_operator.parse_reported)(item)
         # the pod of a node may be gone after its successor has come
         elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
             after.pop(key, None)
@@ -148,7 +148,7 @@ def _mark_unreadable_kind(world: ClusterState, kind: str, error: str) -> Cluster
 
 def _compute_object_key(kind: str, item: Resource) -> str:
     if kind == "Pod":
-        return kubernetes.pod(item).node
+        return kubernetes.parse_pod(item).node
     name = name_of(item)
     if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") or kind.endswith(".nv-ipam.nvidia.com"):
         return f"{item['metadata'].get('namespace')}/{name}"

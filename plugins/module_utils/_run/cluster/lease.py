@@ -29,14 +29,14 @@ from ..._model.run.lease import (
     Lease,
     LeaseHeld,
     LeaseLost,
-    decide,
-    describe,
-    remaining,
+    count_remaining_seconds,
+    decide_taking,
+    describe_holder,
     take_lease,
 )
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.patience import passes
+from ..._observe.kubernetes.patience import may_retry
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.process import process
 from ..._parse.kubernetes import lease as parse
@@ -50,7 +50,7 @@ _TRIES = 10
 _AGAIN = 1.0
 
 
-def clock() -> float:
+def read_clock() -> float:
     """Return a monotonic time in seconds that, where the system supports it, also advances while the machine is
     suspended: the Lease expires meanwhile.
     """
@@ -70,8 +70,8 @@ class Keeper:
         cluster: Cluster,
         me: Holder,
         doing: str,
-        now: Clock = clock,
-        alive: Alive = process.alive,
+        now: Clock = read_clock,
+        alive: Alive = process.is_alive,
         end: typing.Callable[[], None] = _end_this_process,
         pause: typing.Callable[[float], object] = time.sleep,
     ) -> None:
@@ -111,14 +111,14 @@ class Keeper:
             lease, now = self._look()
             if lease is not None and seen != f"{lease.uid} {lease.version}":
                 seen, since = f"{lease.uid} {lease.version}", moment
-            verdict = decide(
+            verdict = decide_taking(
                 lease, self._me, now, moment - since, self._alive(lease.holder.process) if lease is not None else None
             )
             if verdict == "held" and lease is not None:
                 if moment - begin >= wait:
                     raise LeaseHeld(lease, now)
                 if not told:
-                    say(f"waiting at most {wait:.0f} s: {describe(lease, now)} holds the lease of this cluster")
+                    say(f"waiting at most {wait:.0f} s: {describe_holder(lease, now)} holds the lease of this cluster")
                 told = True
                 pause(LOOK)
                 continue
@@ -149,7 +149,7 @@ class Keeper:
                 self._look_or_renew()
                 return self._left()
             except ApiError as error:
-                if not passes(error, "get", "") or self._left() <= 2 * _AGAIN:
+                if not may_retry(error, "get", "") or self._left() <= 2 * _AGAIN:
                     raise
             self._pause(_AGAIN)
 
@@ -187,7 +187,7 @@ class Keeper:
                     if lease is not None and lease.holder.run and not continues
                     else LeaseLost(self._me, lease, now)
                 )
-            if (remaining(lease, now) or 0.0) - SKEW >= seconds:
+            if (count_remaining_seconds(lease, now) or 0.0) - SKEW >= seconds:
                 return
             try:
                 self._write(lease, now, BETWEEN)
@@ -289,7 +289,7 @@ class Keeper:
 
     def _look(self) -> tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
         found, date = self._cluster.dated("Lease", NAMESPACE, NAME)
-        return (parse.lease(found) if found is not None else None), parse.http_date(date)
+        return (parse.parse_lease(found) if found is not None else None), parse.http_date(date)
 
     def _write(self, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime], seconds: int) -> None:
         moment = now or datetime.datetime.now(datetime.timezone.utc)

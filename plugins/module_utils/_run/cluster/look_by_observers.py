@@ -12,7 +12,7 @@ import threading
 import time
 import typing
 
-from ..._analysis.controllers.observers import line
+from ..._analysis.controllers.observers import describe_missing
 from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
 from ..._model.kubernetes.objects import Answer, Container
 from ..._model.kubernetes.observers import HOST, Observer
@@ -99,7 +99,7 @@ def look(
         if observer.phase == "ready":
             nodes[Container(namespace, observer.pod, observer.container)] = observer.node
         else:
-            yield observer.node, _build_failed_replies(asked, f"unreachable: {line(observer)}")
+            yield observer.node, _build_failed_replies(asked, f"unreachable: {describe_missing(observer)}")
     packed = build_archive(LOOK) if nodes else b""
     wanted = {
         "kinds": asked.kinds,

@@ -8,7 +8,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._analysis.controllers.observers import absence, judge
+from ..._analysis.controllers.observers import explain_absence, judge
 from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.objects import Container
 from ..._model.kubernetes.observers import (
@@ -110,7 +110,7 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
     if observer.phase == "ready":
         # it became ready between the two reads
         observer = dataclasses.replace(observer, reason="starting", detail="its pod has just become ready")
-    raise RdmaError(absence(observer), observer.remedy)
+    raise RdmaError(explain_absence(observer), observer.remedy)
 
 
 class ObserverView:
@@ -125,8 +125,8 @@ class ObserverView:
         self._parsers: dict[str, typing.Callable[[Resource], typing.Any]] = {
             "DaemonSet": parse.observer_set,
             "Pod": parse.observer_pod,
-            "Node": core.node,
-            "Event": parse.event,
+            "Node": core.parse_node,
+            "Event": parse.parse_event,
         }
 
     @property

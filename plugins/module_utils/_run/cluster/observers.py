@@ -11,22 +11,22 @@ import contextlib
 import dataclasses
 import typing
 
-from ..._analysis.controllers.observers import Patience, judge, selected
+from ..._analysis.controllers.observers import Patience, judge, select_nodes
 from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.observers import Observer, ObserversFacts, Wanted
 from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, stable
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, strip_volatile
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
-from ..._parse.kubernetes.tenancy import describe_missing_part, strangers
-from ..._render.cluster.names import RUN_LABEL, owner
-from ..._render.cluster.observers import objects
+from ..._parse.kubernetes.tenancy import describe_missing_part, list_strangers
+from ..._render.cluster.names import RUN_LABEL, build_owner_label
+from ..._render.cluster.observers import render_objects
 from .observer_view import KINDS, MOST_EVENTS, SELECTOR, ObserverView, is_about_observers, seen_in
 from .observers_namespace import (
     RIGHTS,
@@ -101,7 +101,7 @@ class Observers:
             old observers cannot be removed
         """
         resources, swept = self._read_resources(), typing.cast(list[Outcome], [])
-        definitions = objects(wanted, resources.whose == "prepared")
+        definitions = render_objects(wanted, resources.whose == "prepared")
         why = self._why_sweep(resources, mine, definitions)
         if why:
             self._say(f"observers: cleaning up the namespace {self._namespace}: {why}")
@@ -113,7 +113,7 @@ class Observers:
             )
         if check_mode and swept:
             # the new objects cannot be judged while the old ones exist
-            made = [Outcome(describe_object(item, "unjudged"), None, stable(item)) for item in definitions]
+            made = [Outcome(describe_object(item, "unjudged"), None, strip_volatile(item)) for item in definitions]
             return (*swept, *made), self._not_started(wanted, nodes)
         try:
             applied = self._apply_all(definitions, resources, check_mode)
@@ -144,7 +144,7 @@ class Observers:
         """
         if resources.going:
             return "the namespace is being deleted"
-        if resources.run and resources.run != owner(mine).get(RUN_LABEL):
+        if resources.run and resources.run != build_owner_label(mine).get(RUN_LABEL):
             return f"run {resources.run} left observers in the namespace"
         if resources.namespace is None or resources.whose != "own":
             return ""
@@ -163,7 +163,7 @@ class Observers:
         bindings = [
             item for item in self._cluster.list("RoleBinding", self._namespace).items if name_of(item) not in ours_there
         ]
-        others = strangers(bindings, self._namespace)
+        others = list_strangers(bindings, self._namespace)
         return f"other subjects have rights in the namespace: {'; '.join(others[:5])}" if others else ""
 
     def _apply_all(
@@ -198,11 +198,11 @@ class Observers:
             if resources.namespace is None:
                 made = {"kind": "Namespace", **self._cluster.create(definition, FIELD_MANAGER)}
                 self._uid = str(made["metadata"].get("uid"))
-                return Outcome(describe_object(made, "created"), None, stable(made))
+                return Outcome(describe_object(made, "created"), None, strip_volatile(made))
             before = resources.namespace
             run = definition["metadata"]["labels"].get(RUN_LABEL)
             if (before["metadata"].get("labels") or {}).get(RUN_LABEL) == run:
-                return Outcome(describe_object(before, "unchanged"), stable(before), stable(before))
+                return Outcome(describe_object(before, "unchanged"), strip_volatile(before), strip_volatile(before))
             after = {
                 **before,
                 "metadata": {**before["metadata"], "labels": {**before["metadata"]["labels"], RUN_LABEL: run}},
@@ -211,7 +211,7 @@ class Observers:
                 # with the uid the server refuses the change of another namespace of this name
                 change = {"metadata": {"uid": before["metadata"]["uid"], "labels": {RUN_LABEL: run}}}
                 after = {"kind": "Namespace", **self._cluster.patch("Namespace", "", self._namespace, change)}
-            return Outcome(describe_object(before, "changed"), stable(before), stable(after))
+            return Outcome(describe_object(before, "changed"), strip_volatile(before), strip_volatile(after))
         except ApiError as error:
             if error.status == 409:
                 raise TakenNamespace(self._namespace) from error
@@ -319,7 +319,7 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
     :param wanted: settings of the observers
     :raises RdmaError: the selector matches no node, or the nodes cannot be read
     """
-    found = wanted.nodes or selected(map(core.node, cluster.list("Node").items), wanted.node_selector)
+    found = wanted.nodes or select_nodes(map(core.parse_node, cluster.list("Node").items), wanted.node_selector)
     if not found:
         labels = ", ".join(f"{key}={value}" for key, value in wanted.node_selector.items()) or "kubernetes.io/os=linux"
         raise RdmaError(

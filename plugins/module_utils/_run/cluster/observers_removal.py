@@ -13,7 +13,7 @@ from ..._model.kubernetes.observers import DAEMON_SET
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.foreign import Kept, objects_of_others
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import Outcome, ours, stable
+from ..._observe.kubernetes.outcome import Outcome, has_our_label, strip_volatile
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse
@@ -56,7 +56,9 @@ class ObserversRemoval:
             there = self._cluster.delete(
                 kind, namespace, name_of(found), dry_run=check_mode, only={"uid": found["metadata"]["uid"]}
             )
-            outcomes.append(Outcome(describe_object(found, "deleted" if there else "absent", kind), stable(found)))
+            outcomes.append(
+                Outcome(describe_object(found, "deleted" if there else "absent", kind), strip_volatile(found))
+            )
         if outcomes and not check_mode:
             self._await_gone(resources)
         if kept is not None:
@@ -87,7 +89,7 @@ class ObserversRemoval:
         elif resources.namespace is not None:
             account = find_object(self._cluster, "ServiceAccount", self._namespace, DAEMON_SET)
             for kind, found in (("DaemonSet", resources.daemon), ("ServiceAccount", account)):
-                if found is not None and ours(found):
+                if found is not None and has_our_label(found):
                     yield kind, self._namespace, found
 
     def _await_gone(self, resources: ObserverResources) -> None:
@@ -99,7 +101,7 @@ class ObserversRemoval:
 
         def made(pod: Resource) -> bool:
             if daemon is None:
-                return resources.whose == "own" and core.controller(pod) == ("DaemonSet", DAEMON_SET)
+                return resources.whose == "own" and core.parse_controller(pod) == ("DaemonSet", DAEMON_SET)
             return core.controller_uid(pod) == str(daemon)
 
         end = self._clock() + self._limit
@@ -134,7 +136,7 @@ class ObserversRemoval:
                 f"kubectl get namespace {self._namespace} -o yaml",
             )
         every = self._cluster.list("Pod", self._namespace, SELECTOR, only=is_made_pod).items
-        pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
+        pods = [name_of(pod) for pod in every if core.parse_controller(pod) == ("DaemonSet", DAEMON_SET)]
         return (
             (
                 f"pod {pods[0]} (one of {len(pods)} in {self._namespace})",

@@ -250,8 +250,8 @@ class WatchFeed:
             }
             for namespace in sorted({namespace for namespace, _name in daemons}):
                 for item in self._cluster.pages("Pod", namespace, only=is_made_pod):
-                    pod = kubernetes.pod(item)
-                    if pod.node in found and (namespace, kubernetes.controller(item)[1]) in daemons:
+                    pod = kubernetes.parse_pod(item)
+                    if pod.node in found and (namespace, kubernetes.parse_controller(item)[1]) in daemons:
                         found[pod.node].append((pod.name, state_of_pod(item)))
         except ApiError:
             # they only explain what takes long
@@ -320,4 +320,4 @@ class WatchFeed:
 
 
 def _of_policy(daemon: Resource) -> bool:
-    return kubernetes.controller(daemon)[0] == "NicClusterPolicy"
+    return kubernetes.parse_controller(daemon)[0] == "NicClusterPolicy"

@@ -17,17 +17,17 @@ from ..._model.kubernetes.measuring import NAMESPACE, PREPARE
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource, kind_of
-from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, ours, read_existing
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, has_our_label, read_existing
 from ..._observe.kubernetes.remove import remove_object
 from ..._render.cluster.admission import render_account, render_objects
-from ..._render.cluster.names import MANAGED_BY, owner
+from ..._render.cluster.names import MANAGED_BY, build_owner_label
 
 #: kinds that are taken back after the others
 _LAST = ("ServiceAccount", "SecurityContextConstraints")
 
 
 @contextlib.contextmanager
-def admitted(
+def iterate_admitted(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
 ) -> typing.Iterator[tuple[Fabric, ...]]:
     """Yield the fabrics with a ServiceAccount in ``pods.service_account`` whose pods are admitted.
@@ -84,7 +84,7 @@ def _render_admission_objects(
     if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
         return ()
     if not openshift:
-        return (render_account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
+        return (render_account(NAMESPACE, {**MANAGED_BY, **build_owner_label(run)}),)
     if not own:
         seen = (
             f"the namespace {NAMESPACE} was prepared by an admin, but without the ServiceAccount {ACCOUNT}: a run"
@@ -130,7 +130,7 @@ def remove_leftovers(cluster: Cluster, namespaces: typing.Iterable[str], check_m
         return [
             item
             for item in (read_existing(cluster, definition) for definition in definitions)
-            if item is not None and ours(item)
+            if item is not None and has_our_label(item)
         ]
 
     made = tuple(reversed(render_objects([NAMESPACE, *namespaces])))
@@ -146,7 +146,7 @@ def _add_account(fabric: Fabric) -> Fabric:
 def _of_others(cluster: Cluster, definition: Resource) -> bool:
     """Return whether an object of this kind and name exists that is not managed by linerate.rdma."""
     found = read_existing(cluster, definition)
-    return found is not None and not ours(found)
+    return found is not None and not has_our_label(found)
 
 
 def _apply_admission_object(cluster: Cluster, definition: Resource) -> Resource:

@@ -35,7 +35,7 @@ Lost = typing.Callable[[], str]
 Left = typing.Callable[[], float]
 
 
-def endless() -> float:
+def allow_forever() -> float:
     """Return infinity. This is the remaining time of commands that are limited by their own time limits only."""
     return math.inf
 
@@ -66,7 +66,7 @@ def run_pair(
     judge_server: bool,
     judge: Judge = find_failure,
     lost: Lost = str,
-    left: Left = endless,
+    left: Left = allow_forever,
 ) -> Outcome:
     """Run a server, and its client as soon as the server listens. Return the result of the client, and the failure of
     client or server. Each is None if it does not exist.
@@ -146,7 +146,8 @@ def _find_server_failure(server: Shell, limit: int, failure: Failure) -> typing.
         )
     if failure.kind == "disconnected":
         how = (
-            f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"
+            f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s:"
+            f" {rping.join_tail(ended.output)}"
         )
         return Failure("disconnected", f"{failure.evidence}; {how}"[:500])
     return None

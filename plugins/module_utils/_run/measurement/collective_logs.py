@@ -17,7 +17,7 @@ from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.job import nccl_log
 from ..._render.measurement import collectives as render
 from .collective_pods import LOOK, CollectivePlace, compute_left, run_short
-from .measuring_plan import Say, workers
+from .measuring_plan import Say, start_workers
 
 #: seconds that all logs of a run may take
 LOGS = 120.0
@@ -46,7 +46,7 @@ class LogReader:
         :param places: pods of the run
         """
         end = self._clock() + LOGS
-        with workers(min(_AT_ONCE, len(places))) as pool:
+        with start_workers(min(_AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._read_log(run, place, end), places)
             logs = nccl_log.PodLogs()
             try:

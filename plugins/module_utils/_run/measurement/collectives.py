@@ -20,7 +20,7 @@ from ..._check.collectives.check import Facts, list_courses
 from ..._check.collectives.course import LATENCY, Course
 from ..._check.collectives.repeats import MOST_CHANGES
 from ..._model.base.errors import RdmaError, wrap_unforeseen
-from ..._model.base.text import both_ends, folded
+from ..._model.base.text import both_ends, join_first
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.measuring import NAMESPACE, POLICY
 from ..._model.kubernetes.objects import CommandResult
@@ -36,7 +36,7 @@ from ..._render.measurement import collectives as render
 from .client_server import find_failure, line_of
 from .collective_logs import LogReader
 from .collective_pods import LOOK, SHORT, CollectivePlace, CollectivePods, compute_left, run_short
-from .measuring_plan import Plan, Say, workers
+from .measuring_plan import Plan, Say, start_workers
 from .pods import MeasuringPods
 from .soak_counters import AT_ONCE, SoakCounters, compare_nodes, list_physical
 
@@ -119,7 +119,7 @@ class CollectivesRun:
         runs: list[RanTest] = []
         announced, ended = 0, ""
         try:
-            with workers(min(self._plan.parallel, 4 * len(self._plan.nodes))) as pool:
+            with start_workers(min(self._plan.parallel, 4 * len(self._plan.nodes))) as pool:
                 pods = self._whole_pods.start(pool)
                 self._end = self._clock() + render.compute_lifetime_seconds(self._wanted) - RESERVE
                 for course in list_courses(self._wanted, fabric, self._seen, pods):
@@ -163,7 +163,8 @@ class CollectivesRun:
                 return f"the pods end after {limit} s, and at least {len(tests)} tests remain"
             if self._hung >= MOST_HUNG * (self._wanted.seconds + SLACK):
                 return (
-                    f"groups hung for {self._hung:.0f} s in total; at least one of the nodes {folded(hung, 8)} makes a"
+                    f"groups hung for {self._hung:.0f} s in total; at least one of the nodes {join_first(hung, 8)}"
+                    f" makes a"
                     " group hang, but the node could not be determined"
                 )
             ran = list(pool.map(lambda item: self._run_test(course, *item), tests))
@@ -338,7 +339,7 @@ class CollectivesRun:
             running = first.running
             # a pod may request any number of daemons
             requests = parse_requests(run_short(asks, render.take_requests(run), self._clock, end).output)[:left]
-            with workers(min(AT_ONCE, len(requests))) as pool:
+            with start_workers(min(AT_ONCE, len(requests))) as pool:
                 codes = list(
                     pool.map(lambda request: self._start_daemon(request, places, shell, end, seconds), requests)
                 )
@@ -419,7 +420,7 @@ def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
     """Return a line for the report about the test that ran: the command without the script around it, its exit code and
     its duration.
     """
-    words = f"{run.test}_perf on {folded(run.nodes, 4)}"
+    words = f"{run.test}_perf on {join_first(run.nodes, 4)}"
     return line_of(dataclasses.replace(ended, command=words))
 
 

@@ -7,7 +7,7 @@ functions can be examined.
 from __future__ import annotations
 
 from ..._model.measurement.bandwidth import RdmaPod
-from .measuring_plan import Plan, workers
+from .measuring_plan import Plan, start_workers
 from .pods import MeasuringPods
 
 
@@ -18,7 +18,7 @@ def hold(pods: MeasuringPods, plan: Plan) -> tuple[RdmaPod, ...]:
     :raises ApiError: the API server cannot be reached
     """
     try:
-        with workers(plan.parallel) as pool:
+        with start_workers(plan.parallel) as pool:
             started = tuple(item for fabric in plan.fabrics for item in pods.start(pool, fabric))
     except BaseException:
         pods.end()

@@ -14,7 +14,7 @@ import typing
 
 from ..._analysis.schedule.layers import MOST_PAIRS
 from ..._analysis.schedule.measurements import count_queue_pairs
-from ..._analysis.schedule.wider import widened, wider
+from ..._analysis.schedule.wider import widen_amount, widen_fabric
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.observers import ObserversFacts
@@ -155,11 +155,11 @@ class LayerTests:
         that no layer is slow only because of too few queue pairs. Return the fabric unchanged if there was no second
         measurement, or if it had no result.
         """
-        found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
+        found, amount = pair.wider, widen_amount(self._fabric, pair.queue_pairs)
         # with commands and no figure, that many do not work here
         if found is None or amount is None or (found.average_gbps is None and found.commands):
             return self._fabric
-        return widened(self._fabric, amount)
+        return widen_fabric(self._fabric, amount)
 
     # on the host
 

@@ -24,7 +24,7 @@ from ..._analysis.schedule.measurements import (
     compute_seconds_of_wider,
     count_queue_pairs,
 )
-from ..._analysis.schedule.wider import Amount, widened
+from ..._analysis.schedule.wider import Amount, widen_fabric
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.operand import OperandError
 from ..._model.intent.intent import Fabric
@@ -119,7 +119,7 @@ class PairMeasurement:
         :raises ApiError: the API server cannot be reached
         :raises LeaseLost: another run holds the Lease
         """
-        found, wide = Wider(amount.queue_pairs, amount.message_bytes), widened(fabric, amount)
+        found, wide = Wider(amount.queue_pairs, amount.message_bytes), widen_fabric(fabric, amount)
         # all attempts together have the time that the plan counts for a second figure
         end = self._clock() + compute_seconds_of_wider(fabric)[1]
         for left in reversed(range(ATTEMPTS)):
@@ -430,7 +430,7 @@ def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
 
     :param result: result of the client
     """
-    return find_failure(result) or rping.short(result.output, commands.PINGS)
+    return find_failure(result) or rping.detect_shortfall(result.output, commands.PINGS)
 
 
 def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
@@ -438,7 +438,7 @@ def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
 
     :param result: result of the client
     """
-    failure, error = find_failure(result), iperf3.error(result.output)
+    failure, error = find_failure(result), iperf3.find_error(result.output)
     return (
         classify(result.exit_code or 1, result.timed_out, error)
         if error and (failure is None or failure.kind == "exit_code")

@@ -16,7 +16,7 @@ import typing
 
 from ..._analysis.schedule.layers import MOST_PAIRS, STEPS
 from ..._analysis.schedule.left_out import LostPairs
-from ..._analysis.schedule.link_coverage_rounds import OccupiedLinks, Round, cover
+from ..._analysis.schedule.link_coverage_rounds import OccupiedLinks, Round, cover_links
 from ..._analysis.schedule.measurements import (
     LOOKS,
     SERVER_LIMIT,
@@ -28,10 +28,10 @@ from ..._analysis.schedule.measurements import (
     compute_seconds_of_wider,
     compute_usual_seconds_of_a_pair,
     cover_plan,
+    iterate_steps,
     list_orders,
     plan_retests,
     round_plan,
-    steps,
     turn_steps,
 )
 from ..._analysis.schedule.paths import PathTable
@@ -49,7 +49,7 @@ from ..._check.bandwidth.results import (
 )
 from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.intent.profiles import list_rails as fabric_rails
@@ -69,7 +69,7 @@ from ..._observe.kubernetes.shell import Clock
 from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT
 from .layers import LayerTests
 from .measure_pair import PairMeasurement, fail_pair
-from .measuring_plan import Plan, Say, workers
+from .measuring_plan import Plan, Say, start_workers
 from .pair_counters import PairCounters
 from .pods import MeasuringPods
 from .port_counters import NO_COUNTERS, Counters
@@ -96,7 +96,7 @@ def _plan_rounds_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
     if by_links(fabric, len(plan.nodes)):
         ways, why = find_paths_between(fabric, seen)
         if ways is not None:
-            return cover_plan(fabric, ways, cover(ways), plan.parallel)
+            return cover_plan(fabric, ways, cover_links(ways), plan.parallel)
     return round_plan(fabric, len(plan.nodes), plan.parallel, why)
 
 
@@ -165,7 +165,7 @@ class BandwidthRun:
                     f" about {seconds} s"
                 )
         try:
-            with workers(self._plan.parallel) as pool:
+            with start_workers(self._plan.parallel) as pool:
                 for fabric, planned in zip(self._plan.fabrics, plans):
                     mine = self._pods.start(
                         pool,
@@ -206,7 +206,7 @@ class BandwidthRun:
             return self._measure_by_links(pool, fabric, usable, ways)
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
         results: list[PairResult] = []
-        for step in steps(rails, fabric.bandwidth, planned.rounds):
+        for step in iterate_steps(rails, fabric.bandwidth, planned.rounds):
             results += self._measure_step(pool, fabric, usable, step)
         return results + self._retest_failed_ends(pool, fabric, usable, results, False)
 
@@ -220,7 +220,7 @@ class BandwidthRun:
         if not fabric.bandwidth.latency or not carries_rdma(fabric):
             return []
         odd = any(len(nodes) % 2 for nodes in rails.values())
-        return [step for step in steps(rails, fabric.bandwidth, 2 if odd else 1) if step]
+        return [step for step in iterate_steps(rails, fabric.bandwidth, 2 if odd else 1) if step]
 
     def _compute_latency_seconds(self, fabric: Fabric) -> float:
         """Return the longest duration of the latency measurements in seconds."""
@@ -367,7 +367,7 @@ class BandwidthRun:
                         for result in self._measure_step(pool, one_way, usable, step)
                     )
 
-        for item in cover(ways).rounds:
+        for item in cover_links(ways).rounds:
             measure(item, 0)
         narrowing = SuspectRoundPlanner(ways)
         for look in itertools.count(1):
@@ -488,7 +488,9 @@ class BandwidthRun:
         return task.client_end in self._lost.out or task.server_end in self._lost.out
 
     def _explain_left_out(self, end: tuple[int, str]) -> str:
-        return f"{end[1]} rail {end[0]} is excluded because its pairs with {folded(self._lost.out[end], 4)} were lost"
+        return (
+            f"{end[1]} rail {end[0]} is excluded because its pairs with {join_first(self._lost.out[end], 4)} were lost"
+        )
 
     def _fail_left_out(self, fabric: Fabric, task: Task) -> PairResult:
         """Return the failed result of a pair with a pod that is excluded from further measurements."""

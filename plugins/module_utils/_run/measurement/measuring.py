@@ -19,15 +19,15 @@ from ..._model.kubernetes.measuring import LABEL, NAMESPACE, POLICY, PREPARE, PR
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import FIELD_MANAGER, ours, read_existing
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, has_our_label, read_existing
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.observers import explain_remaining_namespace, owned_namespace
 from ..._parse.kubernetes.resource import name_of
 from ..._plan.measured_network import ForeignNetwork, copy_of
 from ..._render.cluster.names import MANAGED_BY
-from ..._render.measurement.measuring import measured, render_namespace, render_policy
+from ..._render.measurement.measuring import move_fabrics, render_namespace, render_policy
 from ..cluster.finalizers import FinalizerSweep, end_mirror_pods, is_bare, remove_finalizers
-from .admission import admitted
+from .admission import iterate_admitted
 
 #: seconds between two looks at a namespace that is to go
 LOOK = 1.0
@@ -153,7 +153,7 @@ class MeasuringNamespace:
         wanted = render_policy(self._run)
         title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", read_existing(self._cluster, wanted)
         remedy = f"Delete the NetworkPolicy, then rerun: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
-        if found is not None and not ours(found):
+        if found is not None and not has_our_label(found):
             raise RdmaError(f"{title} exists but does not belong to linerate.rdma. Nothing was measured", remedy)
         try:
             made = self._cluster.apply(wanted, FIELD_MANAGER, dry_run=False)[0]
@@ -184,7 +184,7 @@ class MeasuringNamespace:
         """Remove the objects that runs create in a prepared namespace, except pods."""
         self._remove_copies()
         found = read_existing(self._cluster, render_policy(self._run))
-        if found is not None and ours(found):
+        if found is not None and has_our_label(found):
             self._cluster.delete("NetworkPolicy", NAMESPACE, POLICY, only={"uid": found["metadata"]["uid"]})
 
     def _remove_copies(self) -> None:
@@ -229,7 +229,7 @@ class MeasuringNamespace:
 
 
 @contextlib.contextmanager
-def measuring(
+def prepare_measurement(
     place: MeasuringNamespace,
     cluster: Cluster,
     fabrics: typing.Sequence[Fabric],
@@ -255,7 +255,7 @@ def measuring(
         place.apply_network_policy()
         seats = _prepare_fabrics(cluster, fabrics, shared, run, own)
         former = [fabric.network.namespace for fabric in fabrics]
-        with admitted(cluster, seats.fabrics, run, own, former) as admissible:
+        with iterate_admitted(cluster, seats.fabrics, run, own, former) as admissible:
             yield dataclasses.replace(seats, fabrics=admissible)
     except BaseException:
         place.leave()
@@ -272,7 +272,7 @@ def _prepare_fabrics(
         refusal = _find_missing_prerequisite(fabric, own) or _copy_network(cluster, fabric, shared, run)
         if refusal is not None:
             refused[fabric.name] = refusal
-    return HcasByNode(measured(fabrics), refused)
+    return HcasByNode(move_fabrics(fabrics), refused)
 
 
 def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:

@@ -69,7 +69,7 @@ class Plan:
 
 
 @contextlib.contextmanager
-def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
+def start_workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
     """Provide a pool of threads as a context. If the body fails, do not wait for running tasks.
 
     :param parallel: number of threads

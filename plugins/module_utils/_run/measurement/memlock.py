@@ -18,7 +18,7 @@ from ..._model.kubernetes.measuring import Refusal
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import FIELD_MANAGER, ours
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, has_our_label
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
@@ -26,7 +26,7 @@ from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.node.memlock import MemlockError
 from ..._parse.node.memlock import parse as parse_log
 from ..._render.measurement.memlock import render_memlock_pod
-from .measuring_plan import explain_lacking, workers
+from .measuring_plan import explain_lacking, start_workers
 from .pod_readiness import find_node
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal of all pods
@@ -75,7 +75,7 @@ class Prover:
 
         :raises ApiError: the API server cannot be reached
         """
-        known = {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
+        known = {node.name: node for node in map(kubernetes.parse_node, self._cluster.list("Node").items)}
         proofs: dict[tuple[str, str], MemlockProof] = {}
         pods: dict[tuple[str, str], Resource] = {}
         try:
@@ -130,7 +130,7 @@ class Prover:
         except ApiError:
             return ""
         node = find_node(found) or "unknown"
-        if is_made_pod(found) and not ours(found):
+        if is_made_pod(found) and not has_our_label(found):
             return f"a pod {namespace}/{name} without the label of linerate.rdma exists on node {node}; delete it"
         if is_made_pod(found):
             return f"a pod {namespace}/{name} of an earlier run on node {node} does not end"
@@ -140,7 +140,7 @@ class Prover:
         self, pods: typing.Mapping[tuple[str, str], Resource], proofs: dict[tuple[str, str], MemlockProof]
     ) -> None:
         end = self._clock() + self._task.limit
-        with workers(PARALLEL) as pool:
+        with start_workers(PARALLEL) as pool:
             while True:
                 left = [key for key in pods if key not in proofs]
                 over = self._clock() >= end
@@ -223,7 +223,7 @@ class Prover:
         :raises ApiError: the pod does not exist, or the API server refuses
         """
         found = self._cluster.get("Pod", namespace, name)
-        return str(found["metadata"]["uid"]) if ours(found) and is_made_pod(found) else ""
+        return str(found["metadata"]["uid"]) if has_our_label(found) and is_made_pod(found) else ""
 
     def _is_pod_present(self, namespace: str, name: str, uid: str) -> bool:
         """Return whether a deleted pod still exists. Another pod of its name was created later.

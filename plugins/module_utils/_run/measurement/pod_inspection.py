@@ -9,7 +9,7 @@ import typing
 
 from ..._check.bandwidth.addresses import why_outside
 from ..._model.base.errors import wrap_unforeseen
-from ..._model.base.operand import OperandError, operand
+from ..._model.base.operand import OperandError, require_operand
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_interface_moved
 from ..._model.intent.profiles import list_rails as fabric_rails
@@ -86,7 +86,7 @@ class PodInspector:
             interface, address, pci = (
                 multus.network_interface(found, network) if network else multus.own_interface(found)
             )
-            address = operand(address, f"pod {item.name}: the address")
+            address = require_operand(address, f"pod {item.name}: the address")
             outside = why_outside(fabric, address) if network else ""
             if outside:
                 return dataclasses.replace(item, error=outside, cause="address")
@@ -107,7 +107,7 @@ class PodInspector:
         probe = pod_probe.parse(greeting.output)
         device, problem = None, ""
         try:
-            device = operand(probe.device(interface, pci), f"pod {item.name}: the RDMA device")
+            device = require_operand(probe.device(interface, pci), f"pod {item.name}: the RDMA device")
         except OperandError as error:
             return dataclasses.replace(item, error=str(error))
         except pod_probe.ProbeError as error:

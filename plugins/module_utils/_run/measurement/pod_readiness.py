@@ -10,7 +10,7 @@ import typing
 from ..._analysis.controllers.image_pull import names_cause
 from ..._analysis.readiness.grace import GRACE
 from ..._model.base.errors import wrap_unforeseen
-from ..._model.base.text import both_ends, folded
+from ..._model.base.text import both_ends, join_first
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
@@ -150,7 +150,7 @@ class ReadinessWait:
                     late = list(dict.fromkeys(item.node for item in pods if item.name not in done))
                     self._say(
                         f"{pods[0].fabric}: waiting at most {end - now:.0f} s for the pods of"
-                        f" {folded(late, _TOLD_NODES)}"
+                        f" {join_first(late, _TOLD_NODES)}"
                     )
                 # all that came in the meantime, and then one look: thousands of pods change at the same time
                 first = feed.get(min(5.0, max(0.0, end - now)))

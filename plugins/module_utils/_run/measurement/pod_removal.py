@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.boundary.form import shown
+from ..._model.boundary.form import describe_rejected
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.measuring import NAMESPACE
 from ..._observe.kubernetes.client import Cluster
@@ -41,7 +41,7 @@ def _explain_finalizers(item: Resource) -> str:
     found = item["metadata"].get("finalizers")
     if not isinstance(found, list) or not found:
         return ""
-    names = ", ".join(map(shown, found[:_FINALIZERS]))
+    names = ", ".join(map(describe_rejected, found[:_FINALIZERS]))
     more = f" and {len(found) - _FINALIZERS} more" if len(found) > _FINALIZERS else ""
     patch = """--type merge -p '{"metadata":{"finalizers":null}}'"""
     command = f"kubectl patch pod {name_of(item)} -n {item['metadata']['namespace']} {patch}"
@@ -124,7 +124,7 @@ class PodRemoval:
 
         :param left: pods that still exist
         """
-        living = {node.name for node in map(kubernetes.node, self._cluster.list("Node").items) if node.ready}
+        living = {node.name for node in map(kubernetes.parse_node, self._cluster.list("Node").items) if node.ready}
         for item in left:
             metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
             if node and node not in living:

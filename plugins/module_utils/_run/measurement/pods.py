@@ -31,7 +31,7 @@ from ..._parse.kubernetes.resource import name_of
 from ..._parse.pods.failure import Failure
 from ..._render.cluster.names import RUN_LABEL
 from ..._render.measurement import commands
-from ..._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, pod
+from ..._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, render_measuring_pod
 from ..cluster.watch import WatchFeed
 from .measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
 from .pod_inspection import PodInspector
@@ -100,7 +100,7 @@ class MeasuringPods:
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
         """Return the nodes of the cluster by name. They are read once for all fabrics."""
-        return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
+        return {node.name: node for node in map(kubernetes.parse_node, self._cluster.list("Node").items)}
 
     def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> tuple[RdmaPod, ...]:
         """Start one pod for each node and rail of the fabric, and wait until they are ready.
@@ -292,7 +292,7 @@ class MeasuringPods:
         """
         lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
         return self._create_until_known(
-            fabric, node, pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime)
+            fabric, node, render_measuring_pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime)
         )
 
     def _create_until_known(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:

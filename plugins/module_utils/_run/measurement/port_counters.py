@@ -110,7 +110,7 @@ class Counters:
         :raises RdmaError: the observer cannot be used
         """
         shell = self._open()
-        shell.start(counters.read(self._seat.device, self._seat.port, asked))
+        shell.start(counters.render_read(self._seat.device, self._seat.port, asked))
         answers = perfquery.list_answers(shell.wait(counters.LIMIT + SLACK).output)
         return {(lid, port.port): port for lid, (ports, _words) in answers.items() for port in ports}, {
             lid: words for lid, (_ports, words) in answers.items()

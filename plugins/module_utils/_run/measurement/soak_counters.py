@@ -25,7 +25,7 @@ from ..._parse.pods.rdma_counters import parse_counters
 from ..._render.measurement import commands
 from ..._render.measurement.hca_counters import read_counters
 from .collective_pods import LOOK, CollectivePlace, compute_left, run_short
-from .measuring_plan import workers
+from .measuring_plan import start_workers
 from .observer_of import observer_of
 
 #: pods of one group that are read at the same time
@@ -74,7 +74,7 @@ class SoakCounters:
         :param places: pods of the group
         """
         end = self._clock() + COUNTERS
-        with workers(min(AT_ONCE, len(places))) as pool:
+        with start_workers(min(AT_ONCE, len(places))) as pool:
             found = pool.map(lambda place: self._read_node(place, end), places)
             return {place.pod.node: item for place, item in zip(places, found)}
 

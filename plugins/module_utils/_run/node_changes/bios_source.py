@@ -123,7 +123,7 @@ class BiosSource:
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
         errors: dict[str, str] = {}
-        outcomes = list(many.outcomes(self._read_identity, asked, self._parallel, BmcError)) if asked else []
+        outcomes = list(many.iterate_outcomes(self._read_identity, asked, self._parallel, BmcError)) if asked else []
         self._record_identities({bmc.node: outcome for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
         for bmc, outcome in outcomes:
             if isinstance(outcome, BmcError):

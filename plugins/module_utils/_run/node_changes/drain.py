@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.drain import stops
-from ..._analysis.controllers.sriov_operator import leaves
+from ..._analysis.controllers.drain import list_drain_blockers
+from ..._analysis.controllers.sriov_operator import is_evicted
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import ClusterPod
@@ -80,7 +80,7 @@ class Drain:
                 did += [f"{len(asked)} pods evicted"] if asked else []
                 return
             # what was asked to go goes: only its end is awaited
-            stopped = stops((pod for pod in pods if pod.uid not in asked), self._allowed)
+            stopped = list_drain_blockers((pod for pod in pods if pod.uid not in asked), self._allowed)
             if stopped:
                 why, _stop, remedy = stopped[0].partition(". ")
                 raise NodeFailed(why, remedy)
@@ -108,8 +108,8 @@ class Drain:
         """
         found: list[ClusterPod] = []
         for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=may_leave):
-            pod = core.pod(item)
-            if pod.node == name and leaves(pod, True, "") and not pod.ended:
+            pod = core.parse_pod(item)
+            if pod.node == name and is_evicted(pod, True, "") and not pod.ended:
                 # a pod may have labels of a megabyte, and no drain asks for them
                 found.append(dataclasses.replace(pod, labels={}, requests=()))
             if len(found) > MOST_PODS:

@@ -12,7 +12,7 @@ import itertools
 import typing
 
 from ..._analysis.controllers.budgets import MOST_BUDGETS
-from ..._analysis.controllers.sriov_operator import leaves
+from ..._analysis.controllers.sriov_operator import is_evicted
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
@@ -33,7 +33,7 @@ def may_leave(item: Resource) -> bool:
     """Return whether a drain would evict a pod, judged by its metadata alone. Pods of DaemonSets and mirror pods are
     not evicted. A kubelet can create any number of mirror pods, of any size.
     """
-    return is_made_pod(item) and core.controller(item)[0] != "DaemonSet"
+    return is_made_pod(item) and core.parse_controller(item)[0] != "DaemonSet"
 
 
 def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
@@ -44,7 +44,7 @@ def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
     """
     found: dict[str, list[Budget]] = collections.defaultdict(list)
     beyond: set[str] = set()
-    for budget in map(core.budget, items):
+    for budget in map(core.parse_budget, items):
         namespace = budget.namespace
         if namespace in beyond:
             continue
@@ -103,8 +103,8 @@ class PodKeeper:
 
         :raises ResourceError: the object does not have the form of a pod
         """
-        pod = core.pod(resource)
-        if not pod.node or not leaves(pod, True, ""):
+        pod = core.parse_pod(resource)
+        if not pod.node or not is_evicted(pod, True, ""):
             return None
         asked = self._asked.get(pod.namespace, {})
         labels: dict[str, str] = {}

@@ -11,7 +11,7 @@ import itertools
 import typing
 
 from ..._analysis.controllers.control_plane import list_control_plane
-from ..._analysis.controllers.gate import GateInputs, closed, list_pauses
+from ..._analysis.controllers.gate import GateInputs, list_pauses, list_roll_blockers
 from ..._analysis.controllers.sriov_operator import find_machine_pool
 from ..._analysis.disruption.machine_config import roll_of
 from ..._model.intent.intent import ClusterIntent
@@ -48,7 +48,7 @@ def read_gate_inputs(
             if not error.absent:
                 unread["etcd"] = error.text
     found, blind = checks.read(nodes) if checks is not None else ((), {})
-    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.member, pods)), found)
+    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.parse_member, pods)), found)
 
 
 class PoolGate:
@@ -71,7 +71,7 @@ class PoolGate:
         """
         nodes, rolls = self._plan_pool_rolls(pools, rolling)
         stand = read_gate_inputs(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
-        why = closed(rolls, (), stand, pools, self._intent, self._inventory)
+        why = list_roll_blockers(rolls, (), stand, pools, self._intent, self._inventory)
         if why:
             names = ", ".join(roll.name for roll in rolls)
             raise NodeFailed(
@@ -95,7 +95,7 @@ class PoolGate:
         self._checks.release_all()
 
     def _list_nodes(self) -> tuple[ClusterNode, ...]:
-        return tuple(map(core.node, self._cluster.list("Node").items))
+        return tuple(map(core.parse_node, self._cluster.list("Node").items))
 
     def _plan_pool_rolls(
         self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]

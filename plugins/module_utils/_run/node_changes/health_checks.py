@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.health_checks import BY_GROUP, of_machines, of_nodes
-from ..._analysis.controllers.sriov_operator import find_machine_pool, rolls
+from ..._analysis.controllers.sriov_operator import find_machine_pool, pool_may_roll
 from ..._model.base.marks import MANAGER
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from ..._model.kubernetes.disruption import MachinePool
@@ -66,7 +66,7 @@ class HealthChecks:
 
     def _list_machines(self, kind: str) -> typing.Optional[tuple[Machine, ...]]:
         try:
-            return tuple(map(parse.machine, self._cluster.list(kind).items))
+            return tuple(map(parse.parse_machine, self._cluster.list(kind).items))
         except ApiError:
             # then each MachineHealthCheck may be about each node
             return None
@@ -109,7 +109,7 @@ class HealthChecks:
 
         :raises ApiError: the pools cannot be read
         """
-        lost = [(item, found) for item in resources for found in (core.node(item),) if not found.ready]
+        lost = [(item, found) for item in resources for found in (core.parse_node(item),) if not found.ready]
         if not lost or not self._cluster.serves(_POOLS):
             return [node.name for item, node in lost if is_proven(item)]
         pools = tuple(map(machine_pool, self._cluster.list("MachineConfigPool").items))
@@ -118,7 +118,7 @@ class HealthChecks:
     def _list_paused_checks(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
         """Return the health checks that the collection has paused, and the current Node objects."""
         resources = self._cluster.list("Node").items
-        checks, _unread = self.read(tuple(map(core.node, resources)))
+        checks, _unread = self.read(tuple(map(core.parse_node, resources)))
         return [check for check in checks if check.ours], resources
 
     def release(self, checks: typing.Iterable[HealthCheck], away: typing.Iterable[str]) -> list[HealthCheck]:
@@ -177,4 +177,4 @@ class HealthChecks:
 def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
     """Return whether the MachineConfigPool of a node is rolling and may have taken the node down."""
     pool = find_machine_pool(node, pools)
-    return pool is not None and pool.wanted_config != pool.current_config and rolls(pool, node)
+    return pool is not None and pool.wanted_config != pool.current_config and pool_may_roll(pool, node)

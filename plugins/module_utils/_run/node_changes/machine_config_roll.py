@@ -13,14 +13,14 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.machine_config_operator import (
-    current,
     find_outdated_nodes,
     find_outdated_nodes_outside_run,
     find_rendered_configs,
     has_unrendered_config,
+    is_current,
     waits_for,
 )
-from ..._analysis.controllers.sriov_operator import describe
+from ..._analysis.controllers.sriov_operator import describe_pool
 from ..._model.base.marks import LABEL, MANAGER
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
@@ -32,10 +32,10 @@ from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import Outcome, ours
+from ..._observe.kubernetes.outcome import Outcome, has_our_label
 from ..._observe.kubernetes.shell import Clock
-from ..._parse.kubernetes.core import budget, pod
-from ..._parse.kubernetes.core import node as parse_node
+from ..._parse.kubernetes.core import parse_budget, parse_pod
+from ..._parse.kubernetes.core import parse_node as parse_node
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config
@@ -137,9 +137,11 @@ class PoolRoller:
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
         """
-        present = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
+        present = [
+            live for live in (machines.find_object(self._cluster, config) for config in configs) if live is not None
+        ]
         present += labelled
-        found = [live for live in present if ours(live) and not is_copied(live)]
+        found = [live for live in present if has_our_label(live) and not is_copied(live)]
         stays = tuple(_retain(live) for live in present if live not in found)
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
@@ -171,7 +173,7 @@ class PoolRoller:
         """
         pools = machines.read_machine_pools(self._cluster)
         ours = [pool.name for pool in pools if pool.paused_by_us]
-        rolling = [pool.name for pool in pools if pool.paused_by_us and not current(pool)]
+        rolling = [pool.name for pool in pools if pool.paused_by_us and not is_current(pool)]
         left = [name for name in ours if name not in names]
         rolls = {name: Roll(name) for name in (*names, *left)}
         if self._gate is None:
@@ -205,7 +207,7 @@ class PoolRoller:
                     rolls[name] = dataclasses.replace(rolls[name], error="", others=tuple(node.name for node in others))
                     del waiting[name]
                     self._say(_describe_roll(rolls[name]))
-                elif rolls[name].error or (name in seen and current(seen[name])):
+                elif rolls[name].error or (name in seen and is_current(seen[name])):
                     del waiting[name]
                     self._say(_describe_roll(rolls[name]))
             if waiting and now >= limit:
@@ -235,7 +237,7 @@ class PoolRoller:
     def _find_nodes_outside_run(
         self, name: str, seen: typing.Mapping[str, MachinePool], inventory: typing.Container[str]
     ) -> typing.Optional[tuple[ClusterNode, ...]]:
-        if name not in seen or current(seen[name]) or not inventory:
+        if name not in seen or is_current(seen[name]) or not inventory:
             return None
         return find_outdated_nodes_outside_run(
             seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory
@@ -248,12 +250,14 @@ class PoolRoller:
         :param seen: all pools by name
         :param limit: duration of the wait, in seconds
         """
-        stand = f"{describe(seen[name])} after {limit:.0f} s"
+        stand = f"{describe_pool(seen[name])} after {limit:.0f} s"
         try:
             late = find_outdated_nodes(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
             away = [node.name for node in late if node.unschedulable]
-            pods = [pod(item) for node in away for item in self._cluster.pages("Pod", fields=f"spec.nodeName={node}")]
-            budgets = tuple(map(budget, self._cluster.pages("PodDisruptionBudget"))) if pods else ()
+            pods = [
+                parse_pod(item) for node in away for item in self._cluster.pages("Pod", fields=f"spec.nodeName={node}")
+            ]
+            budgets = tuple(map(parse_budget, self._cluster.pages("PodDisruptionBudget"))) if pods else ()
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -351,7 +355,7 @@ def _retain(live: Resource) -> RetainedObject:
     why = f"no run wrote it: a user copied it with the label {LABEL}={MANAGER}"
     return RetainedObject(
         f"{kind} {name}",
-        why if ours(live) else f"it has no label {LABEL}={MANAGER}, so this collection did not create it",
+        why if has_our_label(live) else f"it has no label {LABEL}={MANAGER}, so this collection did not create it",
         "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
         f" {kind.lower()} {name}",
     )
@@ -377,9 +381,9 @@ def _update_roll(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> 
     if pool is None:
         return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool no longer exists")
     # each configuration that the nodes are given is a roll; a pool that has it before it is let go had nothing to roll
-    new = pool.wanted_config != roll.config and (bool(roll.config) or not current(pool))
+    new = pool.wanted_config != roll.config and (bool(roll.config) or not is_current(pool))
     error = (
-        f"{describe(pool)} and is degraded: {pool.message or 'the pool reports no reason'}"
+        f"{describe_pool(pool)} and is degraded: {pool.message or 'the pool reports no reason'}"
         if pool.conditions.get("Degraded") == "True"
         else ""
     )

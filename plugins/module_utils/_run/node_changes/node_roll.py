@@ -27,7 +27,7 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.patience import PatientCluster
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.process import many
-from ..._plan.node_roll import choose_action, line, plan, turn
+from ..._plan.node_roll import choose_action, choose_turn, describe_step, plan_roll
 from .health_checks import HealthChecks
 from .node_sources import Source, Sources
 from .node_turn import USUAL, NodeTurns, PowerControl, RollInterrupt, RollLimits, Say, not_taken
@@ -101,7 +101,7 @@ class NodeRoller:
             [node for node, one in seen.items() if choose_action(one.differences) in ("reboot", "power_cycle")]
         ).items():
             seen[node] += told
-        return plan(seen, cluster, intent, inventory)
+        return plan_roll(seen, cluster, intent, inventory)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Finish the nodes that an earlier run has reset: verify their settings by the latest observation, and remove
@@ -127,7 +127,7 @@ class NodeRoller:
         self._turns.planned = planned
         found = {step.node: _build_untouched_outcome(step, planned, check_mode) for step in planned.steps}
         if check_mode or planned.refusal:
-            changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
+            changes = () if planned.refusal else tuple(describe_step(step) for step in planned.steps if step.is_due)
             return NodeRoll(planned, tuple(found.values()), changes=changes)
         try:
             self._checks.pause(planned.pauses)
@@ -247,7 +247,7 @@ class NodeRoller:
             return tuple(wave), ""
         end, told = self._clock() + self._limits.whole, ""
         while True:
-            going, why = turn(
+            going, why = choose_turn(
                 wave, self._reader.read(pods=False, members=True), planned, self._turns.intent, self._turns.inventory
             )
             # the roll of a pool is for all of its nodes or for none
@@ -279,7 +279,7 @@ class NodeRoller:
         steps of the other nodes too.
         """
         try:
-            for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
+            for _step, outcome in many.iterate_outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
                 if isinstance(outcome, LeaseLost):
                     raise outcome
                 yield outcome

@@ -31,7 +31,7 @@ from ..._observe.kubernetes.patience import AWAY
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.redfish.bmc import BmcError
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.roll_mark import ANNOTATION, mark
+from ..._parse.kubernetes.roll_mark import ANNOTATION, parse_mark
 from ..._plan.node_firmware import FIRMWARE
 from ..._plan.node_roll import explain_why_not_again
 from ..._plan.node_sources import KERNEL
@@ -490,11 +490,11 @@ class NodeTurns:
     def node(self, name: str) -> tuple[ClusterNode, typing.Optional[Mark]]:
         """Read a node, and return its current state and its mark."""
         resource = self._cluster.get("Node", "", name)
-        return core.node(resource), mark(resource)
+        return core.parse_node(resource), parse_mark(resource)
 
     def boot_id(self, name: str) -> str:
         """Return the boot id of a node. It is read without the mark, which may be invalid."""
-        return core.node(self._cluster.get("Node", "", name)).boot_id
+        return core.parse_node(self._cluster.get("Node", "", name)).boot_id
 
     def _pause(self) -> None:
         self._going.pause(self._limits.look)

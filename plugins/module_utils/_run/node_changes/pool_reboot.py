@@ -164,7 +164,7 @@ class PoolReboot:
         :raises LeaseLost: another run changes the cluster
         """
         found: dict[str, RdmaError] = {}
-        for step, outcome in many.outcomes(work, steps, _PARALLEL, RdmaError):
+        for step, outcome in many.iterate_outcomes(work, steps, _PARALLEL, RdmaError):
             if isinstance(outcome, LeaseLost):
                 raise outcome
             if isinstance(outcome, RdmaError):

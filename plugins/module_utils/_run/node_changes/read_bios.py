@@ -20,8 +20,8 @@ from ..._observe.redfish.bmc import Bmc, BmcError, Cause
 from ..._observe.redfish.session import Session
 from ..._observe.redfish.trust import Trust
 from ..._parse.redfish import resources
-from ..._parse.redfish.registry import Registry, find_candidates, is_system_supported, location, parse
-from ..._parse.redfish.resource import last
+from ..._parse.redfish.registry import Registry, find_candidates, find_location, is_system_supported, parse
+from ..._parse.redfish.resource import get_last_part
 from ..._parse.redfish.settings import explain_why_held, list_others_pending, list_settings
 
 #: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the
@@ -145,7 +145,9 @@ def read(
     :param parallel: maximum number of BMCs that are read at the same time
     """
     registries = Registries()
-    return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen)
+    return many.iterate_outcomes(
+        lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen
+    )
 
 
 def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
@@ -221,7 +223,7 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     """
     bmc = session.bmc
     paths = _ask_bmc(session, lambda: resources.list_members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
-    ids = {last(path): path for path in paths}
+    ids = {get_last_part(path): path for path in paths}
     if bmc.system and bmc.system not in ids:
         raise session.error(
             "not_found",
@@ -286,11 +288,11 @@ def _find_registry(session: Session, system: resources.System, name: str, regist
     if not known:
         raise session.error("not_found", "the BMC has no registry of BIOS attributes", "")
     if len(known) == 1:
-        path = location(session.get(known[0]))
+        path = find_location(session.get(known[0]))
         body = session.body(path)
         return registries.parsed(body, path, lambda: parse(session.resource(path, body), path))
     for candidate in known[:_MOST_REGISTRIES]:
-        path = location(session.get(candidate))
+        path = find_location(session.get(candidate))
         found = session.get(path)
         if is_system_supported(found, system.model, system.serial):
             return parse(found, path)
@@ -326,7 +328,9 @@ def _read_jobs_and_lockdown(
     failures.extend([failed] if failed else [])
     jobs = None if queue is None else resources.parse_bios_jobs(queue)
     return jobs, (
-        part("lockdown mode", lambda: resources.lockdown(session.get(manager.lockdown))) if manager.lockdown else None
+        part("lockdown mode", lambda: resources.is_locked_down(session.get(manager.lockdown)))
+        if manager.lockdown
+        else None
     )
 
 

@@ -111,11 +111,11 @@ def read_plan(
     """
     reader = _Reader(cluster)
     live = Live(
-        nodes=tuple(map(kubernetes.node, reader.items("Node"))),
+        nodes=tuple(map(kubernetes.parse_node, reader.items("Node"))),
         states={
             name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)
         },
-        policies=tuple(map(sriov_operator.policy, reader.items("SriovNetworkNodePolicy", namespace))),
+        policies=tuple(map(sriov_operator.parse_policy, reader.items("SriovNetworkNodePolicy", namespace))),
         pools=tuple(
             {
                 pool.name: pool
@@ -148,7 +148,7 @@ def read_plan(
     whole = dataclasses.replace(
         live,
         machine_pools=machine_pools,
-        kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
+        kubelet_configs=machines.select_others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
         budgets=budgets,
         pods=reader.kept("Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix,))),
     )

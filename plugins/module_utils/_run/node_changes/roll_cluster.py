@@ -17,7 +17,7 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import mapping_at, name_of
-from ..._parse.kubernetes.roll_mark import mark
+from ..._parse.kubernetes.roll_mark import parse_mark
 from ..._parse.operators import machine_config
 from ..._plan.node_roll import RollCluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
@@ -47,7 +47,7 @@ class RollClusterReader:
         marks: dict[str, typing.Optional[Mark]] = {}
         for resource in resources:
             try:
-                noted = mark(resource)
+                noted = parse_mark(resource)
             except ParseError:
                 marks[name_of(resource)] = None
                 continue
@@ -88,7 +88,7 @@ class RollClusterReader:
                 unread[str(wanted["kind"])] = error.text
                 return machine_config.host_config(wanted)
 
-        nodes = tuple(map(core.node, resources))
+        nodes = tuple(map(core.parse_node, resources))
         stand = read_gate_inputs(self._cluster, nodes, pods or members, self._checks if pods else None)
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
@@ -106,7 +106,7 @@ class RollClusterReader:
             machine_pools=pools,
             unread={**stand.unread, **unread},
             configs=configs,
-            kubelets=machines.others(items("KubeletConfig"), self._hosts) if kubelet else (),
+            kubelets=machines.select_others(items("KubeletConfig"), self._hosts) if kubelet else (),
             machines=frozenset(names),
             etcd=stand.etcd,
             health_checks=stand.health_checks,

@@ -18,7 +18,7 @@ from ..._observe.redfish.bmc import Bmc, BmcError
 from ..._observe.redfish.session import Session
 from ..._observe.redfish.trust import Trust
 from ..._observe.redfish.writer import Writer, refuse_stranger
-from ..._plan.bios import make_body, plan, waits
+from ..._plan.bios import is_value_pending, make_body, plan_bios
 from .read_bios import PARALLEL, BiosQuery, BiosReader, Registries
 
 #: seconds of one BMC, all answers together; it is read twice
@@ -64,7 +64,7 @@ def set_all(
     def work(bmc: Bmc) -> BiosChange:
         return set_one(bmc, wanted[bmc.node], trust, registries, may, check_mode, seconds)
 
-    return many.outcomes(work, bmcs, parallel, BmcError, Bmc.unforeseen)
+    return many.iterate_outcomes(work, bmcs, parallel, BmcError, Bmc.unforeseen)
 
 
 def set_one(
@@ -123,7 +123,7 @@ def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) ->
             f"the settings that wait for a reset are unknown: {bios.pending_error}",
             "Check the log of the BMC, restart the BMC, then rerun",
         )
-    found = plan(bios, wanted)
+    found = plan_bios(bios, wanted)
     if found.refusals:
         first = found.refusals[0]
         remedies = dict.fromkeys(one.remedy for one in found.refusals)
@@ -144,7 +144,7 @@ def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str
     if job and bios.jobs == ():
         # a queue of jobs may show a new one late
         bios = dataclasses.replace(bios, jobs=(BiosJob(job, "new"),))
-    left = BiosPlan() if bios.pending_error else plan(bios, wanted)
+    left = BiosPlan() if bios.pending_error else plan_bios(bios, wanted)
     lost = [f"{one.attribute} (still {one.before})" for one in left.writes] + [one.why for one in left.refusals]
     if bios.pending_error or lost:
         what = bios.pending_error or f"these settings are not pending: {', '.join(lost)}"
@@ -160,5 +160,5 @@ def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str
 def _build_bios_change(
     bios: NodeBios, wanted: Wanted, writes: tuple[BiosWrite, ...], check_mode: bool, job: str = ""
 ) -> BiosChange:
-    waiting = waits(bios, wanted) or (check_mode and any(write.reset_required for write in writes))
+    waiting = is_value_pending(bios, wanted) or (check_mode and any(write.reset_required for write in writes))
     return BiosChange(writes, waiting, job or (bios.jobs[0].id if bios.jobs and waiting else ""))

@@ -11,13 +11,13 @@ import time
 import typing
 
 from ..._model.base.errors import RdmaError
-from ..._model.base.operand import operand
+from ..._model.base.operand import require_operand
 from ..._model.node.firmware import FirmwareChange, NodeFirmware, way_of_reset
 from ..._model.node.hca import NodeHcas
 from ..._model.run.guard import LONGEST
 from ..._observe.node.firmware import Tool, find_tool, read_firmware
 from ..._observe.process import command
-from ..._plan.firmware import WishesOf, list_changes, list_unmet, waiting
+from ..._plan.firmware import WishesOf, list_changes, list_unmet, needs_reset
 
 _SET_SECONDS = 60.0
 
@@ -82,7 +82,8 @@ def set_firmware(
     due = [
         change
         for change in planned
-        if (dry and change.after) or waiting(after[change.address], wishes_of(change.address), change.address in done)
+        if (dry and change.after)
+        or needs_reset(after[change.address], wishes_of(change.address), change.address in done)
     ]
     return FirmwareOutcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
 
@@ -100,9 +101,9 @@ def _read_chosen_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str
 
 
 def _set_firmware_values(tool: Tool, change: FirmwareChange, done: typing.Sequence[str]) -> None:
-    wishes = [operand(f"{name}={value}", "a setting of the firmware") for name, value in change.after.items()]
+    wishes = [require_operand(f"{name}={value}", "a setting of the firmware") for name, value in change.after.items()]
     finished = command.run(
-        [tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS
+        [tool.path, "-d", require_operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS
     )
     if finished.rc != 0:
         before = f"Set before: {', '.join(done)}" if done else "Nothing was set"

@@ -21,7 +21,7 @@ from ..._observe.node.left_arguments import read_left_arguments
 from ..._observe.process import command
 from ..._parse.node import kernel_arguments as parse
 from ..._render.node.kernel_arguments import grub_drop_in
-from ..._store.files import remove, write_text
+from ..._store.files import remove_file, write_text
 
 Arguments = tuple[str, ...]
 
@@ -193,7 +193,7 @@ class _Grub:
         write_text(self._file, grub_drop_in(after))
         _run_tool([self._tool])
         if not after:
-            remove(self._file)
+            remove_file(self._file)
 
 
 class _Grubby:
@@ -239,7 +239,7 @@ class _Grubby:
         if after:
             write_text(self._file, "".join(f"{argument}\n" for argument in after))
         else:
-            remove(self._file)
+            remove_file(self._file)
 
 
 def _run_tool(argv: typing.Sequence[str]) -> command.Finished:

@@ -16,7 +16,7 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._render.node.kernel_settings import sysctl_file, sysctl_line, tmpfiles_file
-from ..._store.files import remove, write_text
+from ..._store.files import remove_file, write_text
 
 SYSCTL, TMPFILES = "etc/sysctl.d/90-linerate-rdma.conf", "etc/tmpfiles.d/linerate-rdma.conf"
 _KEY = re.compile(r"\A[a-z0-9_]{1,64}(?:\.[A-Za-z0-9_-]{1,64}){1,8}\Z", re.ASCII)
@@ -138,7 +138,7 @@ def _choose_sysctl_value(value: str, now: str) -> str:
 
 def _write_or_remove(path: str, text: str) -> None:
     if not text:
-        remove(path)
+        remove_file(path)
         return
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_text(path, text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.node_tuning import TuningState, explain_refusal, find_setting, parent
+from ..._analysis.controllers.node_tuning import TuningState, explain_refusal, find_setting, get_parent_profile
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
@@ -19,13 +19,13 @@ from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import Outcome, ours, read_existing
+from ..._observe.kubernetes.outcome import Outcome, has_our_label, read_existing
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import node_tuning
-from ..._render.node.tuned import data, render_tuned
+from ..._render.node.tuned import render_profile, render_tuned
 
 PAUSE_SECONDS = 2.0
 Say = typing.Callable[[str], None]
@@ -64,13 +64,15 @@ class TuningSetter:
             return TuningSet("nothing"), (), ()
         if not self._cluster.serves(GROUP):
             return TuningSet("kernel_settings"), (), ()
-        there = {name_of(item): core.node(item) for item in self._cluster.list("Node").items}
+        there = {name_of(item): core.parse_node(item) for item in self._cluster.list("Node").items}
         taking_part = [there[name] for name in self._nodes if name in there]
-        wanted = render_tuned(settings, self._selector, self._intent.cluster.host.machine_role, parent(taking_part))
+        wanted = render_tuned(
+            settings, self._selector, self._intent.cluster.host.machine_role, get_parent_profile(taking_part)
+        )
         why, remedy = self._explain_tuned_refusal(wanted, taking_part)
         if why:
             return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
-        text = data(settings, parent(taking_part))
+        text = render_profile(settings, get_parent_profile(taking_part))
         before = self._find_node_settings(text, 0.0)
         (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
         if outcome.applied.action == "refused":
@@ -99,7 +101,7 @@ class TuningSetter:
         :param nodes: nodes of the cluster
         """
         found = read_existing(self._cluster, wanted)
-        if found is not None and not ours(found):
+        if found is not None and not has_our_label(found):
             return (
                 (
                     f"Tuned {TUNED} in {NAMESPACE} does not belong to this collection: it does not have the label of"
@@ -128,13 +130,13 @@ class TuningSetter:
     def _read_tuning_state(self) -> TuningState:
         tuneds = self._cluster.list("Tuned", NAMESPACE).items
         return TuningState(
-            {name_of(item): core.node(item) for item in self._cluster.list("Node").items},
+            {name_of(item): core.parse_node(item) for item in self._cluster.list("Node").items},
             {name_of(item): node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items},
             tuple(
-                core.pod(item)
+                core.parse_pod(item)
                 for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned", only=is_made_pod).items
             ),
-            next((node_tuning.invalid(item) for item in tuneds if name_of(item) == TUNED), ""),
+            next((node_tuning.explain_invalid(item) for item in tuneds if name_of(item) == TUNED), ""),
             {
                 profile: f"Tuned {name_of(item)}, priority {number}"
                 for item in tuneds

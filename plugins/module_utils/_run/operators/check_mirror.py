@@ -28,7 +28,7 @@ def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
     return {name: (place_chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
 
-def elsewhere(
+def list_foreign_images(
     helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], mirror: Mirror, kubernetes: str
 ) -> tuple[str, ...]:
     """Return the images that charts pull from another registry than the mirror, although the values of the charts name
@@ -87,7 +87,7 @@ def ask_mirror(
             put = (
                 render.render_chart_commands(chart, mirror)
                 if chart.repository
-                else (render.copied(chart.image, mirror),)
+                else (render.render_copy(chart.image, mirror),)
             )
             wanted.append(MirrorAnswer(_format_image_name(chart), place, chart.needed_by, put, "silent"))
     said = ask([RegistryQuery(item.place, item.by_system) for item in wanted], logins, authority, limit)
@@ -109,4 +109,4 @@ def _format_image_name(chart: ChartPull) -> str:
 
 
 def _render_copy_command(name: str, by_system: bool, mirror: Mirror) -> tuple[str, ...]:
-    return (render.copied(f"{name}-SYSTEM", mirror),) if by_system else (render.copied(name, mirror),)
+    return (render.render_copy(f"{name}-SYSTEM", mirror),) if by_system else (render.render_copy(name, mirror),)

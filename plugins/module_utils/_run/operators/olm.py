@@ -13,7 +13,7 @@ import typing
 from ..._analysis.controllers.olm import judge
 from ..._analysis.controllers.olm_state import Next, OlmState, Place, list_uncounted, subscription_of
 from ..._model.base.errors import RdmaError
-from ..._model.base.text import plain
+from ..._model.base.text import cut_plain
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.operators.olm import GROUP, DesiredOperator, OlmFacts, OperatorStatus
 from ..._observe.kubernetes.apply import apply_all
@@ -139,7 +139,7 @@ class Installer:
                 installed = any((item.namespace, item.installed) in seen.versions for item in beside)
                 why = try_to_refuse(refuse_package, self._cluster, wish.namespace, packages, installed)
                 if why:
-                    yield wish.namespace, plain(why)
+                    yield wish.namespace, cut_plain(why)
 
     def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStatus]:
         """Yield the status ``failed`` for each operator for which the API server refused an object.
@@ -328,11 +328,11 @@ class Installer:
         for step in nexts:
             for namespace in step.pods:
                 if self._is_due("pods", namespace, "", LOOK_SECONDS, now):
-                    pods[namespace] = observe.pods(self._cluster, namespace)
+                    pods[namespace] = observe.read_pods(self._cluster, namespace)
             for place in step.services:
                 if not served.get(place) and self._is_due("service", *place, LOOK_SECONDS, now):
-                    with passing():
-                        served[place] = observe.serves(self._cluster, *place)
+                    with ignore_unreachable():
+                        served[place] = observe.is_served(self._cluster, *place)
         return dataclasses.replace(seen, pods=pods, served=served)
 
     def _report_status_change(self, stand: OperatorStatus, seconds: float) -> None:
@@ -340,7 +340,7 @@ class Installer:
 
 
 @contextlib.contextmanager
-def passing() -> typing.Iterator[None]:
+def ignore_unreachable() -> typing.Iterator[None]:
     """Ignore, as a context, the error that the API server cannot be reached, so that the caller keeps the last known
     state.
 

@@ -17,10 +17,10 @@ from ..cluster.watch import KindUpdate
 
 #: kind: where it goes in OlmState, and its parser. Those that tell which Subscriptions count come before these
 KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
-    "CatalogSource": ("catalogs", olm.catalog),
+    "CatalogSource": ("catalogs", olm.parse_catalog),
     "OperatorGroup": ("groups", olm.operator_group),
     "ClusterServiceVersion": ("versions", olm.service_version),
-    "Subscription": ("subscriptions", olm.subscription),
+    "Subscription": ("subscriptions", olm.parse_subscription),
     "InstallPlan": ("plans", olm.install_plan),
 }
 SELECTORS = {"ClusterServiceVersion": ORIGINALS}
@@ -37,7 +37,7 @@ def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState
         only = observe.of_namespaces(list_subscription_namespaces(wishes, seen)) if kind == "Subscription" else None
         listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
         seen = take(seen, KindUpdate(kind, "replace", listed.items))
-    return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
+    return dataclasses.replace(seen, packages=observe.read_packages(cluster, [wish.package for wish in wishes]))
 
 
 def list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> frozenset[str]:

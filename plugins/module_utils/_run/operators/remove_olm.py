@@ -17,14 +17,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import folded
+from ..._model.base.text import join_first
 from ..._model.kubernetes.apply import MOST_OF_KIND, AppliedObject
 from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, ServiceVersion, Subscription
 from ..._model.operators.operators import TABLE
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
-from ..._observe.kubernetes.outcome import Outcome, ours, stable
+from ..._observe.kubernetes.outcome import Outcome, has_our_label, strip_volatile
 from ..._observe.kubernetes.remove import Waits, fold_outcomes
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators.olm import kind_of_definition, of_namespaces
@@ -115,7 +115,7 @@ class Remover:
 
     def _list_own_subscriptions(self) -> list[tuple[Subscription, str]]:
         """Return the Subscriptions of the collection, each with its uid."""
-        found = [(olm.subscription(item), _read_uid(item)) for item in self._list_olm_objects("Subscription")]
+        found = [(olm.parse_subscription(item), _read_uid(item)) for item in self._list_olm_objects("Subscription")]
         return sorted(
             ((item, uid) for item, uid in found if item.ours),
             key=lambda pair: (pair[0].namespace not in _USUAL, pair[0].place),
@@ -237,7 +237,7 @@ class Remover:
         gone = True
         for item in items:
             # what an operator made of one of ours goes with its owner
-            if ours(item) and not is_copied(item) and not mapping_at(item, "metadata").get("ownerReferences"):
+            if has_our_label(item) and not is_copied(item) and not mapping_at(item, "metadata").get("ownerReferences"):
                 gone = (
                     self._delete_object(
                         kind,
@@ -259,9 +259,9 @@ class Remover:
         except ApiError as error:
             self._stays.append(RetainedObject(subject, f"its objects could not be read: {error.text}"))
             return False
-        left = [item for item in items if not self._check_mode or not ours(item) or is_copied(item)]
+        left = [item for item in items if not self._check_mode or not has_our_label(item) or is_copied(item)]
         if left:
-            names = folded([name_of(item) for item in left], _NAMED)
+            names = join_first([name_of(item) for item in left], _NAMED)
             self._stays.append(
                 RetainedObject(subject, f"{len(left)} of its objects do not belong to this collection: {names}")
             )
@@ -336,7 +336,7 @@ class Remover:
                 reason="Remains",
                 refusal=f"still exists after its deletion; finalizers: {held}",
             )
-        self._outcomes.append(Outcome(applied, stable(before) if before is not None else None))
+        self._outcomes.append(Outcome(applied, strip_volatile(before) if before is not None else None))
         return applied.action != "refused"
 
     def _find_object(self, kind: Kind, namespace: str, name: str, uid: str = "") -> typing.Optional[Resource]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._check.operators.needed import missing
+from ..._check.operators.needed import list_missing
 from ..._model.intent.intent import Intent
 from ..._model.operators.operators import OperatorsSeen
 from ..._observe.kubernetes.shell import Clock
@@ -35,7 +35,7 @@ def wait_until_all_serve(
     """
     return poll(
         look,
-        lambda seen: missing(intent, seen, nodes),
+        lambda seen: list_missing(intent, seen, nodes),
         "all operators are ready",
         limit,
         PAUSE_SECONDS,

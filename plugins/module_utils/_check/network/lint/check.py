@@ -17,7 +17,7 @@ from ...._model.base.phrases import count_of
 from ...._model.intent.intent import Fabric
 from ...._model.intent.profiles import find_traits, is_infiniband, isolates_rdma
 from ...._model.operators.sriov_operator import Policy
-from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
+from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, build_pass, judge
 from . import plain_network
 from .policy_context import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, ClusterBefore, Objection
 from .policy_selection import explain_not_selected, select_functions
@@ -101,7 +101,7 @@ def read_held(
     }
 
 
-def remaining(
+def select_remaining(
     objects: typing.Sequence[dict[str, typing.Any]], stopped: typing.Container[str]
 ) -> list[dict[str, typing.Any]]:
     """Return the objects to apply: those of fabrics that are not held back. Objects that fabrics share are kept only if
@@ -134,7 +134,7 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
     """
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
     if check == POLICY:
-        return ok(
+        return build_pass(
             check,
             fabric.name,
             "no rule violated"
@@ -143,7 +143,7 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
             _RULES[check],
         )
     if reported:
-        return ok(check, fabric.name, f"satisfied on {reported} of {len(nodes)} nodes", _RULES[check])
+        return build_pass(check, fabric.name, f"satisfied on {reported} of {len(nodes)} nodes", _RULES[check])
     why = "The operator has not reported the interfaces of any node, so this rule is unchecked."
     return Finding(
         check,
@@ -219,7 +219,7 @@ def _check_selects(
         or "none"
     )
     if len(chosen) == count:
-        return ok(SELECT, subject, measured, expected)
+        return build_pass(SELECT, subject, measured, expected)
     if len(chosen) > count:
         why = "The policy would also create virtual functions on physical functions that the intent does not count."
         return Finding(

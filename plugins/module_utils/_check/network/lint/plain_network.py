@@ -17,7 +17,7 @@ from ...._analysis.fleet.vendors import load_rdma
 from ...._model.intent.intent import Fabric
 from ...._model.intent.profiles import NIC_POLICY, needs_nic_policy
 from ...._model.node.hca import Hca, Netdev
-from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .policy_context import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
 
 Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Iterator[Finding]]
@@ -63,7 +63,7 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
             ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen) or "none"
         )
         if len(chosen) == count:
-            yield ok(SELECT, subject, measured, expected)
+            yield build_pass(SELECT, subject, measured, expected)
             continue
         part = explain_parts(fabric, world.hcas[name])
         if part is not None:
@@ -154,7 +154,7 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
         known = sum(_find_master(fabric, world, name) is not None for name in nodes)
         expected = "an interface that is up, with at least the MTU of the fabric"
         if known:
-            yield ok(LINK, fabric.name, f"satisfied on {known} of {len(nodes)} nodes", expected)
+            yield build_pass(LINK, fabric.name, f"satisfied on {known} of {len(nodes)} nodes", expected)
         else:
             why = "No interface of the nodes matches select of the fabric, so state and MTU were not checked."
             yield Finding(
@@ -213,7 +213,7 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
             why = "The device plugin finds no RDMA device for the interface, so it offers no resource."
             yield Finding(RDMA, subject, FAIL, "no RDMA device", expected, why, load_rdma([master[0]]))
         else:
-            yield ok(RDMA, subject, f"{master[0].rdma_device}, RDMA mode {mode or 'not reported'}", expected)
+            yield build_pass(RDMA, subject, f"{master[0].rdma_device}, RDMA mode {mode or 'not reported'}", expected)
 
 
 def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
@@ -265,7 +265,7 @@ def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequen
             " stage network again.",
         )
     if not taken and not others:
-        yield ok(
+        yield build_pass(
             OPERATOR,
             fabric.name,
             f"{one.state or 'no state'}, {'created by linerate.rdma' if one.ours else 'created by another owner'}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._analysis.controllers.sriov_operator import nearest_match, selects
+from ...._analysis.controllers.sriov_operator import nearest_match, policy_selects
 from ...._model.kubernetes.objects import ClusterNode
 from ...._model.node.hca import Hca, PciFunction
 from ...._model.operators.sriov_operator import NodeState, Policy, StateInterface, SupportedNic
@@ -23,7 +23,7 @@ def select_functions(
     return tuple(
         interface
         for interface in interfaces
-        if selects(policy, interface) and _is_supported(interface.vendor, interface.device, world.supported)
+        if policy_selects(policy, interface) and _is_supported(interface.vendor, interface.device, world.supported)
     )
 
 
@@ -76,7 +76,9 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
     """
     chosen = select_functions(policy, state, world)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
-    lines = [f"{item.name} at {item.address} is not in the ConfigMap {LIST}" for item in rest if selects(policy, item)]
+    lines = [
+        f"{item.name} at {item.address} is not in the ConfigMap {LIST}" for item in rest if policy_selects(policy, item)
+    ]
     if rest and not lines:
         lines = [nearest_match(policy, dataclasses.replace(state, interfaces=rest))]
     reported = {interface.address for interface in state.interfaces}
@@ -101,7 +103,7 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
 def _may_select_hca(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
     """Return whether the policy would select this HCA if the operator reported it."""
     names = [netdev.name for netdev in hca.netdevs] or [""]
-    return any(selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
+    return any(policy_selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
 
 
 def _explain_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:

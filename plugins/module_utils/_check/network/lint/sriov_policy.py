@@ -17,7 +17,7 @@ import dataclasses
 import re
 import typing
 
-from ...._analysis.controllers.sriov_operator import find_wanted_by, selects
+from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
 from ...._model.kubernetes.objects import ClusterNode
 from ...._model.operators.sriov_operator import Policy, StateInterface
 from .policy_context import OVERLAP, ClusterBefore, Objection
@@ -129,7 +129,7 @@ def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> t
 
     :param interface: physical function as the config daemon reports it
     """
-    if other.net_filter or other.resource_name == policy.resource_name or not selects(other, interface):
+    if other.net_filter or other.resource_name == policy.resource_name or not policy_selects(other, interface):
         return
     (mine,), (theirs,) = find_wanted_by(policy, interface).groups, find_wanted_by(other, interface).groups
     if mine.last < theirs.first or mine.first > theirs.last:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from .row import RowSetting, TuningRow
-from .words import OTHER, argument
+from .words import OTHER, describe_argument
 
 ROWS: tuple[TuningRow, ...] = (
     TuningRow(
@@ -20,7 +20,7 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel",
         "IOMMU translation mode of the HCA",
         "The IOMMU translates the address of every DMA access, which reduces the rate of small messages.",
-        f"{argument('iommu=pt')} On Arm: iommu.passthrough=1.",
+        f"{describe_argument('iommu=pt')} On Arm: iommu.passthrough=1.",
         "identity",
         "identity",
         source="NVIDIA h100 iommu=pt, gb200 iommu.passthrough=1",

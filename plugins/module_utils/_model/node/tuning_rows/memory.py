@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from .row import RowSetting, TuningRow
-from .words import OTHER, sysctl
+from .words import OTHER, describe_sysctl
 
 ROWS: tuple[TuningRow, ...] = (
     TuningRow(
@@ -23,7 +23,7 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "vm.swappiness",
         "This value has an effect only on a node with swap.",
-        sysctl("vm.swappiness", "10"),
+        describe_sysctl("vm.swappiness", "10"),
         source="NVIDIA inference 1, TuneD 10; without swap any",
         setting=RowSetting("sysctl", "vm.swappiness"),
     ),
@@ -32,7 +32,7 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "vm.dirty_ratio, in %",
         "The kernel writes checkpoints to storage in bursts of a different size.",
-        sysctl("vm.dirty_ratio", "10"),
+        describe_sysctl("vm.dirty_ratio", "10"),
         source="TuneD latency-performance 10, throughput-performance 40",
         setting=RowSetting("sysctl", "vm.dirty_ratio"),
     ),
@@ -41,7 +41,7 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "vm.dirty_background_ratio, in %",
         "The kernel writes checkpoints to storage in bursts of a different size.",
-        sysctl("vm.dirty_background_ratio", "3"),
+        describe_sysctl("vm.dirty_background_ratio", "3"),
         source="TuneD latency-performance 3, throughput-performance 10",
         setting=RowSetting("sysctl", "vm.dirty_background_ratio"),
     ),
@@ -78,7 +78,7 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "kernel.numa_balancing",
         "The kernel unmaps pages to track their use, and migrates pages while ranks are running.",
-        sysctl("kernel.numa_balancing", "0"),
+        describe_sysctl("kernel.numa_balancing", "0"),
         "0",
         "0",
         source="NVIDIA gb200, TuneD hpc-compute",
@@ -89,7 +89,7 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "vm.zone_reclaim_mode",
         OTHER,
-        sysctl("vm.zone_reclaim_mode", "0"),
+        describe_sysctl("vm.zone_reclaim_mode", "0"),
         source="TuneD hpc-compute and LSR 1, all others 0",
         setting=RowSetting("sysctl", "vm.zone_reclaim_mode"),
     ),
@@ -98,7 +98,7 @@ ROWS: tuple[TuningRow, ...] = (
         "memory",
         "vm.min_free_kbytes, in KiB",
         "Drivers that allocate memory in an interrupt may fail, and packets are lost.",
-        sysctl("vm.min_free_kbytes", "135168"),
+        describe_sysctl("vm.min_free_kbytes", "135168"),
         ">=65536",
         ">=65536",
         source="NVIDIA gb200 65536, TuneD hpc-compute 135168",

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from .row import RowSetting, TuningRow
-from .words import sysctl
+from .words import describe_sysctl
 
 ROWS: tuple[TuningRow, ...] = (
     TuningRow(
@@ -13,7 +13,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.ipv4.conf.*.arp_announce",
         "With several HCAs in one subnet, an HCA may announce the address of a different HCA.",
-        sysctl("net.ipv4.conf.all.arp_announce", "2"),
+        describe_sysctl("net.ipv4.conf.all.arp_announce", "2"),
         "1|2",
         "1|2",
         source="NVIDIA nvidia-base 2, OCI 1",
@@ -24,7 +24,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.ipv4.conf.*.arp_ignore",
         "With several HCAs in one subnet, any HCA may answer ARP requests for the addresses of all HCAs.",
-        sysctl("net.ipv4.conf.all.arp_ignore", "1"),
+        describe_sysctl("net.ipv4.conf.all.arp_ignore", "1"),
         "1|2",
         "1|2",
         source="NVIDIA nvidia-base 1, OCI 2",
@@ -35,7 +35,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.ipv4.conf.*.rp_filter",
         "With several HCAs in one subnet, the kernel drops packets that arrive at a different HCA.",
-        sysctl("net.ipv4.conf.all.rp_filter", "2"),
+        describe_sysctl("net.ipv4.conf.all.rp_filter", "2"),
         "0|2",
         "0|2",
         source="OCI",
@@ -46,7 +46,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.ipv4.neigh.default.gc_thresh1",
         "The kernel removes neighbor entries that are still in use, and connections stall in large clusters.",
-        sysctl("net.ipv4.neigh.default.gc_thresh1", "4096"),
+        describe_sysctl("net.ipv4.neigh.default.gc_thresh1", "4096"),
         ">=4096",
         ">=4096",
         source="LSR",
@@ -57,7 +57,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.ipv4.neigh.default.gc_thresh2",
         "The kernel removes neighbor entries that are still in use, and connections stall in large clusters.",
-        sysctl("net.ipv4.neigh.default.gc_thresh2", "8192"),
+        describe_sysctl("net.ipv4.neigh.default.gc_thresh2", "8192"),
         ">=8192",
         ">=8192",
         source="LSR",
@@ -68,7 +68,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.ipv4.neigh.default.gc_thresh3",
         "The node cannot reach more neighbors than this limit.",
-        sysctl("net.ipv4.neigh.default.gc_thresh3", "16384"),
+        describe_sysctl("net.ipv4.neigh.default.gc_thresh3", "16384"),
         ">=16384",
         ">=16384",
         source="LSR",
@@ -79,7 +79,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.core.rmem_max, in bytes",
         "TCP connections of storage and of the NCCL startup are slower on the node.",
-        sysctl("net.core.rmem_max", "536870912"),
+        describe_sysctl("net.core.rmem_max", "536870912"),
         source="NVIDIA 536870912; RDMA does not use it",
         setting=RowSetting("sysctl", "net.core.rmem_max"),
     ),
@@ -88,7 +88,7 @@ ROWS: tuple[TuningRow, ...] = (
         "network",
         "net.core.wmem_max, in bytes",
         "TCP connections of storage and of the NCCL startup are slower on the node.",
-        sysctl("net.core.wmem_max", "536870912"),
+        describe_sysctl("net.core.wmem_max", "536870912"),
         source="NVIDIA 536870912; RDMA does not use it",
         setting=RowSetting("sysctl", "net.core.wmem_max"),
     ),

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from .row import TuningRow
-from .words import OF_ITS_LIKE, OTHER, argument
+from .words import OF_ITS_LIKE, OTHER, describe_argument
 
 _AT_EACH_BOOT = "In a systemd unit that runs at each boot: "
 
@@ -155,7 +155,8 @@ ROWS: tuple[TuningRow, ...] = (
         "packets between a GPU and its HCA at the PCI bridges",
         "ACS redirects each packet between the GPU and the HCA through the root complex, which halves the rate of"
         " GPUDirect RDMA.",
-        f"{argument('pci=disable_acs_redir=pci:0:0')} Or disable ACS in the BIOS. A host of virtual machines requires"
+        f"{describe_argument('pci=disable_acs_redir=pci:0:0')} Or disable ACS in the BIOS. A host of virtual"
+        f" machines requires"
         " ACS.",
         "direct|exempt",
         "direct|exempt",

@@ -69,7 +69,7 @@ class TuningRow:
     elsewhere: str = ""
 
 
-def fits(rule: str, value: str) -> bool:
+def rule_accepts(rule: str, value: str) -> bool:
     """Return whether the value of a row satisfies a rule.
 
     :param rule: options separated by ``|``, of which one must match: a value, or ``>=N`` or ``<=N``, which is compared
@@ -93,7 +93,7 @@ def _is_fitting_value(option: str, value: str) -> bool:
     )
 
 
-def chosen(rule: str, best: str = "") -> tuple[str, str]:
+def choose_setting(rule: str, best: str = "") -> tuple[str, str]:
     """Return how to set the value of a row so that it satisfies a rule: an operator and a value. The operator is ``>``
     or ``<`` if the rule is a bound, so that a node whose value already satisfies it keeps its value. It is empty if
     exactly this value is to be set.

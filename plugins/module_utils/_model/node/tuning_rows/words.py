@@ -8,7 +8,7 @@ OF_ITS_LIKE = "Find out why the node differs, and configure the node like the co
 OTHER = "All nodes of a job wait for the slowest node, so one node that differs can slow down the whole job."
 
 
-def sysctl(key: str, value: str) -> str:
+def describe_sysctl(key: str, value: str) -> str:
     """Return the remedy text with the steps to set a sysctl, on OpenShift and elsewhere.
 
     :param key: name of the sysctl
@@ -21,7 +21,7 @@ def sysctl(key: str, value: str) -> str:
     )
 
 
-def argument(argument: str) -> str:
+def describe_argument(argument: str) -> str:
     """Return the remedy text with the steps to set a kernel argument, on OpenShift and elsewhere.
 
     :param argument: the argument

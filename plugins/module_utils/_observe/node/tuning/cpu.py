@@ -8,7 +8,7 @@ import re
 import struct
 import typing
 
-from ...._model.base.text import ranges
+from ...._model.base.text import format_ranges
 from ...._parse.node import tuning as parse
 from ...._parse.node.sysfs import parse_number
 from ..sysfs_reader import SysfsReader
@@ -29,10 +29,10 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
     :param devices: reader of the folder /dev of the node
     """
     rows.file("cpu_model", proc, "cpuinfo", _read_model)
-    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.parse_cpu_list(text)))
+    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: format_ranges(parse.parse_cpu_list(text)))
     rows.file("smt", sysfs, f"{_CPUS}/smt/active", parse.on_off)
     for name in ("isolated", "nohz_full"):
-        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.parse_cpu_list(text)) or "none")
+        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: format_ranges(parse.parse_cpu_list(text)) or "none")
     rows.file(
         "turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)]
     )
@@ -51,8 +51,8 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
         return
     for cpu in sorted(online):
         folder = f"{_CPUS}/cpu{cpu}"
-        rows.file("governor", sysfs, f"{folder}/cpufreq/scaling_governor", parse.word, cpu)
-        rows.file("cpu_driver", sysfs, f"{folder}/cpufreq/scaling_driver", parse.word, cpu)
+        rows.file("governor", sysfs, f"{folder}/cpufreq/scaling_governor", parse.parse_word, cpu)
+        rows.file("cpu_driver", sysfs, f"{folder}/cpufreq/scaling_driver", parse.parse_word, cpu)
         _read_idle_latency(rows, sysfs, folder, cpu, held)
 
 
@@ -66,7 +66,7 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
                 "numa_cpus",
                 sysfs,
                 f"{_NODES}/{name}/cpulist",
-                lambda text: ranges(parse.parse_cpu_list(text)) or "none",
+                lambda text: format_ranges(parse.parse_cpu_list(text)) or "none",
                 f"node {node.group(1)}",
             )
 

@@ -49,8 +49,8 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
     for row, name in _SYSCTLS.items():
         rows.file(row, proc, f"sys/{name}", parse.at_least_zero)
     rows.file("swap_kib", proc, "swaps", parse.parse_swap_kib)
-    rows.file("thp", sysfs, "kernel/mm/transparent_hugepage/enabled", parse.chosen)
-    rows.file("thp_defrag", sysfs, "kernel/mm/transparent_hugepage/defrag", parse.chosen)
+    rows.file("thp", sysfs, "kernel/mm/transparent_hugepage/enabled", parse.parse_chosen)
+    rows.file("thp_defrag", sysfs, "kernel/mm/transparent_hugepage/defrag", parse.parse_chosen)
     _read_hugepages(rows, sysfs)
     rows.file("pci_realloc", proc, "cmdline", parse.pci_realloc)
     rows.add("kernel", os.uname().release)
@@ -94,7 +94,7 @@ def _read_processes(rows: Rows, proc: SysfsReader) -> None:
         if name not in (*_RUNTIMES, _BALANCER) or not parse.is_of_node(_read_process_file(proc, pid, "status")):
             continue
         if name in _RUNTIMES:
-            rows.file("memlock", proc, f"{pid}/limits", parse.memlock, name)
+            rows.file("memlock", proc, f"{pid}/limits", parse.parse_memlock, name)
         balances = balances or name == _BALANCER
     if len(proc.errors) > before and "" in proc.unread:
         rows.unread(proc.errors[before], "memlock", "irqbalance")

@@ -8,8 +8,8 @@ import os
 import typing
 
 from ...._model.base.errors import RdmaError
-from ...._model.base.operand import operand
-from ...._model.base.text import ranges
+from ...._model.base.operand import require_operand
+from ...._model.base.text import format_ranges
 from ...._model.node.hca import Hca
 from ...._parse.node import dcb
 from ...._parse.node import tuning as parse
@@ -90,7 +90,7 @@ def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -
     """
     by_file = os.path.exists(os.path.join(sysfs.folder, f"class/net/{netdev}/qos/trust"))
     if by_file:
-        rows.file("roce_trust", sysfs, f"class/net/{netdev}/qos/trust", parse.word, hca)
+        rows.file("roce_trust", sysfs, f"class/net/{netdev}/qos/trust", parse.parse_word, hca)
     _read_dcb_settings(rows, netdev, hca, by_file)
     before, states = len(sysfs.errors), []
     for priority in _PRIORITIES:
@@ -104,7 +104,7 @@ def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -
     elif None in states:
         rows.unread(f"{netdev}: only the driver packages of NVIDIA provide it (class/net/{netdev}/ecn)", "roce_ecn")
     else:
-        rows.add("roce_ecn", ranges(priority for priority in _PRIORITIES if states[priority]) or "none", hca)
+        rows.add("roce_ecn", format_ranges(priority for priority in _PRIORITIES if states[priority]) or "none", hca)
 
 
 def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
@@ -115,7 +115,7 @@ def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> 
         rows.unread(str(error), *of_tool)
         return
     pfc, applications = (
-        command.run([tool, "-j", what, "show", "dev", operand(netdev, "the interface")], _LIMIT_SECONDS)
+        command.run([tool, "-j", what, "show", "dev", require_operand(netdev, "the interface")], _LIMIT_SECONDS)
         for what in ("pfc", "app")
     )
     if pfc.failure:

@@ -12,7 +12,7 @@ import typing
 from ...._model.node.hca import Hca
 from ...._parse.node import pci_config, pci_path
 from ...._parse.node import sysfs as parse
-from ...._parse.node.tuning import parse_cpu_list, word
+from ...._parse.node.tuning import parse_cpu_list, parse_word
 from ..sysfs_reader import SysfsReader
 from .rows import Rows, reader_of
 
@@ -42,7 +42,7 @@ class Function(typing.NamedTuple):
 
     @property
     def path(self) -> pci_path.Path:
-        return pci_path.path(os.path.realpath(os.path.join(self.sysfs.folder, self.folder)))
+        return pci_path.parse_path(os.path.realpath(os.path.join(self.sysfs.folder, self.folder)))
 
 
 class PciHost(typing.NamedTuple):
@@ -128,7 +128,7 @@ def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typi
             hca.name,
         )
         rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _format_numa_node, hca.name)
-        rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
+        rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", parse_word, hca.name)
         _read_pcie_requests(rows, hca)
         _read_interrupt_locality(rows, host.proc, hca, isolated)
     for port, sysfs in {hca.path.functions[0]: hca.sysfs for hca in hcas if len(hca.path.functions) > 1}.items():
@@ -275,10 +275,10 @@ def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function
     ways: list[tuple[int, int]] = []
     for hca in hcas:
         same = node == hca.sysfs.value(f"{hca.folder}/numa_node", parse.parse_number)
-        ways.append((pci_path.DISTANCES.index(pci_path.distance(mine, hca.path, same)), len(ways)))
+        ways.append((pci_path.DISTANCES.index(pci_path.measure_distance(mine, hca.path, same)), len(ways)))
     near, number = min(ways)
     rows.add("gpu_nic_path", pci_path.DISTANCES[near], f"{card.address} {hcas[number].name}")
-    for address in pci_path.between(mine, hcas[number].path):
+    for address in pci_path.list_bridges_between(mine, hcas[number].path):
         if exempt:
             rows.add("acs", "exempt", address)
             continue

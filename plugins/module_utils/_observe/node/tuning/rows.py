@@ -10,7 +10,7 @@ import os
 import typing
 
 from ...._model.base.errors import ParseError
-from ...._model.base.text import ranges
+from ...._model.base.text import format_ranges
 from ...._model.node.tuning import NodeTuning, RowReading
 from ..sysfs_reader import SysfsReader, make_natural_sort_key
 
@@ -81,7 +81,7 @@ class Rows:
 def _summarize_locations(where: typing.Sequence[Where]) -> tuple[str, ...]:
     cpus = [item for item in where if isinstance(item, int)]
     names = sorted({item for item in where if isinstance(item, str)}, key=make_natural_sort_key)
-    return (*([ranges(cpus)] if cpus else []), *names)
+    return (*([format_ranges(cpus)] if cpus else []), *names)
 
 
 def reader_of(readers: typing.Sequence[SysfsReader], name: str) -> SysfsReader:
