@@ -312,6 +312,7 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
                 "applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]
             },
         )
+    folder.write("rolls", value={"rolls": []})
     for kind in ("maps_removed", "admission_removed", "olm_removed"):
         folder.write(kind, value={"applied": []})
     folder.write("operators_left", value={"operators": {}})
