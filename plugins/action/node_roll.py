@@ -105,7 +105,7 @@ class ActionModule(ControllerAction):
             folder.write(FACT, value=to_data(prove_outcomes(before, done)))
         else:
             if not self._task.check_mode:
-                refuse_limit(self._loader, variables["groups"], folder.start().nodes, "platform")
+                refuse_limit(self._loader, variables.get("groups", {}), folder.start().nodes, "platform")
             # a run that is killed has not found out what became of its nodes
             folder.write(FACT, value=to_data(NodeRoll(error="it did not complete")))
             try:

@@ -156,7 +156,7 @@ def test_what_a_teardown_leaves_is_told_and_closes_nothing() -> None:
         "CustomResourceDefinition nodes.nfd.io", "2 of its objects do not belong to this collection: a, b"
     )
     seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
-    facts: dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), **seen}
+    facts: dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), "rolls": (), **seen}
     findings = teardown.check(Intent(()), teardown.Facts(stays=(stay,), **facts))
     (found,) = [finding for finding in findings if finding.check == "teardown.stays"]
     assert (

@@ -96,7 +96,8 @@ TABLE: dict[str, str] = {
         image_id template; ObserverSet template
         node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets;
         OperatorStatus package namespace subscription
-        wanted installed upgrade; OperatorsSeen packages labelled made leave; Package name catalog catalog_namespace
+        wanted installed upgrade; OperatorsSeen packages labelled made leave versions; Package name catalog
+        catalog_namespace
         default_channel; PolicyState kind name state;
         PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions
         deployments webhooks; StorageClass name

@@ -110,7 +110,7 @@ def test_the_renderers_are_found() -> None:
         "render_ping_client",
         "write_bandwidth",
         "render_tcp_bandwidth",
-        "read",
+        "render_read",
     } <= {name for name, _function, _parameter in renderers()}
 
 
@@ -216,7 +216,7 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "_render/measurement/hca_counters.py": {
         "script": "one of our own",
-        "*(operand(device, 'an RDMA device') for device in devices)": "devices, each of which is looked at",
+        "*(require_operand(device, 'an RDMA device') for device in devices)": "devices, each of which is looked at",
     },
     "_render/measurement/commands.py": {
         "*command": "made from parts that are looked at where it is made",
@@ -253,17 +253,17 @@ def command_lines(tree: ast.AST) -> typing.Iterator[typing.Union[ast.List, ast.T
 
 
 def doubtful(word: ast.expr) -> typing.Iterator[str]:
-    """What of a word of a command line is neither constant, nor a number, nor looked at by ``operand``."""
+    """What of a word of a command line is neither constant, nor a number, nor looked at by ``require_operand``."""
     if isinstance(word, ast.Starred) and isinstance(word.value, ast.IfExp):
         yield from (name for branch in (word.value.body, word.value.orelse) for name in doubtful(ast.Starred(branch)))
     elif isinstance(word, ast.Starred) and isinstance(word.value, (ast.List, ast.Tuple)):
         yield from (name for part in word.value.elts for name in doubtful(part))
     elif (
-        (isinstance(word, ast.Call) and ast.unparse(word.func) in ("operand", "str", "command.require_tool"))
+        (isinstance(word, ast.Call) and ast.unparse(word.func) in ("require_operand", "str", "command.require_tool"))
         or (
             isinstance(word, ast.Starred)
             and isinstance(word.value, ast.Call)
-            and ast.unparse(word.value.func) == "arguments"
+            and ast.unparse(word.value.func) == "build_arguments"
         )
         or (isinstance(word, ast.JoinedStr) and isinstance(word.values[0], ast.Constant))
     ):

@@ -1046,7 +1046,7 @@ def test_health_checks_go_on_after_a_roll_that_ends_by_an_answer_that_nobody_can
     def unread(*_given: typing.Any) -> typing.NoReturn:
         raise ParseError("the note of a node", "{", "JSON")
 
-    monkeypatch.setattr(node_roll, "turn", unread)
+    monkeypatch.setattr(node_roll, "choose_turn", unread)
     with pytest.raises(ParseError):
         checked.run(PAUSE)
     world = typing.cast(Checked, checked.world)

@@ -243,6 +243,7 @@ def act(name: str, options: typing.Any, variables: typing.Any = None, check_mode
     plugin = object.__new__(action)
     plugin._task = types.SimpleNamespace(check_mode=check_mode)
     plugin._templar = types.SimpleNamespace(template=lambda value: value)
+    plugin._loader = None
     return plugin.work({**{key: spec.get("default") for key, spec in action.SPEC.items()}, **options}, variables or {})
 
 

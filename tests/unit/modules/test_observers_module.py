@@ -355,7 +355,7 @@ def test_a_pod_that_becomes_ready_ends_the_wait(worlds: Worlds, call: Call) -> N
             world.put("Pod", {**pod, "status": play.running()}, NAMESPACE)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "progress", lambda path: speaking(say))
+        patch.setattr(module, "open_progress", lambda path: speaking(say))
         code, answer = call()
     assert (code, answer["timed_out"], stands(answer)) == (0, False, {"a": "ready", "b": "ready"})
 
@@ -407,7 +407,7 @@ def test_an_interrupt_leaves_what_was_there_before(worlds: Worlds, call: Call, b
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "progress", lambda path: speaking(interrupt))
+        patch.setattr(module, "open_progress", lambda path: speaking(interrupt))
         with pytest.raises(KeyboardInterrupt), patch_module_args({"image": IMAGE}):
             module.main()
     world.object(f"/api/v1/namespaces/{NAMESPACE}")

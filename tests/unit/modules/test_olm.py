@@ -180,7 +180,7 @@ def test_an_operator_that_others_use_stays_with_its_configuration(
 
 
 def test_objects_that_an_operator_made_stay_with_their_definition(run: Run, installed: OlmWorld) -> None:
-    custom(installed, "theirs", OWNED_BY)
+    custom(installed, "theirs", metadata=OWNED_BY)
     gone = run(state="absent")
     assert gone["stays"] == [
         {
@@ -200,7 +200,7 @@ def test_the_record_that_olm_leaves_behind_goes_with_the_last_definition(run: Ru
     }
     installed.serve("Operator", [])
     installed.put("Operator", record)
-    custom(installed, "theirs", OWNED_BY)
+    custom(installed, "theirs", metadata=OWNED_BY)
     kept = {item["subject"]: item["why"] for item in run(state="absent")["stays"]}
     assert "CustomResourceDefinition nodes.nfd.io" in kept[f"Operator nfd.{SPACE}"] and installed.names("Operator") == {
         f"nfd.{SPACE}"

@@ -92,7 +92,7 @@ def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: byte
     )
     assert not [name for name in names if name.endswith(("_observe/kubernetes/client.py", "_ansible/cluster.py"))]
     # an exec carries it to each node
-    assert len(packed) < 180_000
+    assert len(packed) < 190_000
     assert archive.build_archive(ENTRY) == packed
 
 

@@ -102,7 +102,7 @@ def own_arguments(text: str) -> typing.Any:
 
 def own_status(text: str) -> typing.Any:
     """What is no Status is its own message, and nothing else."""
-    said = parser("kubernetes.core.status")(text)
+    said = parser("kubernetes.core.parse_status")(text)
     return None if said == type(said)(message=text.strip()) else said
 
 
@@ -125,7 +125,7 @@ SYSFS: dict[str, str] = {
     "parse_hexadecimal": "0x15b3",
     "parse_enumeration_name": "4: ACTIVE",
     "parse_rate": "400 Gb/sec (4X NDR)",
-    "guid": "b83f:d203:00e0:0000",
+    "parse_guid": "b83f:d203:00e0:0000",
     "port_guid_of_gid": "fe80:0000:0000:0000:b83f:d203:00e0:0001",
     "guid_of_bytes": "00:11:22:33:44:55:66:77",
     "link_policy": "Follow",
@@ -134,7 +134,7 @@ SYSFS: dict[str, str] = {
     "parse_pcie_width": "16",
     "parse_numa_node": "1",
     "locked_down": "none [integrity] confidentiality",
-    "switch": "Y",
+    "parse_switch": "Y",
 }
 SPACES = {
     "acs_redirects": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
@@ -329,7 +329,9 @@ TEXT: dict[str, Text] = {
     ),
     "node.mstconfig.parse": Text(parser("node.mstconfig.parse"), seeds("mstflint/mstconfig_*_*.txt")),
     "node.mstconfig.parse_json": Text(parser("node.mstconfig.parse_json"), seeds("mstflint/*connectx6.json")),
-    "node.mstconfig.version": Text(parser("node.mstconfig.version"), seeds("mstflint/mstconfig_4.21_version.txt")),
+    "node.mstconfig.parse_version": Text(
+        parser("node.mstconfig.parse_version"), seeds("mstflint/mstconfig_4.21_version.txt")
+    ),
     "node.devlink.parse": Text(
         lambda text: parser("node.devlink.parse")(text, "0000:3b:00.0"), seeds("mstflint/devlink_*.json")
     ),
@@ -402,17 +404,17 @@ TEXT: dict[str, Text] = {
     ),
     "pods.perftest.parse": Text(parser("pods.perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
     "pods.iperf3.parse": Text(parser("pods.iperf3.parse"), seeds("iperf3-*/*.client.stdout")),
-    "pods.iperf3.error": Text(parser("pods.iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),
+    "pods.iperf3.find_error": Text(parser("pods.iperf3.find_error"), seeds("iperf3-*/*.client.stdout"), ("",)),
     "pods.rping.parse": Text(
         parser("pods.rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("pods.rping.Pings")(0),)
     ),
-    "pods.rping.short": Text(
-        lambda text: parser("pods.rping.short")(text, 5).kind,
+    "pods.rping.detect_shortfall": Text(
+        lambda text: parser("pods.rping.detect_shortfall")(text, 5).kind,
         seeds("perftest-*/fail/rping-*.std*"),
         ("no_measurement",),
     ),
-    "pods.rping.tail": Text(
-        lambda text: len(parser("pods.rping.tail")(text)) > 200, seeds("perftest-*/rping.client.std*"), (False,)
+    "pods.rping.join_tail": Text(
+        lambda text: len(parser("pods.rping.join_tail")(text)) > 200, seeds("perftest-*/rping.client.std*"), (False,)
     ),
     "pods.libibverbs.parse": Text(
         parser("pods.libibverbs.parse"),
@@ -460,7 +462,7 @@ TEXT: dict[str, Text] = {
         lambda text: parser("kubernetes.nv_ipam.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]
     ),
     "kubernetes.addresses.parse_network": Text(parser("kubernetes.addresses.parse_network"), ["100.100.0.0/22"]),
-    "kubernetes.core.status": Text(
+    "kubernetes.core.parse_status": Text(
         own_status, ['{"kind": "Status", "status": "Failure", "message": "container not found", "code": 500}'], (None,)
     ),
     "kubernetes.core.status_message": Text(
@@ -471,9 +473,11 @@ TEXT: dict[str, Text] = {
         ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'],
         ((),),
     ),
-    "kubernetes.quantity.whole": Text(lambda text: parser("kubernetes.quantity.whole")(text, "x"), ["4", "1k"]),
-    "kubernetes.quantity.quantity": Text(
-        lambda text: parser("kubernetes.quantity.quantity")(text, "x"), ["512Gi", "100m"]
+    "kubernetes.quantity.parse_whole": Text(
+        lambda text: parser("kubernetes.quantity.parse_whole")(text, "x"), ["4", "1k"]
+    ),
+    "kubernetes.quantity.parse_quantity": Text(
+        lambda text: parser("kubernetes.quantity.parse_quantity")(text, "x"), ["512Gi", "100m"]
     ),
     "node.memlock.parse": Text(
         lambda text: parser("node.memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)
@@ -562,8 +566,8 @@ TEXT["limits.longest_text"] = Text(
 TEXT["limits.decode_json"] = Text(
     lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,)
 )
-TEXT["kubernetes.images.reference"] = Text(
-    parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"]
+TEXT["kubernetes.images.parse_reference"] = Text(
+    parser("kubernetes.images.parse_reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"]
 )
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(
     parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,)
@@ -581,12 +585,12 @@ SMI_FIELDS = (
 )
 _PATH = "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
 TUNING: dict[str, tuple[str, tuple[typing.Any, ...]]] = {
-    "word": ("performance", ()),
-    "chosen": ("always [madvise] never", ()),
+    "parse_word": ("performance", ()),
+    "parse_chosen": ("always [madvise] never", ()),
     "on_off": ("1", ()),
     "parse_cpu_list": ("0-3,8", (frozenset(),)),
     "parse_swap_kib": ("Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 8388604 0 -2\n", ()),
-    "memlock": ("Max locked memory         8388608              8388608              bytes     ", ()),
+    "parse_memlock": ("Max locked memory         8388608              8388608              bytes     ", ()),
     "manager_policy": ('{"policyName":"static","defaultCpuSet":"0-1","checksum":1}', ()),
     "parse_kubelet_settings": (
         "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nreservedSystemCPUs: 0-1,32\n",
@@ -619,17 +623,19 @@ TEXT.update(
             ["3,7,1,-;NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.\n"],
             (set(),),
         ),
-        "node.pci_path.path": Text(parser("node.pci_path.path"), [_PATH], (parser("node.pci_path.Path")("", ()),)),
-        "node.pci_path.distance": Text(
-            lambda text: parser("node.pci_path.distance")(
-                parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH), False
+        "node.pci_path.parse_path": Text(
+            parser("node.pci_path.parse_path"), [_PATH], (parser("node.pci_path.Path")("", ()),)
+        ),
+        "node.pci_path.measure_distance": Text(
+            lambda text: parser("node.pci_path.measure_distance")(
+                parser("node.pci_path.parse_path")(text), parser("node.pci_path.parse_path")(_PATH), False
             ),
             [_PATH],
             ("SYS",),
         ),
-        "node.pci_path.between": Text(
-            lambda text: parser("node.pci_path.between")(
-                parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH)
+        "node.pci_path.list_bridges_between": Text(
+            lambda text: parser("node.pci_path.list_bridges_between")(
+                parser("node.pci_path.parse_path")(text), parser("node.pci_path.parse_path")(_PATH)
             ),
             [_PATH],
             ((),),
@@ -755,9 +761,9 @@ DATA: dict[str, Data] = {
         ],
         (Boot(),),
     ),
-    "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
-    "kubernetes.foreign.judge": Data(
-        lambda item: parser("kubernetes.foreign.judge")([("ConfigMap", item)]),
+    "kubernetes.core.parse_node": Data(parser("kubernetes.core.parse_node"), objects("node-worker-sriov.yaml", "Node")),
+    "kubernetes.foreign.judge_objects": Data(
+        lambda item: parser("kubernetes.foreign.judge_objects")([("ConfigMap", item)]),
         [
             named(
                 metadata={
@@ -770,13 +776,13 @@ DATA: dict[str, Data] = {
             )
         ],
     ),
-    "kubernetes.foreign.resources": Data(
-        lambda item: parser("kubernetes.foreign.resources")(item, "/api/v1"),
+    "kubernetes.foreign.parse_resources": Data(
+        lambda item: parser("kubernetes.foreign.parse_resources")(item, "/api/v1"),
         [{"resources": [{"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["list"]}]}],
         ((),),
     ),
-    "kubernetes.foreign.versions": Data(
-        parser("kubernetes.foreign.versions"),
+    "kubernetes.foreign.parse_versions": Data(
+        parser("kubernetes.foreign.parse_versions"),
         [
             {
                 "groups": [
@@ -790,12 +796,12 @@ DATA: dict[str, Data] = {
         ],
         ((),),
     ),
-    "kubernetes.etcd.member": Data(
-        parser("kubernetes.etcd.member"),
+    "kubernetes.etcd.parse_member": Data(
+        parser("kubernetes.etcd.parse_member"),
         [named(spec={"nodeName": "a"}, status={"conditions": [{"type": "Ready", "status": "True"}]})],
     ),
-    "kubernetes.health_check.machine": Data(
-        parser("kubernetes.health_check.machine"),
+    "kubernetes.health_check.parse_machine": Data(
+        parser("kubernetes.health_check.parse_machine"),
         [
             named(
                 metadata={"name": "a", "namespace": "b", "labels": {"a": "b"}}, status={"nodeRef": {"name": "worker-1"}}
@@ -816,8 +822,8 @@ DATA: dict[str, Data] = {
         parser("operators.sriov_operator.node_state"),
         objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState"),
     ),
-    "operators.sriov_operator.policy": Data(
-        parser("operators.sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")
+    "operators.sriov_operator.parse_policy": Data(
+        parser("operators.sriov_operator.parse_policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")
     ),
     "operators.sriov_operator.node_pool": Data(
         parser("operators.sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]
@@ -825,8 +831,8 @@ DATA: dict[str, Data] = {
     "operators.node_tuning.node_profile": Data(
         parser("operators.node_tuning.node_profile"), objects("node-tuning.yaml", "Profile")
     ),
-    "operators.node_tuning.invalid": Data(
-        parser("operators.node_tuning.invalid"), objects("node-tuning.yaml", "Tuned"), ("",)
+    "operators.node_tuning.explain_invalid": Data(
+        parser("operators.node_tuning.explain_invalid"), objects("node-tuning.yaml", "Tuned"), ("",)
     ),
     "operators.node_tuning.parse_recommended_profiles": Data(
         parser("operators.node_tuning.parse_recommended_profiles"), objects("node-tuning.yaml", "Tuned"), ({},)
@@ -842,8 +848,8 @@ DATA: dict[str, Data] = {
         [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})],
         (OperatorSettings(),),
     ),
-    "kubernetes.inventory.inventory": Data(
-        lambda item: len(parser("kubernetes.inventory.inventory")([item]).nodes),
+    "kubernetes.inventory.parse_inventory": Data(
+        lambda item: len(parser("kubernetes.inventory.parse_inventory")([item]).nodes),
         objects("node-worker-sriov.yaml", "Node"),
         (0,),
     ),
@@ -855,14 +861,14 @@ DATA: dict[str, Data] = {
     "kubernetes.inventory.inventory_node": Data(
         parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")
     ),
-    "kubernetes.core.budget": Data(
-        parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]
+    "kubernetes.core.parse_budget": Data(
+        parser("kubernetes.core.parse_budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]
     ),
-    "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
+    "kubernetes.core.parse_pod": Data(parser("kubernetes.core.parse_pod"), POD),
     "kubernetes.core.unread_pod": Data(parser("kubernetes.core.unread_pod"), POD),
-    "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
+    "kubernetes.core.parse_controller": Data(parser("kubernetes.core.parse_controller"), POD),
     "kubernetes.core.controller_uid": Data(parser("kubernetes.core.controller_uid"), POD, ("",)),
-    "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
+    "kubernetes.core.parse_workload": Data(parser("kubernetes.core.parse_workload"), [DEPLOYMENT]),
     # of anything else nobody knows that it is ours
     "operators.sriov_operator.kept_release": Data(
         lambda item: (
@@ -871,7 +877,9 @@ DATA: dict[str, Data] = {
         [OF_HELM],
         (None,),
     ),
-    "operators.sriov_operator.installation": Data(parser("operators.sriov_operator.installation"), [DEPLOYMENT]),
+    "operators.sriov_operator.parse_installation": Data(
+        parser("operators.sriov_operator.parse_installation"), [DEPLOYMENT]
+    ),
     "kubernetes.multus.network_interface": Data(
         lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD
     ),
@@ -907,8 +915,8 @@ DATA: dict[str, Data] = {
     "operators.drivers.driver_host": Data(
         parser("operators.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")
     ),
-    "operators.nvidia_network_operator.reported": Data(
-        parser("operators.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
+    "operators.nvidia_network_operator.parse_reported": Data(
+        parser("operators.nvidia_network_operator.parse_reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),
     "operators.nvidia_network_operator.nic_policy": Data(
         parser("operators.nvidia_network_operator.nic_policy"),
@@ -933,8 +941,8 @@ DATA: dict[str, Data] = {
         parser("operators.nic_configuration_operator.nic_device"),
         [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
     ),
-    "operators.nvidia_network_operator.attachment": Data(
-        parser("operators.nvidia_network_operator.attachment"),
+    "operators.nvidia_network_operator.parse_attachment": Data(
+        parser("operators.nvidia_network_operator.parse_attachment"),
         objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition"),
     ),
     "kubernetes.multus.network_status": Data(parser("kubernetes.multus.network_status"), POD),
@@ -996,13 +1004,13 @@ DATA: dict[str, Data] = {
             },
         ],
     ),
-    "operators.olm.catalog": Data(parser("operators.olm.catalog"), [olm_world.catalog()]),
-    "operators.olm.package": Data(parser("operators.olm.package"), [olm_world.package()]),
+    "operators.olm.parse_catalog": Data(parser("operators.olm.parse_catalog"), [olm_world.catalog()]),
+    "operators.olm.parse_package": Data(parser("operators.olm.parse_package"), [olm_world.package()]),
     "operators.olm.operator_group": Data(
         parser("operators.olm.operator_group"), [olm_world.group("one", ["ops"]), named(spec={"selector": SELECTOR})]
     ),
-    "operators.olm.subscription": Data(
-        parser("operators.olm.subscription"),
+    "operators.olm.parse_subscription": Data(
+        parser("operators.olm.parse_subscription"),
         [olm_world.subscription(conditions=[olm_world.condition("ResolutionFailed", "r", "m")])],
     ),
     "operators.olm.install_plan": Data(
@@ -1045,12 +1053,14 @@ DATA: dict[str, Data] = {
         ],
         (False,),
     ),
-    "kubernetes.roll_mark.mark": Data(
-        parser("kubernetes.roll_mark.mark"),
+    "kubernetes.roll_mark.parse_mark": Data(
+        parser("kubernetes.roll_mark.parse_mark"),
         [{"metadata": {"annotations": {"linerate.rdma/roll": '{"boot": "b", "differences": ["x"]}'}}}],
         (None,),
     ),
-    "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
+    "kubernetes.lease.parse_lease": Data(
+        parser("kubernetes.lease.parse_lease"), [LEASE], (parser("kubernetes.lease.parse_lease")({}),)
+    ),
     "kubernetes.pod_state.state_of_pod": Data(
         parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)
     ),
@@ -1103,8 +1113,8 @@ DATA: dict[str, Data] = {
         lambda item: parser("kubernetes.ipam.attachment_networks")(item, ()),
         objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition"),
     ),
-    "kubernetes.ipam.leases": Data(
-        parser("kubernetes.ipam.leases"),
+    "kubernetes.ipam.parse_leases": Data(
+        parser("kubernetes.ipam.parse_leases"),
         [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})],
     ),
     "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
@@ -1330,8 +1340,8 @@ DATA.update(
             [OBSERVERS["Namespace"]],
             (True,),
         ),
-        "kubernetes.tenancy.strangers": Data(
-            lambda item: parser("kubernetes.tenancy.strangers")([item], "a"),
+        "kubernetes.tenancy.list_strangers": Data(
+            lambda item: parser("kubernetes.tenancy.list_strangers")([item], "a"),
             [
                 named(
                     kind="RoleBinding", roleRef={"kind": "Role", "name": "b"}, subjects=[{"kind": "User", "name": "c"}]
@@ -1391,10 +1401,10 @@ DATA.update(
             parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]
         ),
         "kubernetes.observers.observer_pod": Data(parser("kubernetes.observers.observer_pod"), [OBSERVER_POD]),
-        "kubernetes.observers.event": Data(
-            parser("kubernetes.observers.event"),
+        "kubernetes.observers.parse_event": Data(
+            parser("kubernetes.observers.parse_event"),
             [EVENT, *objects("events-of-a-daemonset.yaml", "Event")],
-            (parser("kubernetes.observers.event")({}),),
+            (parser("kubernetes.observers.parse_event")({}),),
         ),
         "kubernetes.observers.image_of_tag": Data(
             parser("kubernetes.observers.image_of_tag"), [named(image={"dockerImageReference": "r/x@sha256:1"})]
@@ -1457,17 +1467,19 @@ def by_names(data: typing.Any) -> typing.Any:
 
 TEXT.update(
     {
-        "redfish.values.switch": Text(parser("redfish.values.switch"), ["Enabled", "No", "C0/C1 state"], (None,)),
-        "redfish.values.number": Text(
+        "redfish.values.parse_switch": Text(
+            parser("redfish.values.parse_switch"), ["Enabled", "No", "C0/C1 state"], (None,)
+        ),
+        "redfish.values.parse_number": Text(
             lambda text: (
-                parser("redfish.values.number")("numa_per_socket", text)
-                or parser("redfish.values.number")("max_read_request", text)
+                parser("redfish.values.parse_number")("numa_per_socket", text)
+                or parser("redfish.values.parse_number")("max_read_request", text)
             ),
             ["NPS2", "4096B", "Enable SNC2 (2-clusters)", "OneMemoryDomainPerSocket"],
             (None,),
         ),
-        "redfish.values.matches": Text(
-            lambda text: parser("redfish.values.matches")("sriov", [True], text, text), ["Enabled"], (None,)
+        "redfish.values.value_matches": Text(
+            lambda text: parser("redfish.values.value_matches")("sriov", [True], text, text), ["Enabled"], (None,)
         ),
         "redfish.resources.job_of": Text(
             parser("redfish.resources.job_of"), ["/redfish/v1/TaskService/Tasks/JID_102241909559"], ("",)
@@ -1519,8 +1531,8 @@ DATA.update(
         "redfish.resources.parse_manager": Data(
             parser("redfish.resources.parse_manager"), [BMC[IDRAC]], (parser("redfish.resources.parse_manager")({}),)
         ),
-        "redfish.resources.lockdown": Data(
-            parser("redfish.resources.lockdown"),
+        "redfish.resources.is_locked_down": Data(
+            parser("redfish.resources.is_locked_down"),
             [{"SysLockdownEnabled": True}, {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}}],
         ),
         "redfish.resources.next_page": Data(
@@ -1542,12 +1554,12 @@ DATA.update(
             ("",),
         ),
         "redfish.resources.parse_message_id": Data(parser("redfish.resources.parse_message_id"), [REFUSAL], ("",)),
-        "redfish.resources.said": Data(parser("redfish.resources.said"), [REFUSAL], ("",)),
-        "redfish.resources.etag": Data(
-            lambda data: parser("redfish.resources.etag")(data, ""), [{"@odata.etag": 'W/"2C3F7FBA"'}], ("",)
+        "redfish.resources.parse_refusal": Data(parser("redfish.resources.parse_refusal"), [REFUSAL], ("",)),
+        "redfish.resources.parse_etag": Data(
+            lambda data: parser("redfish.resources.parse_etag")(data, ""), [{"@odata.etag": 'W/"2C3F7FBA"'}], ("",)
         ),
-        "redfish.registry.location": Data(
-            parser("redfish.registry.location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]
+        "redfish.registry.find_location": Data(
+            parser("redfish.registry.find_location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]
         ),
         "redfish.registry.is_system_supported": Data(
             lambda data: parser("redfish.registry.is_system_supported")(data, "PowerEdge R750", ""),
@@ -1750,4 +1762,4 @@ def test_json_inside_of_data(config: str) -> None:
     outcome(DATA["kubernetes.multus.network_interface"].call, pod)
     outcome(DATA["kubernetes.ipam.attachment_networks"].call, named(spec={"config": config}))
     outcome(TEXT["pods.probe.parse"].call, f"rdma {config}")
-    outcome(DATA["kubernetes.roll_mark.mark"].call, {"metadata": {"annotations": {"linerate.rdma/roll": config}}})
+    outcome(DATA["kubernetes.roll_mark.parse_mark"].call, {"metadata": {"annotations": {"linerate.rdma/roll": config}}})

@@ -692,7 +692,7 @@ def test_an_answer_that_fails_between_two_waves_keeps_the_outcomes_before_it(
             raise ApiError(200, "InvalidAnswer", "no JSON", "GET /api/v1/nodes")
         return counted(*given)
 
-    monkeypatch.setattr(node_roll, "turn", fail)
+    monkeypatch.setattr(node_roll, "choose_turn", fail)
     done = site.run()
     kept = {name: state for name, state in states(done).items() if state != "left"}
     assert kept == {"worker-2": "unproven"} and of(done, "worker-2").was_reset and site.resets() == {"worker-2": 1}

@@ -1618,6 +1618,7 @@ ROWS: tuple[Row, ...] = (
         ("pods[].device",),
         "What the pod calls its device is for the reader; its physical function tells the HCA.",
         ("broken", "another's"),
+        INFINIBAND,
     ),
     Row(("hcas_after_network",), ("node.errors",), "What is judged was read; the other files are named.", warns=True),
     Row(
