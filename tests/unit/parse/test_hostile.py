@@ -1569,7 +1569,11 @@ DATA.update(
         "redfish.registry.parse": Data(found_in, [SHORT_REGISTRY]),
         "redfish.settings.list_settings": Data(by_names, [SHORT_BIOS], ([],)),
         "redfish.settings.list_others_pending": Data(
-            lambda data: parser("redfish.settings.list_others_pending")((), data), [{"AesNi": "Disabled"}], ((),)
+            lambda data: parser("redfish.settings.list_others_pending")(
+                (), parser("redfish.resources.parse_pending")(data, {})
+            ),
+            [SHORT_BIOS],
+            ((),),
         ),
         "redfish.settings.explain_why_held": Data(
             lambda data: parser("redfish.settings.explain_why_held")(
