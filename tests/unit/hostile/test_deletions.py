@@ -93,6 +93,7 @@ def test_configuration_of_an_operator_is_deleted_by_its_uid_where_a_run_installe
             "configs": ["ops"] if uid else [],
             "config_uid": uid,
             "release_stays": stays,
+            "users": [],
         },
         "teardown_olm": {"namespaces": by_olm},
         "teardown_sriov_release": "x",

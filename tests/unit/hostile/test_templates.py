@@ -42,7 +42,7 @@ PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
 TRUSTING = """
 from ..._model.kubernetes.inventory import Inventory, InventoryNode
 
-def inventory(resources):
+def parse_inventory(resources):
     found = []
     for item in resources:
         labels = item["metadata"]["labels"]

@@ -191,7 +191,7 @@ def test_an_inventory_that_is_refused_is_one_warning_and_not_one_of_each_plugin_
     assert "kubeconfig none.conf in " in first and "provided hosts list is empty" in second, said
     last = said.rpartition("linerate.rdma: NOT GREEN - ")[2]
     assert code == 2 and last.startswith(
-        "stage validate: 2 fail, 1 skipped (validate.nodes: The inventory contains no"
+        "stage validate: 2 fail, 1 skipped (validate.nodes: The inventory plugin could not read the nodes: "
     ), said
     assert "kubeconfig none.conf in " in last
 
@@ -201,4 +201,4 @@ def test_the_last_line_of_a_run_names_an_inventory_file_that_does_not_exist(tmp_
     code, output = play(tmp_path, "linerate.rdma.validate", "-i", "nothere.yml")
     assert code != 0, output
     verdict = output.rpartition("NOT GREEN - stage validate: ")[2]
-    assert f"The inventory contains no nodes: the inventory file {tmp_path}/nothere.yml does not exist" in verdict
+    assert f"could not read the nodes: the inventory file {tmp_path}/nothere.yml does not exist" in verdict

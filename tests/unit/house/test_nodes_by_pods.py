@@ -52,6 +52,7 @@ TAKEN_BACK = {
         for kind in ("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed")
     },
     "operators_left": {"operators": {}},
+    "rolls": {"rolls": []},
 }
 #: in the place of these tasks, which have tests of their own
 CLUSTER = [
