@@ -19,7 +19,7 @@ from .._model.node.bios import NodeBios
 from .._model.node.firmware import ObservedFirmware, ObservedFirmwareSet
 from .._model.node.kernel_arguments import ObservedKernelArguments
 from .._model.node.platform import ObservedPlatform
-from .bios import plan_bios as plan_bios
+from .bios import plan_bios
 from .node_firmware import plan_host
 
 KERNEL = "kernel argument"

@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.olm import (
-    parse_subscription as parse_subscription,
+    parse_subscription,
 )
 
 READY: dict[str, typing.Any] = {

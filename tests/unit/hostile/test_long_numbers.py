@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import parse_whole
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import plan_bios as plan_bios
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import plan_bios
 from ansible_collections.linerate.rdma.tests.unit.check.test_bios_by_bmc import bios
 
 PARSERS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_parse"

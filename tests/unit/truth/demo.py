@@ -227,7 +227,7 @@ def make(folder: pathlib.Path) -> list[pathlib.Path]:
     for name, fleet, waivers in (("healthy", whole(), ()), ("faulty", faulty(), WAIVERS)):
         # one time for all facts: the same fleet gives the same archive
         at_start = unittest.mock.patch.object(fact_files, "format_now", lambda: STARTED)
-        with tempfile.TemporaryDirectory() as place, at_start:
+        with at_start, tempfile.TemporaryDirectory() as place:
             write(fleet, pathlib.Path(place), f"made-up-{name}", waivers, {"facts": "made up, of no hardware"})
             archives.append(folder / f"demo-{name}.tar.gz")
             pack(place, str(archives[-1]), f"made-up-{name}")

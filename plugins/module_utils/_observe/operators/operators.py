@@ -25,7 +25,7 @@ from ..._model.operators.operators import (
 )
 from ..._model.operators.sriov_operator import OlmObject
 from ..._parse.job.stack import parse_policy_state
-from ..._parse.kubernetes.core import parse_node as parse_node
+from ..._parse.kubernetes.core import parse_node
 from ..._parse.kubernetes.resource import labels_of, name_of
 from ..._parse.operators.charts import olm_examples
 from ..._parse.operators.drivers import driver_host, driver_policy, driver_selector

@@ -34,8 +34,7 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.outcome import Outcome, has_our_label
 from ..._observe.kubernetes.shell import Clock
-from ..._parse.kubernetes.core import parse_budget, parse_pod
-from ..._parse.kubernetes.core import parse_node as parse_node
+from ..._parse.kubernetes.core import parse_budget, parse_node, parse_pod
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config
