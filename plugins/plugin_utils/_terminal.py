@@ -69,7 +69,7 @@ def describe_usual(known: tuple[float, int]) -> str:
 def format_span(seconds: float) -> str:
     """Return a duration in a readable form. Example::
 
-        >>> span(42.4), span(130)
+        >>> format_span(42.4), span(130)
         ('42 s', '2 min 10 s')
 
     :param seconds: the duration
@@ -82,7 +82,7 @@ def describe_changed(by_host: typing.Mapping[str, int]) -> str:
     """Return a line with the number of tasks that changed something, counted as in Ansible's own recap. For a second
     run it shows whether it changed nothing. Example::
 
-        >>> changed({"localhost": 3, "worker-1": 0})
+        >>> describe_changed({"localhost": 3, "worker-1": 0})
         '  changed             3 tasks: localhost 3'
     """
     some = sorted(((count, host) for host, count in by_host.items() if count), key=lambda item: (-item[0], item[1]))
@@ -131,9 +131,9 @@ def describe_unreachable(result: Result) -> list[str]:
 def describe_stop(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
     """Return the last line of a run that ended without a verdict. Example::
 
-        >>> stopped("stage fabric", ["no kubeconfig. Name one"])
+        >>> describe_stop("stage fabric", ["no kubeconfig. Name one"])
         'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
-        >>> stopped("stage fabric", ["stage fabric: no kubeconfig. Name one"])
+        >>> describe_stop("stage fabric", ["stage fabric: no kubeconfig. Name one"])
         'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
 
     :param where: stage or playbook

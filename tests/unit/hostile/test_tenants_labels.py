@@ -26,8 +26,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ap
     Leftovers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import LabelledConfigs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
     Removal,
@@ -168,3 +170,14 @@ def test_the_difference_is_made_only_where_it_is_asked_for(asked: bool, monkeypa
     monkeypatch.setattr(custom_resources, "remove_all", lambda *_arguments: ())
     answer = custom_resources.change(typing.cast(typing.Any, module), typing.cast(Cluster, None), [])
     assert ("diff" in answer) is asked
+
+
+def test_a_machine_config_is_found_beside_any_number_of_objects_of_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
+    spread = Api(SriovNetwork=MOST_LEFT + 50)
+    spread.spread = True
+    metadata = {"name": "old", "labels": {LABEL: "linerate.rdma"}}
+    config = {"kind": "MachineConfig", "apiVersion": "v1", "metadata": metadata}
+    monkeypatch.setattr(leftovers, "find_labelled", lambda cluster, wanted: LabelledConfigs((config,), ()))
+    found = leftovers.find_all_leftovers(typing.cast(Cluster, spread), ["SriovNetwork"], "", [])
+    assert (found.objects[0].kind, len(found.objects), found.more) == ("MachineConfig", MOST_LEFT, 51)
+    assert load(Leftovers, to_data(found), "leftovers") == found

@@ -24,7 +24,7 @@ def build_reference(otherwise: str) -> str:
     """Return the Jinja expression that an intent uses for the allowed disruption, which the start of a run may
     override. The defaults also replace an empty text, since AWX leaves an unanswered question unset or empty. Example::
 
-        >>> reference("reboot")
+        >>> build_reference("reboot")
         "{{ rdma_disruption_of_job | default(rdma_disruption | default('reboot', true), true) }}"
     """
     return f"{{{{ {OF_JOB} | default({DISRUPTION} | default('{otherwise}', true), true) }}}}"

@@ -319,7 +319,7 @@ def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Ide
 def swap_byte_order(uuid: str) -> str:
     """Return a UUID with the byte order of its first three fields reversed. Example::
 
-    >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
+    >>> swap_byte_order("00112233-4455-6677-8899-aabbccddeeff")
     '33221100-5544-7766-8899-aabbccddeeff'
     """
     parts = uuid.split("-")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.kubernetes.apply import Leftovers
+from ..._model.kubernetes.apply import MOST_LEFT, Leftovers
 from .client import Cluster
 from .copies import mark_copy
 from .kinds import Resource
@@ -26,8 +26,11 @@ def find_all_leftovers(
     :raises ApiError: the API server cannot be reached
     """
     found, hosts = find_leftovers(cluster, kinds, selector, wanted), find_labelled(cluster, wanted)
+    # first, because tenants can make any number of the others
+    objects = (*(mark_copy(identify_object("", item), item) for item in hosts.objects), *found.objects)
     return dataclasses.replace(
         found,
-        objects=(*found.objects, *(mark_copy(identify_object("", item), item) for item in hosts.objects)),
+        objects=objects[:MOST_LEFT],
+        more=found.more + len(objects[MOST_LEFT:]),
         errors=(*found.errors, *hosts.unread),
     )

@@ -174,7 +174,7 @@ def parse_pod(resource: Resource) -> ClusterPod:
 
 def unread_pod(resource: Resource) -> ClusterPod:
     """Return the parts of a Pod that a drain depends on, from its metadata only, because the whole object is too large
-    to read. The field ``parse_node`` is empty, because the metadata does not contain the node.
+    to read. The field ``node`` is empty, because the metadata does not contain the node.
 
     :raises ResourceError: the pod has no valid name, namespace or uid
     """

@@ -30,7 +30,7 @@ def _normalize_value(value: typing.Any) -> str:
 def parse_switch(value: typing.Any) -> typing.Optional[bool]:
     """Return whether a value means on (True) or off (False). Return None if it means neither, such as ``Auto``::
 
-    >>> switch("Enable"), switch("No"), switch(True), switch("Auto")
+    >>> parse_switch("Enable"), switch("No"), switch(True), switch("Auto")
     (True, False, True, None)
     """
     word = _normalize_value(value)
@@ -40,9 +40,9 @@ def parse_switch(value: typing.Any) -> typing.Optional[bool]:
 def parse_number(key: str, value: typing.Any) -> typing.Optional[int]:
     """Return the number in a value: bytes of a read request, or NUMA nodes of a socket. Return None if it has none::
 
-    >>> number("max_read_request", "4096B")
+    >>> parse_number("max_read_request", "4096B")
     4096
-    >>> number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
+    >>> parse_number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
     (2, 1)
     """
     word = _normalize_value(value)
