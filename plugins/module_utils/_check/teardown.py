@@ -218,8 +218,7 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
         return Finding("teardown.object", subject, UNKNOWN, "not deleted, content not read", "gone", why, remedy)
     why = (
         f"The namespace was not deleted, because {format_clause(item.refusal)}. Deleting the namespace would delete"
-        f" them"
-        " as well."
+        " them as well."
     )
     remedy = f"Move or delete these objects, then run the teardown again. {keep}"
     return Finding("teardown.object", subject, FAIL, "not deleted", "gone", why, remedy)

@@ -194,8 +194,7 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
         return build_pass("network.address_pool", fabric.name, measured, expected)
     why = (
         f"These nodes have no address block: {join_first(missing, _SHOWN)}. The nodeSelector of the pool excludes"
-        f" them, the"
-        " pool has no addresses left, or the controller of nv-ipam does not run."
+        " them, the pool has no addresses left, or the controller of nv-ipam does not run."
     )
     remedy = (
         f"Compare nodeSelector and status of the pool (kubectl -n {found.namespace} get"

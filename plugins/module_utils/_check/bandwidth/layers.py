@@ -240,8 +240,7 @@ def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before
     of = STEPS[earlier[-1].layer] if earlier else "the rate that the link must reach"
     return (
         f"The bandwidth drops at the layer '{STEPS[at.layer]}': {format_gbps(now)}, {100 * (1 - now / before):.0f}"
-        f" % less"
-        f" than {of} ({format_gbps(before)})."
+        f" % less than {of} ({format_gbps(before)})."
     )
 
 

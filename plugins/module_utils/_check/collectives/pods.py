@@ -158,7 +158,7 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
     if seen.remaining:
         why = (
             f"The stage could not delete these pods: {join_first(seen.remaining, 16)}. They hold the GPUs of their"
-            f" nodes."
+            " nodes."
         )
         remedy = (
             "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"

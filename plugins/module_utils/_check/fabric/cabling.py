@@ -105,8 +105,7 @@ def _check_model(
             ]
             why = (
                 f"{_describe_miscabling(cabling, rival, rails)} The nodes {join_some(model.having(cabling, rails))}"
-                f" have"
-                f" the first cabling, and the same number of nodes has the second:"
+                f" have the first cabling, and the same number of nodes has the second:"
                 f" {join_some(model.having(rival, rails))}."
                 " Only the cabling plan shows which is right."
             )

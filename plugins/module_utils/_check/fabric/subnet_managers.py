@@ -446,8 +446,7 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
         )
     why = (
         f"Only the switches {join_some(switches)} and the HCAs {join_some(hcas)} can be reached from {port}: all"
-        f" links from"
-        " these switches to the other switches are down."
+        " links from these switches to the other switches are down."
     )
     remedy = (
         "Check the ports of these switches towards the spines (on the switch, or with ibportstate from one of these"
@@ -495,7 +494,7 @@ def _report_nobody_answers(
     if hung:
         why = (
             f"{asked} The port of {join_some(hung)} still reports a subnet manager (IsSM bit), so this subnet manager"
-            f" hangs."
+            " hangs."
         )
         remedy = (
             "Check the process of the subnet manager and its log on that machine, and restart it. Run a second subnet"
@@ -507,8 +506,7 @@ def _report_nobody_answers(
     if ended:
         why = (
             f"{asked} The last subnet manager was on {join_some(ended)}. That port responds but no longer reports a"
-            f" subnet"
-            " manager, so the subnet manager has ended."
+            " subnet manager, so the subnet manager has ended."
         )
         remedy = (
             "Start the subnet manager again, look in its log for the reason why it ended, and run a second subnet"

@@ -83,8 +83,7 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     if missing:
         why = (
             f"The module subnet_manager_info could not read the ports of {join_some(missing)}, so their subnet"
-            f" managers are"
-            " unknown."
+            " managers are unknown."
         )
         return why, "Correct the error in the finding fabric.node of these nodes, then run stage fabric again."
     found = [(name, seen) for name in nodes for seen in world.subnets[name] if _is_mute([seen])]

@@ -134,8 +134,7 @@ def _report_left_out(item: NcclLeftOut) -> Finding:
     hosts = f", with lines of {join_first(item.hosts)}" if item.hosts else ""
     why = (
         f"{_begin(format_clause(item.why))}. NCCL writes less for one pod: a program in the pod writes false NCCL"
-        f" lines, or"
-        " the log covers many runs. The other hosts and files were judged."
+        " lines, or the log covers many runs. The other hosts and files were judged."
     )
     measured = f"lines left out{hosts}"
     remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."

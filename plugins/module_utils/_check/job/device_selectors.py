@@ -345,8 +345,7 @@ def _report_none(
     if lacking:
         why += (
             f" Some devices do not have {join_first(lacking, 3)}. A selector that names an attribute which a device"
-            f" does"
-            " not have ends the allocation with an error."
+            " does not have ends the allocation with an error."
         )
     remedy = (
         "Compare the selectors with the attributes of the devices: kubectl get resourceslices -o yaml. If some devices"

@@ -136,8 +136,7 @@ def check_transport(
     if plugins:
         why = (
             f"NCCL sends over the network plugin {join_first(list(plugins), 4) or 'without a name'}. Its log lines"
-            f" do not"
-            " show whether it uses RDMA or TCP."
+            " do not show whether it uses RDMA or TCP."
         )
         remedy = (
             "Run the job again with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none). If the job needs the"

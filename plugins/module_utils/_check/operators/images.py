@@ -219,8 +219,7 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
             (
                 f"Set {named} to the name with the digest, then run stage operators again. To print this"
                 " name, run skopeo"
-                f" inspect --format"
-                f" '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity}"
+                f" inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity}"
             ),
         )
     return why, f"{add}. {_AGAIN}"

@@ -56,8 +56,7 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
             status, why = WARN, beside
         remedy = (
             f"Have an admin of the cluster run {build_grant_command(powers)}. To check the result, run kubectl auth"
-            f" can-i"
-            f" {texts[0].replace(' in ', ' -n ')}. Then run stage operators again."
+            f" can-i {texts[0].replace(' in ', ' -n ')}. Then run stage operators again."
         )
         findings.append(
             Finding("operators.rights", subject, status, f"missing rights: {'; '.join(texts)}", expected, why, remedy)

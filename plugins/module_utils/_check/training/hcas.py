@@ -109,8 +109,7 @@ def check_hcas(
     if idle:
         why = (
             f"No channel uses {join_first(idle)}: NCCL_IB_HCA excludes it, its port is down, or no GPU of the job"
-            f" is near"
-            " it."
+            " is near it."
         )
         return Finding(
             "training.hcas",
@@ -139,8 +138,7 @@ def check_rails(fabric: Fabric, subject: str, got: PodDevices, used: dict[str, b
         if unknown:
             why = (
                 f"The rail of {join_first(unknown)} was not determined, because the HCAs of its node on this fabric"
-                f" were"
-                " not read."
+                " were not read."
             )
             remedy = (
                 "Run stages discover and fabric again, and correct their findings on this node. Then run stage training"

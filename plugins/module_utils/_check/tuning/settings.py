@@ -74,8 +74,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     elif found.way == "nothing" and asked:
         why = (
             f"The intent has rules for {join_node_names(asked)}, but the module node_tuning found no setting to"
-            f" apply. Its result"
-            " is of an earlier intent."
+            " apply. Its result is of an earlier intent."
         )
         yield Finding(CHECK, "cluster", UNKNOWN, "no setting applied", _EXPECTED, why, _AGAIN)
     elif found.way == "nothing":

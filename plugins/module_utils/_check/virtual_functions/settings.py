@@ -112,8 +112,7 @@ def check_mtu(layers: FunctionReports) -> Finding:
     if own >= wanted and smaller and not wrong:
         why = (
             f"These VFs are in pods and have a different MTU: {join_first(smaller, 8)}. The CNI plugin sets the MTU"
-            f" that"
-            " the network of the pod names. Free VFs have the correct MTU."
+            " that the network of the pod names. Free VFs have the correct MTU."
         )
         remedy = (
             "Compare mtu in the NetworkAttachmentDefinition of these pods with mtu of the fabric"

@@ -231,8 +231,7 @@ class _Registry:
         ):
             raise _Silent(
                 f"its token server is at {cut_plain(asked.realm, 100)}, which is not an https address, so no"
-                f" password is"
-                " sent"
+                " password is sent"
             )
         scope = asked.scope or f"repository:{self._path}:pull"
         query = [("service", asked.service)] if asked.service else []

@@ -223,7 +223,7 @@ class _Count:
                 if event.anchor not in self._sizes:
                     raise _Unfolds(
                         f"the alias *{describe_rejected(event.anchor)} refers to no anchor, or to the node that"
-                        f" contains the alias"
+                        " contains the alias"
                     )
                 self._spend_limits(*self._sizes[event.anchor])
             elif isinstance(event, yaml.ScalarEvent):

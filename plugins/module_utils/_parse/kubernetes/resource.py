@@ -242,7 +242,7 @@ def number_of(value: typing.Any, what: str) -> int:
     if not isinstance(found, int) or isinstance(found, bool) or not -_MOST <= found <= _MOST:
         raise ResourceError(
             f"{what}: '{describe_rejected(value if isinstance(value, str) else str(value)[:100])}' is not a whole"
-            f" number"
+            " number"
         )
     return found
 

@@ -229,8 +229,7 @@ def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequenc
     names = [join_first(sorted(network.switches), 4) or " ".join(min(network.nics)) for network in between]
     at_once = (
         f"according to LLDP and the neighbor tables, the NIC is on the networks of {join_first(names, 4, ' and ')}"
-        f" at the"
-        " same time, but the other nodes show these networks as separate."
+        " at the same time, but the other nodes show these networks as separate."
     )
     return f"{at_once} Check the cables of the NIC and its switch, or add the NIC to the intent manually."
 

@@ -164,8 +164,7 @@ class CollectivesRun:
             if self._hung >= MOST_HUNG * (self._wanted.seconds + SLACK):
                 return (
                     f"groups hung for {self._hung:.0f} s in total; at least one of the nodes {join_first(hung, 8)}"
-                    f" makes a"
-                    " group hang, but the node could not be determined"
+                    " makes a group hang, but the node could not be determined"
                 )
             ran = list(pool.map(lambda item: self._run_test(course, *item), tests))
             runs += ran

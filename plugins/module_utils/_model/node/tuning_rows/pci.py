@@ -156,7 +156,7 @@ ROWS: tuple[TuningRow, ...] = (
         "ACS redirects each packet between the GPU and the HCA through the root complex, which halves the rate of"
         " GPUDirect RDMA.",
         f"{describe_argument('pci=disable_acs_redir=pci:0:0')} Or disable ACS in the BIOS. A host of virtual"
-        f" machines requires"
+        " machines requires"
         " ACS.",
         "direct|exempt",
         "direct|exempt",
