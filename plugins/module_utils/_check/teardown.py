@@ -10,9 +10,9 @@ import dataclasses
 import typing
 
 from .._analysis.controllers.installation import describe_helm_removal
-from .._analysis.controllers.labelled_objects import fold_alike
+from .._analysis.controllers.labelled_objects import describe_ways_out, fold_alike, name_kind
 from .._analysis.disruption import machine_config
-from .._model.base.marks import LABEL, MANAGER
+from .._model.base.marks import LABEL, SELECTOR
 from .._model.base.phrases import format_clause
 from .._model.base.text import cut_text
 from .._model.boundary.form import Bound
@@ -127,7 +127,7 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
         )
         remedy = (
             "Look for them as an admin of the cluster: kubectl get machineconfigs,kubeletconfigs -l"
-            f" {LABEL}={MANAGER}. If there are some, run the teardown again as a user who may list and delete them."
+            f" {SELECTOR}. If there are some, run the teardown again as a user who may list and delete them."
             " If there are none, grant the user the rights in docs/rbac/look.yml, then run the teardown again."
         )
         subject = "MachineConfigs and KubeletConfigs"
@@ -179,21 +179,15 @@ def _check_copy(subject: str, item: AppliedObject) -> Finding:
     """Return a warning on an object that a user copied with the label of linerate.rdma. It does not close the gate,
     because a tenant can make any number of such objects.
     """
-    # whereabouts has a kind of the same name
-    kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
-    where = f" -n {item.namespace}" if item.namespace else ""
     why = (
-        f"The object was not deleted: it has the label {LABEL}={MANAGER}, but no run wrote it. A user copied it with"
+        f"The object was not deleted: it has the label {SELECTOR}, but no run wrote it. A user copied it with"
         " its labels."
     )
-    remedy = (
-        f"If it is needed, remove the label: kubectl label {kind} {item.name}{where} {LABEL}-. If it is not, delete"
-        f" it: kubectl delete {kind} {item.name}{where}"
-    )
+    remedy = describe_ways_out(item)
     if item.name.startswith("("):
         remedy = (
-            f"List them: kubectl get {kind} -A -l {LABEL}={MANAGER}. Remove the label from those that are needed, and"
-            " delete the others."
+            f"List them: kubectl get {name_kind(item.kind)} -A -l {SELECTOR}. Remove the label from those that are"
+            " needed, and delete the others."
         )
     return Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy)
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Limit the number of findings about objects that have the collection's label. A tenant may give the label to any
-number of objects.
+"""Describe objects that have the collection's label, and limit the number of findings about them. A tenant may give the
+label to any number of objects.
 """
 
 from __future__ import annotations
 
 import typing
 
-from ..._model.base.marks import LABEL
+from ..._model.base.marks import LABEL, SELECTOR
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 
@@ -39,6 +39,20 @@ def fold_alike(judged: typing.Iterable[tuple[AppliedObject, Finding]]) -> list[F
     return found
 
 
+def name_kind(kind: str) -> str:
+    """Return a kind as an argument of kubectl. whereabouts has a kind of the name IPPool too."""
+    return "ippools.nv-ipam.nvidia.com" if kind == "IPPool" else kind.lower()
+
+
+def describe_ways_out(item: AppliedObject) -> str:
+    """Return the instructions for an object that a user copied with the label of the collection."""
+    kind, where = name_kind(item.kind), f" -n {item.namespace}" if item.namespace else ""
+    return (
+        f"If it is needed, remove the label: kubectl label {kind} {item.name}{where} {LABEL}-. If it is not, delete it:"
+        f" kubectl delete {kind} {item.name}{where}"
+    )
+
+
 def _count_others(kind: str, namespace: str, rest: typing.Sequence[Finding]) -> Finding:
     first = min(rest, key=lambda item: _WORST_FIRST.index(item.status) if item.status in _WORST_FIRST else 3)
     subject = f"more {kind}" + (f" in namespace {namespace}" if namespace else "")
@@ -46,7 +60,7 @@ def _count_others(kind: str, namespace: str, rest: typing.Sequence[Finding]) -> 
         return Finding(first.check, subject, PASS, f"{len(rest)} more", first.expected)
     why = f"In addition to the objects with a finding of their own, there are {len(rest)} more. The first: {first.why}"
     remedy = (
-        f"List the objects: kubectl get {kind.lower()} {f'-n {namespace}' if namespace else '-A'} -l"
-        f" {LABEL}=linerate.rdma. If a user created them, ask the user to remove the label. {first.remedy}"
+        f"List the objects: kubectl get {name_kind(kind)} {f'-n {namespace}' if namespace else '-A'} -l"
+        f" {SELECTOR}. If a user created them, ask the user to remove the label. {first.remedy}"
     )
     return Finding(first.check, subject, first.status, f"{len(rest)} more", first.expected, why, remedy)

@@ -10,10 +10,10 @@ import dataclasses
 import typing
 
 from ..._analysis.addresses import in_use as ipam
-from ..._analysis.controllers.labelled_objects import fold_alike
+from ..._analysis.controllers.labelled_objects import describe_ways_out, fold_alike, name_kind
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
-from ..._model.base.marks import LABEL, MANAGER
+from ..._model.base.marks import SELECTOR
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
@@ -43,7 +43,6 @@ _CHECKS = {
 }
 
 
-_LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 _LOOK = "Read the state of the node: kubectl get sriovnetworknodestates -A --field-selector metadata.name=NODE -o yaml."
 
 
@@ -233,7 +232,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     """Report objects that an earlier run applied for another intent. Objects of a fabric that was held back or could
     not be generated are not leftovers, since a later run may still need them.
     """
-    check_id, expected = "network.leftover", f"only objects of the current intent have the label {_LABEL}"
+    check_id, expected = "network.leftover", f"only objects of the current intent have the label {SELECTOR}"
     seen = facts.leftovers
     if seen is None or seen.errors:
         measured, why = (
@@ -270,7 +269,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             why += " The policy still reserves its virtual functions."
         place = f" -n {item.namespace}" if item.namespace else ""
         remedy = (
-            f"If no other intent for this cluster contains the object, delete it: kubectl delete {_name_kind(item)}"
+            f"If no other intent for this cluster contains the object, delete it: kubectl delete {name_kind(item.kind)}"
             f" {item.name}{place}. A teardown also deletes the object. Then run stage network again."
         )
         if item.kind == "NicClusterPolicy":
@@ -286,32 +285,23 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             )
         if item.reason == COPIED:
             why = "No run wrote the object: a user copied it with its labels. A teardown does not delete it."
-            kind = _name_kind(item)
-            remedy = (
-                f"If it is needed, remove the label: kubectl label {kind} {item.name}{place} {LABEL}-. If it is not,"
-                f" delete it: kubectl delete {kind} {item.name}{place}. Then run stage network again."
-            )
-        subject, measured = f"{item.kind} {item.name}", f"has the label {_LABEL}, is not in the intent"
+            remedy = f"{describe_ways_out(item)}. Then run stage network again."
+        subject, measured = f"{item.kind} {item.name}", f"has the label {SELECTOR}, is not in the intent"
         found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))
     yield from fold_alike(found)
     if seen.more:
         why = (
-            f"In addition to the objects of the other findings, {seen.more} objects have the label {_LABEL}."
+            f"In addition to the objects of the other findings, {seen.more} objects have the label {SELECTOR}."
             " Whether an earlier run created them was not checked one by one."
         )
-        kinds = ",".join(sorted({_name_kind(item) for item in seen.objects}))
+        kinds = ",".join(sorted({name_kind(item.kind) for item in seen.objects}))
         remedy = (
-            f"List them: kubectl get {kinds} -A -l {LABEL}={MANAGER}. If a user created them, ask the user to remove"
+            f"List them: kubectl get {kinds} -A -l {SELECTOR}. If a user created them, ask the user to remove"
             " the label. Then run stage network again."
         )
         yield Finding(check_id, "more objects", WARN, f"{seen.more} more", expected, why, remedy)
     elif not left:
         yield build_pass(check_id, "cluster", "no other object has this label", expected)
-
-
-def _name_kind(item: AppliedObject) -> str:
-    """Return the kind of an object as an argument of kubectl. whereabouts has a kind of the name IPPool too."""
-    return "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
 
 
 def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> Finding:
@@ -405,7 +395,7 @@ def _explain_refusal(item: AppliedObject) -> str:
     if item.reason == FOREIGN:
         return (
             "An admin, a user or another tool created an object of this name. linerate.rdma does not change an object"
-            f" without the label {_LABEL}."
+            f" without the label {SELECTOR}."
         )
     if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
         return "The user of the kubeconfig does not have the right to write this object."
@@ -439,7 +429,7 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == FOREIGN:
         return (
-            f"Use a different name in the intent, delete the object, or give it the label {_LABEL}. Then run stage"
+            f"Use a different name in the intent, delete the object, or give it the label {SELECTOR}. Then run stage"
             " network again."
         )
     if not item.refusal:

@@ -11,6 +11,8 @@ import typing
 #: of server-side apply, and the value of the label
 MANAGER = "linerate.rdma"
 LABEL = "app.kubernetes.io/managed-by"
+#: selects the objects of the collection
+SELECTOR = f"{LABEL}={MANAGER}"
 #: of pods: the run that made them
 RUN_LABEL = "linerate.rdma/run"
 #: on every object of the collection

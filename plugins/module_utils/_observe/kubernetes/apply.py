@@ -8,7 +8,7 @@ import dataclasses
 import time
 import typing
 
-from ..._model.base.marks import LABEL, MANAGER
+from ..._model.base.marks import LABEL, SELECTOR
 from ..._model.kubernetes.apply import FOREIGN, AppliedObject
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
@@ -156,7 +156,7 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
     try:
         result, warnings = cluster.apply({**definition, "metadata": metadata}, FIELD_MANAGER, dry_run=True)
         if strip_volatile(result) == before:
-            used = f"it has no label {LABEL}={MANAGER}, so it is used unchanged, and no teardown deletes it"
+            used = f"it has no label {SELECTOR}, so it is used unchanged, and no teardown deletes it"
             return Outcome(dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used)), before, before)
     except ApiError as error:
         if error.reason != "Conflict":
@@ -164,9 +164,9 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
         differs = error.text
     where = f"-n {applied.namespace} " if applied.namespace else ""
     refusal = (
-        f"it has no label {LABEL}={MANAGER}, so this collection did not create it, and {differs}. Use another name,"
+        f"it has no label {SELECTOR}, so this collection did not create it, and {differs}. Use another name,"
         f" delete it, or add the label so that a teardown deletes it: kubectl {where}label"
-        f" {kind_of(definition).lower()} {applied.name} {LABEL}={MANAGER} --overwrite"
+        f" {kind_of(definition).lower()} {applied.name} {SELECTOR} --overwrite"
     )
     return Outcome(dataclasses.replace(applied, action="refused", reason=FOREIGN, refusal=refusal), before, before)
 

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model.base.marks import LABEL, MANAGER
+from ..._model.base.marks import SELECTOR
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HOST_KINDS, HostConfig, KubeletStatus
 from ..._parse.kubernetes.resource import name_of
@@ -55,7 +55,7 @@ def find_labelled(cluster: Cluster, known: typing.Iterable[Resource] = ()) -> La
         return LabelledConfigs(unread=(error.seen,))
     for kind in kinds:
         try:
-            items = cluster.list(kind, selector=f"{LABEL}={MANAGER}").items
+            items = cluster.list(kind, selector=SELECTOR).items
         except ApiError as error:
             if error.absent:
                 continue

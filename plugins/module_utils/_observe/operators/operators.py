@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.marks import LABEL, MANAGER, is_ours
+from ..._model.base.marks import SELECTOR, is_ours
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.admission import OPENSHIFT_GROUP
 from ..._model.kubernetes.objects import ClusterNode
@@ -75,7 +75,7 @@ def observe(
     controllers = reader.controllers()
     made = set(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))
     # the namespace of this operator has the label by which a teardown removes it
-    mine = set(filter(None, reader.all("Namespace", _our_namespace, selector=f"{LABEL}={MANAGER}")))
+    mine = set(filter(None, reader.all("Namespace", _our_namespace, selector=SELECTOR)))
     made |= {SRIOV for item in controllers if item.operator == SRIOV and item.name.partition("/")[0] in mine}
     return OperatorsSeen(
         olm=olm,

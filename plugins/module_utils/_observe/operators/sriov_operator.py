@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._model.base.errors import RdmaError
-from ..._model.base.marks import LABEL, MANAGER
+from ..._model.base.marks import SELECTOR
 from ..._model.base.text import cut_texts
 from ..._model.job.stack import has_rights
 from ..._model.kubernetes.admission import OPENSHIFT_GROUP
@@ -94,7 +94,7 @@ def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optio
 
     :raises ApiError: the API server refuses, or cannot be reached
     """
-    ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=f"{LABEL}={MANAGER}").items}
+    ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=SELECTOR).items}
     running = [item for item in cluster.list("Deployment", namespace).items if is_operator(item)]
     return sriov_operator.kept_release(
         namespace, release, namespace in ours, running, prove_release(cluster, namespace, release)

@@ -21,7 +21,7 @@ from ..._analysis.controllers.machine_config_operator import (
     waits_for,
 )
 from ..._analysis.controllers.sriov_operator import describe_pool
-from ..._model.base.marks import LABEL, MANAGER
+from ..._model.base.marks import MANAGER, SELECTOR
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
@@ -351,10 +351,10 @@ class PoolRoller:
 def _retain(live: Resource) -> RetainedObject:
     """Return a foreign object with the reason why it is not deleted."""
     kind, name = str(live["kind"]), name_of(live)
-    why = f"no run wrote it: a user copied it with the label {LABEL}={MANAGER}"
+    why = f"no run wrote it: a user copied it with the label {SELECTOR}"
     return RetainedObject(
         f"{kind} {name}",
-        why if has_our_label(live) else f"it has no label {LABEL}={MANAGER}, so this collection did not create it",
+        why if has_our_label(live) else f"it has no label {SELECTOR}, so this collection did not create it",
         "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
         f" {kind.lower()} {name}",
     )
