@@ -23,7 +23,7 @@ from ..._model.node.tuning_rows.row import TuningRow, rule_accepts, rule_of
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, build_pass
 from . import unread as unread_texts
-from .rows import AGAIN, ExpectedValue, Nodes, describe_value, explain_why_unread, join_node_names
+from .rows import AGAIN, ExpectedValue, Nodes, describe_value, explain_why_unread, join_node_names, join_remedies
 
 CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
@@ -102,11 +102,8 @@ def _fit_remedy(remedy: str, group: typing.Iterable[_Place], vendors: _Vendors) 
     """Return the remedy for a group of HCAs. For NICs of other vendors, the tools of NVIDIA's operator and packages are
     replaced by commands that work on each NIC. A group of both has both remedies.
     """
-    of_nvidia = {vendors[place] == NVIDIA for place in group}
     others = remedy.replace(BY_OPERATOR, "In a systemd unit that runs at each boot: ").replace(BY_NVIDIA, _BY_IPROUTE)
-    if False not in of_nvidia or others == remedy:
-        return remedy
-    return f"On NVIDIA's NICs: {remedy} On NICs of other vendors: {others}" if True in of_nvidia else others
+    return join_remedies(remedy, others, {vendors[place] != NVIDIA for place in group})
 
 
 def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:

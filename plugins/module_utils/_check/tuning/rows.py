@@ -116,10 +116,17 @@ def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[Row
         for reading in readings
         for hca in reading.where
     }
-    if not row.elsewhere or True not in kinds:
-        return f"{row.remedy} {AGAIN}"
-    remedy = f"NICs of NVIDIA: {row.remedy} Other NICs: {row.elsewhere}" if False in kinds else row.elsewhere
-    return f"{remedy} {AGAIN}"
+    return f"{join_remedies(row.remedy, row.elsewhere or row.remedy, kinds)} {AGAIN}"
+
+
+def join_remedies(of_nvidia: str, of_others: str, strangers: typing.Container[bool]) -> str:
+    """Return the remedy for NVIDIA's NICs, that for NICs of other vendors, or both.
+
+    :param strangers: whether the NICs are of other vendors than NVIDIA: True, False, or both if there are NICs of each
+    """
+    if True not in strangers or of_others == of_nvidia:
+        return of_nvidia
+    return f"NICs of NVIDIA: {of_nvidia} Other NICs: {of_others}" if False in strangers else of_others
 
 
 def judge(
