@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds the observer of a node, in which a stage runs commands on the host."""
+"""Finds and opens the observer of a node, in which a stage runs commands on the host."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.observers import Observer, ObserversFacts
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.shell import Clock, Shell
+from ..._render.measurement import commands
 
 
 def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
@@ -22,6 +25,24 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
     if found is None or found.phase != "ready":
         raise RdmaError(f"{node} has no pod that inspects it (rdma_observers): {_explain_absence(found)}")
     return observers.namespace, found
+
+
+def has_observer(observers: typing.Optional[ObserversFacts], node: str) -> bool:
+    """Return whether a node has an observer, ready or not.
+
+    :param observers: observers of the run; None if it has none
+    """
+    return observers is not None and any(item.node == node for item in observers.nodes)
+
+
+def open_observer(cluster: Cluster, place: tuple[str, Observer], clock: Clock) -> Shell:
+    """Open a shell in an observer. The shell responds once its first wait ends.
+
+    :param place: namespace and observer, as ``observer_of`` returns them
+    :raises ApiError: the API server refuses the connection
+    """
+    namespace, observer = place
+    return cluster.shell(namespace, observer.pod, observer.container, commands.render_shell(), clock)
 
 
 def _explain_absence(observer: typing.Optional[Observer]) -> str:

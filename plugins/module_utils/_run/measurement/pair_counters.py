@@ -22,9 +22,8 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.pods.rdma_counters import parse_counters
-from ..._render.measurement import commands
 from ..._render.measurement.hca_counters import read_counters
-from .observer_of import observer_of
+from .observer_of import has_observer, observer_of, open_observer
 from .pod_inspection import PROBE_LIMIT
 
 #: seconds of one reading
@@ -95,9 +94,7 @@ class PairCounters:
         function, if the device is unknown, or if the node has no observer.
         """
         function = end.physical_function
-        if function is None or function == end.pci or self._observers is None:
-            return ""
-        if not any(item.node == end.node for item in self._observers.nodes):
+        if function is None or function == end.pci or not has_observer(self._observers, end.node):
             return ""
         return self._physical.get(end.node, {}).get(function, "")
 
@@ -147,10 +144,7 @@ class PairCounters:
     def _open_observer(self, node: str) -> Shell:
         shell = self._observer_shells.get(node)
         if shell is None or not shell.open:
-            namespace, observer = observer_of(self._observers, node)
-            shell = self._cluster.shell(
-                namespace, observer.pod, observer.container, commands.render_shell(), self._clock
-            )
+            shell = open_observer(self._cluster, observer_of(self._observers, node), self._clock)
             self._observer_shells[node] = shell
             shell.wait(PROBE_LIMIT)
         return shell

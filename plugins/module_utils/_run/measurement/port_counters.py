@@ -20,9 +20,9 @@ from ..._model.measurement.bandwidth import CountedPair, PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.infiniband import perfquery
-from ..._render.measurement import commands, counters
+from ..._render.measurement import counters
 from .client_server import find_failure
-from .observer_of import observer_of
+from .observer_of import observer_of, open_observer
 from .pod_inspection import PROBE_LIMIT
 
 #: of a fabric that no node saw by tools that read counters
@@ -119,10 +119,7 @@ class Counters:
     def _open(self) -> Shell:
         if self._shell is not None and self._shell.open:
             return self._shell
-        namespace, observer = observer_of(self._observers, self._seat.node)
-        self._shell = self._cluster.shell(
-            namespace, observer.pod, observer.container, commands.render_shell(), self._clock
-        )
+        self._shell = open_observer(self._cluster, observer_of(self._observers, self._seat.node), self._clock)
         failure = find_failure(self._shell.wait(PROBE_LIMIT))
         if failure is not None:
             raise RdmaError(f"the pod that inspects the node {self._seat.node} did not respond: {failure.evidence}")

@@ -22,11 +22,10 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.pods.rdma_counters import parse_counters
-from ..._render.measurement import commands
 from ..._render.measurement.hca_counters import read_counters
 from .collective_pods import LOOK, CollectivePlace, compute_left, run_short
 from .measuring_plan import start_workers
-from .observer_of import observer_of
+from .observer_of import has_observer, observer_of, open_observer
 
 #: pods of one group that are read at the same time
 AT_ONCE = 16
@@ -83,25 +82,20 @@ class SoakCounters:
         seen = self._read_by(lambda: self._open_pod(place.pod), read_counters(everything), end)
         in_pod = {name: counters for name, counters in (seen or {}).items() if name in place.physical}
         own = None if seen is None else {name: value for name, value in seen.items() if name not in place.physical}
-        if not place.physical or not self._has_observer(place.pod.node):
+        if not place.physical or not has_observer(self._observers, place.pod.node):
             return NodeCounters(own, in_pod)
         try:
-            namespace, observer = observer_of(self._observers, place.pod.node)
+            observer = observer_of(self._observers, place.pod.node)
         except RdmaError as error:
             return NodeCounters(own, in_pod, "" if in_pod else str(error)[:_MOST_REASON])
         found = self._read_by(
-            lambda: self._cluster.shell(
-                namespace, observer.pod, observer.container, commands.render_shell(), self._clock
-            ),
+            lambda: open_observer(self._cluster, observer, self._clock),
             read_counters(place.physical, netdevs=True),
             end,
         )
         if found is None:
             return NodeCounters(own, in_pod, "" if in_pod else "the pod that inspects the node did not respond")
         return NodeCounters(own, {**in_pod, **found})
-
-    def _has_observer(self, node: str) -> bool:
-        return self._observers is not None and any(item.node == node for item in self._observers.nodes)
 
     def _read_by(
         self, connect: typing.Callable[[], Shell], command: typing.Sequence[str], end: float
