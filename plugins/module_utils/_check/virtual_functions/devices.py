@@ -25,12 +25,12 @@ def check_driver(layers: FunctionReports) -> Finding:
     if len(drivers) == 1 and drivers[0] not in ("no driver", "vfio-pci"):
         return build_pass("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
-    why, remedy = _explain_drivers(layers, bare)
+    why, remedy = _explain_drivers(bare)
     measured = f"drivers of the {len(layers.vfs)} VFs: {join_first(drivers, 8)}"
     return Finding("virtual_functions.driver", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _explain_drivers(layers: FunctionReports, bare: typing.Sequence[Hca]) -> tuple[str, str]:
+def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
     """Return the cause and the remedy where the VFs of a function do not all have the same network driver.
 
     :param bare: VFs without a network driver
