@@ -101,16 +101,18 @@ def resume_run(
     process: str = "",
     access: str = "",
 ) -> FactFolder:
-    """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after
-    it are removed.
+    """Continue the run in a folder at the stage that the option ``resume_from`` names. Remove the records and facts of
+    that stage and of later stages.
 
-    :param options: of ``stage_begin``, as the user gave them
+    :param options: options of the module ``stage_begin``, as the user wrote them
+    :param nodes: nodes of this invocation, which must be those of the run
     :param strict_images: the variable rdma_strict_images of this invocation
-    :param images: that its variables name beside those of the intent, by variable
+    :param images: images that variables of this invocation name in addition to those of the intent, by variable
     :param process: identity of the process ansible-playbook of this invocation
     :param access: source of the credentials, context and API server of this invocation
-    :raises ResumeError: there is none, or something is in the way
-    :raises FileError: the folder can't be read or written
+    :returns: the folder of the run
+    :raises ResumeError: the folder contains no run, or the run cannot be resumed by this invocation
+    :raises FileError: the folder cannot be read or written
     """
     report_dir, resume_from = options["report_dir"], options["resume_from"]
     check_stage(resume_from, options["stage"], check_mode)

@@ -17,9 +17,10 @@ _NAMED, _LONGEST = 8, 60
 
 
 def count_unread(errors: typing.Sequence[str], noun: str = "") -> str:
-    """Return how many could not be read, and what they are: a waiver of one of them is none of another one.
+    """Return the number and the names of the objects that could not be read, as measured value of a finding. The value
+    differs for other objects, so that a waiver of one does not cover another.
 
-    :param errors: each begins with what was not read, and a colon
+    :param errors: one text for each object: its name, a colon and the reason
     :param noun: noun for what was not read; empty for objects
     """
     names = dict.fromkeys(error.partition(":")[0].strip()[:_LONGEST] for error in errors)

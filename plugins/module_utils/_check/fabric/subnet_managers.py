@@ -153,6 +153,8 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
     """Check that a subnet manager answers on each port with the IsSM bit. A port that announces a manager and does not
     answer may belong to a hung process.
 
+    :param managers: subnet managers as seen through one port
+    :param names: names of the devices in the topology
     :param unread: remedy if the ports with a subnet manager could not be read
     """
     expected = "a response from the subnet manager of each port with the IsSM bit"

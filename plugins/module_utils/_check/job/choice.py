@@ -18,9 +18,12 @@ WRITE_VALUE = "Write the value into env of the container."
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The parsed value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME: names of HCAs or interfaces. A leading ``^`` excludes the
-    names, and a following ``=`` requires whole names; otherwise names are prefixes. A ``:port`` behind a name is
-    ignored.
+    """The parsed value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME, which selects HCAs or interfaces by their names. A
+    ``:port`` after a name is ignored.
+
+    :ivar patterns: the names, or prefixes of names
+    :ivar exclude: whether these are excluded (leading ``^``)
+    :ivar exact: whether the names must match as a whole (leading ``=``); otherwise they are prefixes
     """
 
     patterns: tuple[str, ...]
@@ -63,6 +66,10 @@ def format_names(names: typing.Sequence[str]) -> str:
 def check_in_another_object(check: str, subject: str, expected: str) -> Finding:
     """Return a finding of status unknown on a variable whose value comes from another object (valueFrom), such as a
     ConfigMap.
+
+    :param check: check id of the finding
+    :param subject: subject of the finding
+    :param expected: expected value
     """
     return Finding(check, subject, UNKNOWN, "value not read", expected, FROM_OTHER, WRITE_VALUE)
 

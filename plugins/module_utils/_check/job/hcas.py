@@ -23,7 +23,10 @@ _MOST_NAMED, _MOST_FOLDED = 20, 12
 
 
 def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL_IB_HCA names the HCAs that the pods get."""
+    """Check that NCCL_IB_HCA names the HCAs that the pods get.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
     check, subject, expected = "job.hcas", f"{scope.subject} NCCL_IB_HCA", "exactly the HCAs that the pods get"
     setting = scope.value("NCCL_IB_HCA")
     if setting is None:

@@ -50,6 +50,8 @@ class Budget:
 class Scope:
     """The input of each rule of the linter: a pod template of a job, and the cluster in which it would run.
 
+    :ivar job: the job
+    :ivar template: one of its pod templates
     :ivar world: state of the cluster; None if no cluster was queried
     :ivar hints: suggestions for misspelled names, limited in number and shared by all jobs of one call of the linter
     :ivar budget: comparisons of names, shared in the same way

@@ -47,19 +47,18 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar nodes: names of the inventory's group ``rdma_nodes``
-    :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a
-        role
-    :ivar mistyped: values of public variables that these can't have, by variable
+    :ivar variables: names of all variables that start with ``rdma_``, and of probable misspellings of role variables
+    :ivar controller: answer of controller_info; None if a stage that runs alone judges the intent
+    :ivar archive: result of the check whether the archive of the report can be stored; None if it is not stored, or if
+        a stage that runs alone judges the intent
+    :ivar images: images named by variables outside of the intent, by variable
+    :ivar strict_images: whether images must be named by digest
+    :ivar mistyped: values that public variables cannot have, by variable
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path
-    :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where nobody knows
-    :ivar inventory_kind: what it lacked: ``library``, ``api_server``, or empty for something else
-    :ivar inventory_where: what led it to the API server
+    :ivar inventory_error: error of the inventory if it contains no nodes; empty if unknown
+    :ivar inventory_kind: cause of that error: ``library``, ``api_server``, or empty for any other
+    :ivar inventory_where: origin of the API server's address that the inventory used; empty if there is none
     :ivar unchecked_hosts: number of nodes that are reached by ssh without a check of their host keys
-    :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
-    :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that
-        runs alone judges the intent
-    :ivar images: that variables name beside those of the intent, by variable
-    :ivar strict_images: whether an image may be named by its digest alone
     """
 
     nodes: tuple[str, ...] = ()

@@ -76,7 +76,8 @@ def find_other_rdma_mode(state: NodeState, wanted: str) -> typing.Optional[Other
     """Return the problem if the RDMA mode of a node is not the one of the intent, or will change at the next boot of
     the node. Return None otherwise.
 
-    :param wanted: ``rdma_cluster.node_pool.rdma_mode``; empty where the intent asks for none
+    :param state: SriovNetworkNodeState of the node
+    :param wanted: ``rdma_cluster.node_pool.rdma_mode``; empty if the intent sets none
     """
     if wanted and state.wanted_rdma_mode != wanted:
         requested = f"RDMA mode {state.wanted_rdma_mode}" if state.wanted_rdma_mode else "no RDMA mode"

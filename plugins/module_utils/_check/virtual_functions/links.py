@@ -27,6 +27,8 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
 
     The CNI plugin sets the link state when a pod gets the VF, and only if the network specifies one. Until then an
     InfiniBand VF has the default of the driver, which is down [src ib-sriov-cni pkg/sriov/sriov.go].
+
+    :param layers: reports of kernel, operator and config daemon on the physical function
     """
     check, wanted = "virtual_functions.link_state", layers.fabric.network.link_state
     policies = {
@@ -165,5 +167,8 @@ def _is_unserved(physical: Hca, vf: Hca) -> bool:
 
 
 def _spell_counts(values: typing.Iterable[str]) -> str:
-    """Return each value with the number of its occurrences as text, such as ``4 Down, 4 Up``."""
+    """Return each value with the number of its occurrences as text, such as ``4 Down, 4 Up``.
+
+    :param values: one value for each VF
+    """
     return join_first([f"{count} {value}" for value, count in sorted(collections.Counter(values).items())], 8)

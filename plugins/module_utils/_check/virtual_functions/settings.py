@@ -160,6 +160,11 @@ def _find_mtu(hca: Hca) -> typing.Optional[int]:
 def _check_seen(check: str, layers: FunctionReports, measured: str, expected: str) -> Finding:
     """Return a pass if the network interface of each VF was found on the node or in a pod. If some were not found,
     return a warning; if none was, return a finding of status unknown.
+
+    :param check: check id of the finding
+    :param layers: reports of kernel, operator and config daemon on the physical function
+    :param measured: observed value
+    :param expected: expected value
     """
     hidden = layers.hidden
     if not hidden:

@@ -48,6 +48,7 @@ class AppliedObject:
 class Leftovers:
     """Objects with the collection's label that the current intent does not contain.
 
+    :ivar objects: the objects, which are still in the cluster
     :ivar errors: kinds that could not be listed, with the reason
     :ivar more: number of further objects, which are not in ``objects``
     """

@@ -151,31 +151,42 @@ class Wider:
 
 @dataclasses.dataclass(frozen=True)
 class PairResult(OrderedPair):
-    """One ordered pair of a rail, or of two: the client writes to the server, or each to the other where both
-    directions run at once.
+    """The measurement of an ordered pair of nodes, on one rail or between two rails. The client writes to the server;
+    if both directions are measured at once, each writes to the other.
 
-    :ivar pings: rping round trips that the client counted; None when it did not run
-    :ivar ping_failure: kind of the failure (see _parse/pods/failure.py); empty when it worked
-    :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no
-        measurement
+    :ivar fabric: name of the fabric
+    :ivar client: name of the client's node
+    :ivar server: name of the server's node
+    :ivar pings: number of rping round trips that the client completed; None if rping did not run
+    :ivar ping_failure: kind of the failure of rping (see _parse/pods/failure.py); empty if it succeeded
+    :ivar ping_evidence: line of its output that shows the failure
+    :ivar average_gbps: average bandwidth in Gb/s: BW average of ib_write_bw, or the rate at the receiver of iperf3;
+        None without a measurement
+    :ivar peak_gbps: peak bandwidth in Gb/s; None if not printed
+    :ivar message_bytes: size of a message in bytes; None without a measurement
     :ivar iterations: messages that ib_write_bw counted: ``pods.iterations`` of each queue pair or of all together, or
         without it those between the margins of a measurement by time (3 s of ``-D 5``, 6 s of ``-D 10``), so that each
         measurement has another number
-    :ivar failure: kind of the failure of ib_write_bw or iperf3; empty when it worked
-    :ivar evidence: the line that showed the failure
-    :ivar again: in which look after the rounds it was measured, because something on its way was a suspect; 0: in the
-        rounds
-    :ivar sweep: all message sizes, where the intent asks for them
-    :ivar sweep_failure: why there is no sweep, where one was asked for
-    :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
-    :ivar streams: of TCP, at once
-    :ivar flow_label: by which switches of Ethernet send it over the same links each time, as far as the driver makes a
-        UDP source port of it; None where it has none, so that each measurement may go over other links
-    :ivar server_rail: of a pair between two rails; None: ``rail``
-    :ivar queue_pairs: of ib_write_bw, at once; None: it did not run
-    :ivar wider: the same with more of them, where it was too slow; None: it was not, or there was nothing to add
-    :ivar packet_bytes: MTU by which the client's queue pairs cut messages, as ib_write_bw says it; None: it did not
-    :ivar gid_index: of the client's GID, likewise; None over rdma_cm too, which chooses another one than is printed
+    :ivar failure: kind of the failure of ib_write_bw or iperf3; empty if it succeeded
+    :ivar evidence: line of the output that shows the failure
+    :ivar seconds: duration of all commands
+    :ivar commands: command lines that ran
+    :ivar rail: rail of the client
+    :ivar again: number of the round of repetitions in which the pair was measured, because an end or a link on its path
+        was a suspect; 0 in the first rounds
+    :ivar sweep: bandwidth for each message size, if the intent requests that
+    :ivar sweep_failure: why a requested sweep is missing; empty otherwise
+    :ivar transport: RDMA, or TCP if a pod has no RDMA device. TCP is allowed only on networks without RDMA
+    :ivar streams: number of concurrent TCP streams; None for RDMA
+    :ivar flow_label: flow label of the queue pairs, by which Ethernet switches send repeated measurements over the same
+        links if the driver derives the UDP source port from it; None if it was not set
+    :ivar server_rail: rail of the server if it differs from the client's, else None
+    :ivar queue_pairs: number of concurrent queue pairs of ib_write_bw; None if it did not run
+    :ivar wider: repetition of a slow pair with more queue pairs; None if the pair was not slow, or no larger
+        measurement is possible
+    :ivar packet_bytes: MTU of the client's queue pairs in bytes; None if ib_write_bw did not print it
+    :ivar gid_index: index of the client's GID; None if not printed, and with rdma_cm, which may use another GID than
+        the printed one
     :ivar errors: error counters of both devices before and after, and of their physical functions where an observer
         reads them; empty on InfiniBand, whose ports stage fabric reads, and without RDMA
     """

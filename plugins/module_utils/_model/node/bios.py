@@ -140,6 +140,7 @@ class NodeBios:
     """The BIOS settings of a node, and the state of its BMC that matters for writing them, as the BMC reports them.
 
     :ivar version: version of the BIOS; empty if the BMC does not report it, like vendor and model
+    :ivar settings: attributes of each key of the intent
     :ivar registry: path of the attribute registry with the display names; empty without one
     :ivar registry_error: why there is no registry
     :ivar settings_uri: resource to which new values are written; empty if the BMC has none
@@ -148,11 +149,11 @@ class NodeBios:
     :ivar lockdown: whether the BMC refuses changes; None if it has no such mode, or it could not be read (see errors)
     :ivar last_apply: error of the last application of values; empty if none is reported
     :ivar pending_error: why the values pending for a reset are not known
-    :ivar others_pending: names of attributes with a value that a reset would apply, and that no setting covers
     :ivar errors: other parts that could not be read
     :ivar identity: identity of the system, as the BMC reports it
     :ivar asserted: whether the inventory asserts that the BMC belongs to the node, for use if the identities cannot be
         compared
+    :ivar others_pending: names of attributes with a value that a reset would apply, and that no setting covers
     """
 
     vendor: str

@@ -254,6 +254,8 @@ class OperatorsSeen:
     :ivar hosts: managed nodes, with the properties that determine their driver image
     :ivar errors: failed reads; what they would have returned is unknown, not absent
     :ivar untrusted: operators that a run neither installs nor upgrades because of their namespace, by name
+    :ivar install: whether the run installs missing operators (operators_install)
+    :ivar leave: names of operators that the run does not install (operators_leave)
     :ivar versions: version that the run would install, by operator; operators whose chart is a folder are left out
     """
 

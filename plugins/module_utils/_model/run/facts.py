@@ -65,21 +65,23 @@ class RunStart:
     :ivar nodes: names of the inventory's group ``rdma_nodes``
     :ivar variables: names of all variables that start with ``rdma_``, and of probable misspellings of role variables
     :ivar fabrics: the variable rdma_fabrics as the user wrote it
-    :ivar waivers: the variable rdma_waivers, likewise
-    :ivar cluster: the variable rdma_cluster, likewise
+    :ivar waivers: the variable rdma_waivers as the user wrote it
+    :ivar cluster: the variable rdma_cluster as the user wrote it
     :ivar versions: versions of the software of the run, by name
     :ivar resumes: resumptions of the run, in order
     :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
-    :ivar unchecked_hosts: number of nodes that are reached by ssh without a check of their host keys
     :ivar images: images named by variables outside of the intent, by variable
     :ivar strict_images: the variable rdma_strict_images: whether images must be named by digest
     :ivar mistyped: values that public variables cannot have, by variable
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, if Ansible reports
         them
     :ivar inventory_error: the inventory's own error for an empty inventory; empty if it has nodes, or no error is known
+    :ivar inventory_kind: cause of an empty inventory: ``library``, ``api_server``, or empty for any other
+    :ivar inventory_where: origin of the API server's address that the inventory used; empty if there is none
     :ivar by: user and machine, or user and job of AWX, that began the run; empty if not known
     :ivar access: access to the cluster: source of the credentials, context and API server, without secrets; empty if
         none is configured
+    :ivar unchecked_hosts: number of nodes that are reached by ssh without a check of their host keys
     :ivar process: identity of the process ansible-playbook that began or resumed the run last; empty if not known
     """
 

@@ -39,7 +39,7 @@ def parse_mark(resource: Resource) -> typing.Optional[Mark]:
     written is not a cordon of the roll.
 
     :raises ParseError: the annotation is not a valid mark
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the object has an unexpected form
     """
     text = mapping_at(resource, "metadata", "annotations").get(ANNOTATION)
     if text is None:

@@ -24,7 +24,7 @@ _ETHTOOL = (
 
 def read_counters(devices: typing.Sequence[str], netdevs: bool = False) -> Command:
     """Return the command that prints the port counters of RDMA devices in a pod: device, counter name and value, one
-    counter a line. A device that the pod does not show is left out.
+    counter a line. A device that is not visible in the pod is left out.
 
     :param netdevs: whether to print the errors of the link that the network interface of an Ethernet port counts too,
         and drops and pauses by its driver (if ethtool is there), without the interfaces that represent virtual

@@ -128,10 +128,11 @@ class PoolRoller:
     def remove(
         self, configs: typing.Sequence[Resource], check_mode: bool, labelled: typing.Iterable[Resource] = ()
     ) -> Prepared:
-        """Reverse :func:`prepare`: pause the pools that use at least one existing object, delete all objects, and wait
-        until the pools have rendered a configuration without them. An object without the label of the collection is
-        not deleted, and no pool rolls for it.
+        """Remove the objects of the collection: pause the MachineConfigPools that use at least one existing object,
+        delete all objects, and wait until the pools have rendered a configuration without them. An object without the
+        label of the collection is not deleted, and no pool rolls for it.
 
+        :param configs: MachineConfigs and KubeletConfigs
         :param labelled: further objects to delete, as they are in the cluster
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
