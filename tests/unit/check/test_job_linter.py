@@ -1184,7 +1184,7 @@ NAMES = st.sampled_from(["mlx5_1", "mlx5_10", "net1", "eth0", "", "=", "^"])
 @given(st.text(max_size=30) | st.lists(NAMES, max_size=4).map(",".join), st.lists(NAMES, max_size=4))
 def test_a_choice_takes_or_leaves_each_name(value: str, names: list[str]) -> None:
     """Whatever the value: no name is both taken and of no use."""
-    choice = Choice.of(value)
+    choice = Choice.parse(value)
     for pattern in choice.unmatched(names):
         assert not any(Choice((pattern,), False, choice.exact).takes(name) for name in names)
 

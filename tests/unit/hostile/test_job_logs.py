@@ -161,7 +161,7 @@ def test_what_a_log_may_hold_at_most_costs_eight_times_its_length(kind: str, mon
     monkeypatch.setattr(nccl_memory, "_LEAST", 0)
     noise = "x" * 125 + "\n"
     lines, number, read = [noise], 0, 0
-    reader = nccl_log_reader.LogReader()
+    reader = nccl_log_reader.NcclLogReader()
     while number < 300:
         line = FORGED[kind](number)
         number += 1

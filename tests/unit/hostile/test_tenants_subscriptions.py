@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import _keep_essential
-from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm_state import look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.read_olm import read_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import LARGE, Item, Server
 
@@ -54,7 +54,7 @@ THEIRS = [
 
 
 def test_subscriptions_of_a_tenant_neither_end_nor_fill_what_is_seen_of_olm() -> None:
-    seen = look(Cluster(Olm(*THEIRS)), [DesiredOperator("nfd", "wished")])
+    seen = read_olm(Cluster(Olm(*THEIRS)), [DesiredOperator("nfd", "wished")])
     assert list(seen.subscriptions) == [("ops", "nfd")]
 
 

@@ -31,7 +31,8 @@ class Choice:
     exact: bool
 
     @classmethod
-    def of(cls, value: str) -> Choice:
+    def parse(cls, value: str) -> Choice:
+        """Parse the value of the variable. Any text is a valid value."""
         text = value.strip()
         exclude = text.startswith("^")
         exact = text[exclude:].startswith("=")
@@ -42,6 +43,7 @@ class Choice:
         return name == pattern if self.exact else name.startswith(pattern)
 
     def takes(self, name: str) -> bool:
+        """Return whether the value selects an HCA or interface of this name."""
         return any(self._is_pattern_match(pattern, name) for pattern in self.patterns) != self.exclude
 
     def unmatched(self, names: typing.Iterable[str]) -> list[str]:

@@ -41,7 +41,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         yield check_in_another_object(check, subject, expected)
         return
     choice, value, remedy = (
-        Choice.of(setting.value),
+        Choice.parse(setting.value),
         cut_text(setting.value, SHOWN),
         "Write the exact names after '=', such as =mlx5_1,mlx5_2.",
     )

@@ -32,7 +32,7 @@ from .hcas import check_hcas
 from .nccl import check_evidence, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
-from .scope import Budget, Scope
+from .scope import ComparisonBudget, Scope
 
 _CORRECT = "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
 
@@ -49,7 +49,7 @@ def lint(
     :param world: state of the cluster; None skips the rules that need a cluster
     """
     findings: list[Finding] = []
-    hints, budget = Hints(), Budget()
+    hints, budget = Hints(), ComparisonBudget()
     try:
         beside = read_claims(runtimes)
     except ResourceError as error:
@@ -157,7 +157,11 @@ def _name_resource(resource: Resource) -> str:
 
 
 def _lint_job(
-    job: JobWorkload, world: typing.Optional[JobSurroundings], hints: Hints, budget: Budget, known: DeviceClaims
+    job: JobWorkload,
+    world: typing.Optional[JobSurroundings],
+    hints: Hints,
+    budget: ComparisonBudget,
+    known: DeviceClaims,
 ) -> typing.Iterator[Finding]:
     scopes = [Scope(job, template, world, hints, budget) for template in job.templates]
     yield _check_framework(job)

@@ -248,7 +248,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         return
     running = scope.world.interface_sets if scope.world else ()
     sets = running or (tuple(request.interface for request in scope.template.networks),)
-    choice, value = Choice.of(setting.value), cut_text(setting.value, SHOWN)
+    choice, value = Choice.parse(setting.value), cut_text(setting.value, SHOWN)
     if scope.budget.is_spent or not scope.budget.spend(len(choice.patterns) * sum(map(len, sets))):
         yield report_uncompared(check, subject, value, expected, f"{len(sets)} different lists of interfaces")
         return

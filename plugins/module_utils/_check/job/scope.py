@@ -28,7 +28,7 @@ MOST_COMPARISONS = 2_000_000
 _NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]{0,30}))")
 
 
-class Budget:
+class ComparisonBudget:
     """The names that one call of the linter compares at most with the names in variables. Jobs have many pod templates,
     and tenants choose how many pods there are and which interfaces and devices these report.
     """
@@ -61,7 +61,7 @@ class Scope:
     template: PodTemplate
     world: typing.Optional[JobSurroundings]
     hints: Hints
-    budget: Budget
+    budget: ComparisonBudget
 
     @property
     def subject(self) -> str:

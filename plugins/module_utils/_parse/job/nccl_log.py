@@ -23,7 +23,7 @@ import typing
 
 from ..._model.base.errors import ParseError, SourceRefused
 from ..._model.job.nccl import NcclLog
-from .nccl_log_reader import LogReader
+from .nccl_log_reader import NcclLogReader
 from .nccl_memory import OF_WHOLE_RANK
 
 
@@ -35,7 +35,7 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
     :raises ParseError: the log names more threads, processes, ranks, transports and devices than a log of its length
         can name
     """
-    reader = LogReader()
+    reader = NcclLogReader()
     reader.read_lines(lines)
     return reader.build_log()
 
@@ -55,7 +55,7 @@ def parse_files(
         can name
     """
     # a file whose lines raise SourceRefused is left out
-    reader = LogReader(sources=sources)
+    reader = NcclLogReader(sources=sources)
     for name, lines in files:
         reader.begin_file(name)
         try:
@@ -80,7 +80,7 @@ class PodLogs:
     """
 
     def __init__(self) -> None:
-        self._reader = LogReader()
+        self._reader = NcclLogReader()
 
     def add(self, name: str, host: str, lines: typing.Iterable[str], ranks: int) -> bool:
         """Read the log of a pod, and add its contents. The log is rejected, and the contents so far stay unchanged, if
@@ -93,7 +93,7 @@ class PodLogs:
         :returns: False if the log was rejected
         :raises ParseError: all logs together name more than logs of their length can
         """
-        part = LogReader(ranks * OF_WHOLE_RANK)
+        part = NcclLogReader(ranks * OF_WHOLE_RANK)
         part.begin_file(name, host)
         try:
             part.read_lines(lines)

@@ -52,7 +52,7 @@ class _OtherHost(Exception):
     """Raised for a line of a host whose lines do not count in the current file."""
 
 
-class LogReader:
+class NcclLogReader:
     """A parser that collects the processes, ranks, problems and UCX endpoints of a job from the lines of its log, which
     may consist of several files.
 
@@ -157,7 +157,7 @@ class LogReader:
         hosts = self._left_out[name].hosts if name in self._left_out else ()
         self._left_out[name] = NcclLeftOut(name, hosts, f"{NOT_READ}{why}")
 
-    def absorb(self, part: LogReader) -> None:
+    def absorb(self, part: NcclLogReader) -> None:
         """Add the contents that another reader has collected from the log of another host. Processes that this reader
         knows already are not replaced.
 

@@ -26,7 +26,7 @@ from ..._observe.operators.operator_namespaces import find_absent, refuse_packag
 from ..._plan.olm import Arranged, plan_operator_objects
 from ..cluster.state_lines import StateLines
 from ..cluster.watch import WatchFeed, take_settled
-from .olm_state import KINDS, SELECTORS, list_subscription_namespaces, look, take
+from .read_olm import KINDS, SELECTORS, list_subscription_namespaces, read_olm, take
 
 #: seconds for which news is gathered before it is judged
 SETTLE_SECONDS = 0.1
@@ -97,7 +97,7 @@ class Installer:
         :raises RdmaError: the cluster has no OLM, or its state cannot be read
         """
         refuse_without_olm(self._cluster)
-        seen = look(self._cluster, wishes)
+        seen = read_olm(self._cluster, wishes)
         for wish in wishes:
             for place in list_uncounted(wish, seen):
                 self._say(

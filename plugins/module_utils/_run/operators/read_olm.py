@@ -26,7 +26,7 @@ KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
 SELECTORS = {"ClusterServiceVersion": ORIGINALS}
 
 
-def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
+def read_olm(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
     """Read the state of OLM once: the catalogs, Subscriptions, InstallPlans and installed versions.
 
     :param wishes: requested operators
