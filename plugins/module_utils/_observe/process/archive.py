@@ -48,8 +48,10 @@ def build_archive(entry: str) -> bytes:
         name = waiting.pop()
         path = _get_module_path(name)
         if path not in sources:
-            sources[path] = _read_module_source(name)
-            waiting += _list_imports(name, path, sources[path])
+            source = _read_module_source(name)
+            tree = ast.parse(source)
+            sources[path] = _blank_docstrings(source, tree)
+            waiting += _list_imports(name, path, tree)
     for path in list(sources):
         parts = path.split("/")[:-1]
         for length in range(1, len(parts) + 1):
@@ -83,12 +85,32 @@ def _read_module_source(name: str) -> str:
     return str(source)
 
 
-def _list_imports(name: str, path: str, source: str) -> typing.Iterator[str]:
-    """Yield the full names of the modules of the collection that a source imports. All of these imports are
-    relative.
+def _blank_docstrings(source: str, tree: ast.AST) -> str:
+    """Return a source with empty docstrings, since the archive goes to each node. Its lines keep their numbers, which
+    tracebacks name.
+
+    :param tree: syntax tree of the source
+    """
+    lines = source.encode("utf-8").split(b"\n")
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) or ast.get_docstring(node) is None:
+            continue
+        text = node.body[0]
+        first, last = text.lineno - 1, (text.end_lineno or text.lineno) - 1
+        lines[last] = lines[last][text.end_col_offset :] if last > first else lines[last]
+        rest = lines[first][text.end_col_offset :] if last == first else b""
+        lines[first] = lines[first][: text.col_offset] + b'""' + rest
+        lines[first + 1 : last] = [b""] * max(0, last - first - 1)
+    return b"\n".join(lines).decode("utf-8")
+
+
+def _list_imports(name: str, path: str, tree: ast.AST) -> typing.Iterator[str]:
+    """Yield the full names of the modules of the collection that a source imports. All of these imports are relative.
+
+    :param tree: syntax tree of the source
     """
     package = name if path.endswith("/__init__.py") else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = ".".join(
                 [
