@@ -29,6 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.copies import MOST_COPIES
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import LabelledConfigs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
@@ -150,7 +151,7 @@ def test_removed_objects_of_any_number_fit_their_fact_and_no_refusal_is_lost() -
     found = check(INTENT, Facts(removed=tuple(item.applied for item in folded)))
     assert any(item.status == "fail" and "no" in item.why for item in found if item.check == "teardown.object")
     kinds = len(custom_resources.KINDS) + 4
-    assert kinds * (MOST_OF_KIND + 5) < MOST_REMOVED
+    assert kinds * (MOST_OF_KIND + 5 + MOST_COPIES + 1) < MOST_REMOVED
     with pytest.raises(LoadError, match=f"at most {MOST_REMOVED} objects"):
         load(Facts, {"removed": [to_data(made[0].applied)] * (MOST_REMOVED + 1)}, "facts")
 
