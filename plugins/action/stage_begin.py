@@ -43,6 +43,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     find_mistyped,
     find_origins,
     list_names,
+    read_as_written,
 )
 
 #: variables that name an image, beside the intent
@@ -114,7 +115,8 @@ class ActionModule(ControllerAction):
         asked, of_job = (self._templar.template(variables.get(name)) for name in (DISRUPTION, OF_JOB))
         check_override(asked, options["cluster"], of_job)
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
-        values, of_nodes = find_mistyped(variables, self._templar.template), find_misspelt_of_nodes(nodes, variables)
+        written = read_as_written(nodes, variables)
+        values, of_nodes = find_mistyped(variables, self._templar.template), find_misspelt_of_nodes(written, variables)
         strict = "rdma_strict_images" in values or boolean(
             self._template_variable(variables, "rdma_strict_images", False)
         )
@@ -129,7 +131,7 @@ class ActionModule(ControllerAction):
             tuple(map(str, nodes)),
             names,
             by_pods=tuple(by_pods(nodes, variables)),
-            unchecked_hosts=count_unchecked_hosts(nodes, variables),
+            unchecked_hosts=count_unchecked_hosts(written),
             images=images,
             strict_images=strict,
             access=access,

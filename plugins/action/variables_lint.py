@@ -23,6 +23,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     find_mistyped,
     find_origins,
     list_names,
+    read_as_written,
 )
 
 
@@ -42,7 +43,8 @@ class ActionModule(ControllerAction):
         if options["show_cluster"]:
             show(access_of(variables, self._templar.template))
         names, values = list_names(variables), find_mistyped(variables, self._templar.template)
-        of_nodes = find_misspelt_of_nodes(variables.get("groups", {}).get("rdma_nodes", []), variables)
+        nodes = variables.get("groups", {}).get("rdma_nodes", [])
+        of_nodes = find_misspelt_of_nodes(read_as_written(nodes, variables), variables)
         found = describe_mistakes(
             (*names, *of_nodes), values, {**of_nodes, **find_origins(variables, (*names, *values))}
         )

@@ -20,18 +20,14 @@ _ARGUMENTS = ("ssh_args", "ssh_common_args", "ssh_extra_args")
 _OFF = re.compile(r"StrictHostKeyChecking[\s='\"]+(no|off)\b", re.IGNORECASE)
 
 
-def count_unchecked_hosts(nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]) -> int:
-    """Return the number of nodes that Ansible reaches by ssh without a check of their host keys. The variables of a
-    node are read as they are written, because to template those of a thousand nodes takes long.
+def count_unchecked_hosts(of_nodes: typing.Mapping[str, typing.Mapping[str, typing.Any]]) -> int:
+    """Return the number of nodes that Ansible reaches by ssh without a check of their host keys.
 
-    :param variables: variables of the task, with ``hostvars``
+    :param of_nodes: variables of each node, as they are written
     """
-    hosts = variables.get("hostvars", {})
-    raw = getattr(hosts, "raw_get", lambda node: hosts.get(node, {}))
     checked, arguments = _read_option("host_key_checking"), {name: _read_option(name) for name in _ARGUMENTS}
     found = 0
-    for node in nodes:
-        of_node = raw(node)
+    for of_node in of_nodes.values():
         if str(of_node.get("ansible_connection", getattr(constants, "DEFAULT_TRANSPORT", "ssh"))) not in _BY_SSH:
             continue
         asked = next((of_node[name] for name in _VARIABLES if name in of_node), checked)

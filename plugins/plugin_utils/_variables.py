@@ -56,20 +56,29 @@ def list_names(variables: Variables) -> tuple[str, ...]:
     return list_own_names(map(str, variables))
 
 
-def find_misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> dict[str, str]:
-    """Return the misspelled variable names of nodes that localhost does not have, such as ``rdma_bmc_adress`` in
-    ``host_vars``, each with the place in which it is written.
+def read_as_written(nodes: typing.Iterable[str], variables: Variables) -> dict[str, Variables]:
+    """Return the variables of each node as they are written, because to template those of a thousand nodes takes long.
+    Call it only once in a task: Ansible merges the variables of a node at each call.
 
-    If Ansible does not know the file, the place is the first node that has the variable. Values are not templated,
-    since that takes long for a thousand nodes.
+    :param variables: variables of the task, with ``hostvars``
     """
     hosts = variables.get("hostvars", {})
-    # as they are written: to make values of templates is what takes long
     raw = getattr(hosts, "raw_get", lambda node: hosts.get(node, {}))
+    found = {node: raw(node) for node in map(str, nodes)}
+    return {node: of_node for node, of_node in found.items() if isinstance(of_node, typing.Mapping)}
+
+
+def find_misspelt_of_nodes(of_nodes: typing.Mapping[str, Variables], variables: Variables) -> dict[str, str]:
+    """Return the misspelled variable names of nodes that localhost does not have, such as ``rdma_bmc_adress`` in
+    ``host_vars``, each with the place in which it is written. If Ansible does not know the file, the place is the first
+    node that has the variable.
+
+    :param of_nodes: variables of each node, as they are written
+    :param variables: variables of localhost
+    """
     first: dict[str, tuple[str, typing.Any, typing.Any]] = {}
-    for node in map(str, nodes):
-        of_node = raw(node)
-        for name in of_node if isinstance(of_node, typing.Mapping) else ():
+    for node, of_node in of_nodes.items():
+        for name in of_node:
             if str(name) not in first:
                 first[str(name)] = (node, name, of_node[name])
     unknown = (name for name in first if name not in variables and correct_name(name))

@@ -119,6 +119,10 @@ def test_a_run_says_who_began_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _variables.describe_installer({}) == "user 1234 on bastion"
 
 
+def misspelt_of(nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]) -> dict[str, str]:
+    return _variables.find_misspelt_of_nodes(_variables.read_as_written(nodes, variables), variables)
+
+
 def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a BMC, say, which would not be asked, and nobody would say so."""
     of_nodes = {
@@ -130,10 +134,10 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
         "groups": {"rdma_nodes": list(of_nodes)},
         "hostvars": types.SimpleNamespace(raw_get=of_nodes.get),
     }
-    assert _variables.find_misspelt_of_nodes(of_nodes, variables) == {
-        "rdma_bmc_adress": "the variables of node worker-2"
-    }, "what localhost has as well is told once"
-    assert _variables.find_misspelt_of_nodes(["gone"], variables) == _variables.find_misspelt_of_nodes([], {}) == {}
+    assert misspelt_of(of_nodes, variables) == {"rdma_bmc_adress": "the variables of node worker-2"}, (
+        "what localhost has as well is told once"
+    )
+    assert misspelt_of(["gone"], variables) == misspelt_of([], {}) == {}
     action = object.__new__(variables_lint.ActionModule)
     action._templar = typing.cast(typing.Any, types.SimpleNamespace(template=lambda value: value))
     with pytest.raises(
@@ -149,9 +153,7 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
         "_describe_origin",
         lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else "",
     )
-    assert _variables.find_misspelt_of_nodes(of_nodes, variables) == {
-        "rdma_bmc_adress": "host_vars/worker-2.yml, line 3"
-    }
+    assert misspelt_of(of_nodes, variables) == {"rdma_bmc_adress": "host_vars/worker-2.yml, line 3"}
 
 
 def test_the_file_of_names_is_made_of_the_roles() -> None:

@@ -21,7 +21,7 @@ OFF = "-o StrictHostKeyChecking=no"
 
 def count(*nodes: dict[str, typing.Any]) -> int:
     hosts = {f"worker-{number}": node for number, node in enumerate(nodes)}
-    return _host_keys.count_unchecked_hosts(hosts, {"hostvars": hosts})
+    return _host_keys.count_unchecked_hosts(hosts)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_variables_of_a_node_decide(node: dict[str, typing.Any], unchecked: bool
 )
 def test_settings_of_the_controller_decide(tmp_path: pathlib.Path, setting: dict[str, str], unchecked: int) -> None:
     hosts: dict[str, typing.Any] = {"a": {}, "b": {}, "c": {"ansible_connection": "local"}}
-    script = f"from {_host_keys.__name__} import *; print(count_unchecked_hosts({hosts}, {{'hostvars': {hosts}}}))"
+    script = f"from {_host_keys.__name__} import *; print(count_unchecked_hosts({hosts}))"
     mine = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     environment = {**mine, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path), **setting}
     done = subprocess.run(
