@@ -187,16 +187,21 @@ def excerpt_of(value: typing.Any) -> str:
     return both_ends(str(value or ""), MOST_EXCERPT)
 
 
-def find_manager(resource: Resource, field: str) -> str:
+def find_manager(resource: Resource, *path: str, besides: str = "") -> str:
     """Return the field manager that last set a field of the spec, as the API server records it in
     ``metadata.managedFields``. Return an empty string if no record names the field.
 
-    :param field: name of the field, such as ``paused``
+    :param path: keys of the field below the spec, such as ``paused``
+    :param besides: manager whose records are ignored
     :raises ResourceError: the records have another form
     """
+    *above, field = (f"f:{key}" for key in path)
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", title_of(resource)):
-        if not entry.get("subresource") and f"f:{field}" in mapping_at(entry, "fieldsV1", "f:spec"):
-            return str(entry.get("manager") or "")
+        if entry.get("subresource") or field not in mapping_at(entry, "fieldsV1", "f:spec", *above):
+            continue
+        manager = str(entry.get("manager") or "")
+        if not besides or manager != besides:
+            return manager
     return ""
 
 

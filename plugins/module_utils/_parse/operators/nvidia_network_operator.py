@@ -16,7 +16,16 @@ from ..._model.base.marks import MANAGER, is_ours
 from ..._model.boundary.words import WORD
 from ..._model.kubernetes.objects import Attachment
 from ..._model.operators.nvidia import NicPolicy, Reported
-from ..kubernetes.resource import Resource, excerpt_of, items_of, mapping_at, name_of, normalize_known, why_not_read
+from ..kubernetes.resource import (
+    Resource,
+    excerpt_of,
+    find_manager,
+    items_of,
+    mapping_at,
+    name_of,
+    normalize_known,
+    why_not_read,
+)
 from ..limits import decode_json
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
@@ -70,20 +79,8 @@ def nic_policy(resource: Resource) -> NicPolicy:
         state=normalize_known(WORD, mapping_at(resource, "status").get("state")),
         ours=is_ours(mapping_at(resource, "metadata", "labels")),
         configs={part: text for part, text in configs.items() if text},
-        owners={part: owner for part in configs if (owner := _find_config_manager(resource, part))},
+        owners={part: owner for part in configs if (owner := find_manager(resource, part, "config", besides=MANAGER))},
     )
-
-
-def _find_config_manager(resource: Resource, part: str) -> str:
-    """Return the field manager that wrote the configuration of one part of a NicClusterPolicy, as server-side apply
-    records it. Return an empty string if it was linerate.rdma, or is unknown.
-
-    :param part: key of the part in the spec
-    """
-    for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
-        if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:
-            return str(entry.get("manager") or "")
-    return ""
 
 
 def parse_attachment(resource: Resource) -> Attachment:
