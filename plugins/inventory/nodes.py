@@ -118,7 +118,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.in
     parse_inventory as inventory_of,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import context_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, note_cause
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import FirstCause, note_cause
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import mark_outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import describe_error
 
@@ -146,13 +146,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         try:
             self._parse(path)
         except AnsibleParserError as error:
-            note_cause(Cause(error.message, *self._kind))
+            note_cause(FirstCause(error.message, *self._kind))
             self._give_no_nodes(error)
         except AnsibleError:
             raise
         except Exception as error:
             said = f"{path}: {describe_error(error, self.NAME)}"
-            note_cause(Cause(said))
+            note_cause(FirstCause(said))
             self._give_no_nodes(AnsibleParserError(said))
 
     def _give_no_nodes(self, error: AnsibleParserError) -> None:

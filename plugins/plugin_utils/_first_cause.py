@@ -13,7 +13,7 @@ import typing
 _UNASKED = "/etc/ansible/hosts"
 
 
-class Cause(typing.NamedTuple):
+class FirstCause(typing.NamedTuple):
     """The reason for which an inventory has no nodes.
 
     :ivar text: the reason, as a sentence; empty if it is not known
@@ -28,20 +28,20 @@ class Cause(typing.NamedTuple):
 
 
 #: in the order in which they came
-_causes: list[Cause] = []
+_causes: list[FirstCause] = []
 
 
-def note_cause(cause: Cause) -> None:
+def note_cause(cause: FirstCause) -> None:
     """Store a reason why an inventory has no nodes."""
     _causes.append(cause)
 
 
-def get_first() -> Cause:
+def get_first() -> FirstCause:
     """Return the first stored reason why an inventory has no nodes; empty if there is none."""
-    return _causes[0] if _causes else Cause()
+    return _causes[0] if _causes else FirstCause()
 
 
-def find_cause(sources: typing.Any) -> Cause:
+def find_cause(sources: typing.Any) -> FirstCause:
     """Return the reason why an inventory has no nodes: the first stored reason, or the inventory files that do not
     exist. Ansible only warns about a missing file, and continues with an implicit localhost. Return an empty reason if
     neither is known.
@@ -56,7 +56,7 @@ def find_cause(sources: typing.Any) -> Cause:
     if not missing:
         return stored
     files = " and ".join(missing)
-    return Cause(
+    return FirstCause(
         f"the inventory {'files' if len(missing) > 1 else 'file'} {files} {'do' if len(missing) > 1 else 'does'} not"
         " exist. Give the file that contains the group rdma_nodes (-i FILE)"
     )

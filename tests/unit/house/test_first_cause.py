@@ -30,8 +30,8 @@ REFUSED = (
 
 
 @pytest.fixture(autouse=True)
-def causes(monkeypatch: pytest.MonkeyPatch) -> list[_first_cause.Cause]:
-    found: list[_first_cause.Cause] = []
+def causes(monkeypatch: pytest.MonkeyPatch) -> list[_first_cause.FirstCause]:
+    found: list[_first_cause.FirstCause] = []
     monkeypatch.setattr(_first_cause, "_causes", found)
     return found
 
@@ -69,8 +69,8 @@ def folder(tmp_path: pathlib.Path) -> FactFolder:
 
 def test_without_nodes_it_is_what_the_inventory_says(folder: FactFolder) -> None:
     folder.write("addresses", error="failed: a later one")
-    _first_cause.note_cause(_first_cause.Cause(REFUSED))
-    _first_cause.note_cause(_first_cause.Cause("another inventory"))
+    _first_cause.note_cause(_first_cause.FirstCause(REFUSED))
+    _first_cause.note_cause(_first_cause.FirstCause("another inventory"))
     assert (
         proposed(folder, [])
         == f"no intent can be proposed: {REFUSED}. Correct the listed problems, then run linerate.rdma.propose again"
@@ -86,9 +86,11 @@ def test_an_inventory_file_that_does_not_exist_is_named(folder: FactFolder, tmp_
     two = _first_cause.find_cause([str(gone), str(tmp_path / "other.yml")]).text
     assert two.startswith(f"the inventory files {gone} and {tmp_path / 'other.yml'} do not exist")
     # the user gave no file
-    assert {_first_cause.find_cause(sources) for sources in (None, ["/etc/ansible/hosts"])} == {_first_cause.Cause()}
+    assert {_first_cause.find_cause(sources) for sources in (None, ["/etc/ansible/hosts"])} == {
+        _first_cause.FirstCause()
+    }
     # what an inventory plugin said is nearer to the cause
-    _first_cause.note_cause(_first_cause.Cause(REFUSED))
+    _first_cause.note_cause(_first_cause.FirstCause(REFUSED))
     assert _first_cause.find_cause([str(gone)]).text == REFUSED
 
 
@@ -108,7 +110,7 @@ def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder
 
 
 def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
-    _first_cause.note_cause(_first_cause.Cause("another inventory"))
+    _first_cause.note_cause(_first_cause.FirstCause("another inventory"))
     said = proposed(folder, ["worker-1"], cause="rdma_observers_image is not set, and the cluster is no OpenShift.")
     assert said == (
         "no intent can be proposed: rdma_observers_image is not set, and the cluster is no"
@@ -148,7 +150,7 @@ def test_the_inventory_keeps_why_it_gives_no_nodes(
     library: bool,
     cause: typing.Optional[tuple[str, str, str]],
     monkeypatch: pytest.MonkeyPatch,
-    causes: list[_first_cause.Cause],
+    causes: list[_first_cause.FirstCause],
 ) -> None:
     """By its kind, and not by its words."""
     monkeypatch.setattr(BaseInventoryPlugin, "parse", lambda *arguments: None)

@@ -32,7 +32,7 @@ from ..job.channels import (
     spans_nodes,
 )
 from . import queue_pairs
-from .hcas import PodDevices, check_hcas, check_rails
+from .hcas import FabricDevices, check_hcas, check_rails
 from .ucx import judge_endpoints
 
 
@@ -249,7 +249,7 @@ def _collect_pod_devices(
     functions: typing.Sequence[PodFunction],
     members: typing.Sequence[Member],
     observed: typing.Optional[ObservedHcas],
-) -> PodDevices:
+) -> FabricDevices:
     """Return the RDMA devices of a fabric that the pod got, with their rails. The names come from the annotation of
     multus, or from sysfs of the node.
 
@@ -259,7 +259,7 @@ def _collect_pod_devices(
     """
     mine = [function for function in functions if function.network == attachment_name(fabric)]
     if find_traits(fabric).shared and mine:
-        return PodDevices({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
+        return FabricDevices({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
     hcas = {hca.pci.address: hca for hca in (observed.value or NodeHcas(())).hcas if hca.pci} if observed else {}
     rails = {member.hca.pci.address: member.rail for member in members if member.hca.pci}
     devices: dict[str, typing.Optional[int]] = {}
@@ -271,7 +271,7 @@ def _collect_pod_devices(
             nameless.append(function.interface)
         else:
             devices[device] = rails.get((hca.physical_function if hca else None) or function.pci or "")
-    return PodDevices(devices, tuple(nameless))
+    return FabricDevices(devices, tuple(nameless))
 
 
 def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> Finding:

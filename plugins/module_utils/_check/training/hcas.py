@@ -16,7 +16,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 
 @dataclasses.dataclass(frozen=True)
-class PodDevices:
+class FabricDevices:
     """The devices of one fabric that a pod got.
 
     :ivar devices: rail of each RDMA device; None if the rail is not known
@@ -28,7 +28,7 @@ class PodDevices:
 
 
 def check_hcas(
-    subject: str, got: PodDevices, used: dict[str, bool], allowed: typing.AbstractSet[str], over_nvlink: bool = False
+    subject: str, got: FabricDevices, used: dict[str, bool], allowed: typing.AbstractSet[str], over_nvlink: bool = False
 ) -> Finding:
     """Return the finding on the HCAs of a fabric that a host uses. They should be exactly those that its pod got.
 
@@ -124,7 +124,7 @@ def check_hcas(
     return build_pass("training.hcas", subject, measured, expected)
 
 
-def check_rails(fabric: Fabric, subject: str, got: PodDevices, used: dict[str, bool]) -> Finding:
+def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str, bool]) -> Finding:
     count = fabric.select.hcas_per_node
     expected = f"all {count} rails used: {', '.join(map(str, range(count)))}" if count > 1 else "rail 0 used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
