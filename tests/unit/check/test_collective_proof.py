@@ -45,6 +45,10 @@ WHOLE = NcclTests(
 )
 
 
+#: releases of NCCL beside 2.28.9 whose output was captured
+RELEASES = ("2.27.7", "2.31.2", "2.32.3")
+
+
 def text_of(name: str) -> str:
     return (FIXTURES / f"{name}.txt").read_text(encoding="utf-8")
 
@@ -65,7 +69,16 @@ def named(proof: Proof, check: str) -> list[Finding]:
 # captures
 
 
-@pytest.mark.parametrize("name", ["all_reduce-socket", "mpi-hosts", "mpi-tagged", "mpi-dies"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "all_reduce-socket",
+        "mpi-hosts",
+        "mpi-tagged",
+        "mpi-dies",
+        *(f"{release}/{name}" for release in RELEASES for name in ("all_reduce-socket", "mpi-hosts")),
+    ],
+)
 def test_figures_over_tcp_are_refused_by_name(name: str) -> None:
     run, proof = prove_text(text_of(name), RequiredProof(2, {"vm": {"mlx5_0": 0}}, (0,)))
     assert proof.status == FAIL and count_rows(run, proof) == ()
@@ -82,8 +95,9 @@ def test_a_rank_that_dies_is_named_beside_the_transport() -> None:
     assert figures.status == UNKNOWN and "the row of 67108864 bytes is incomplete" in figures.why
 
 
-def test_shared_memory_is_refused_by_name() -> None:
-    run, proof = prove_text(text_of("all_reduce-shm"), ONE_NODE)
+@pytest.mark.parametrize("name", ["all_reduce-shm", "2.27.7/all_reduce-shm", "2.32.3/all_reduce-shm"])
+def test_shared_memory_is_refused_by_name(name: str) -> None:
+    run, proof = prove_text(text_of(name), ONE_NODE)
     assert proof.status == FAIL and count_rows(run, proof) == ()
     assert {(finding.check, finding.status) for finding in not_passed(proof)} == {("collectives.way", FAIL)}
     way, _other = named(proof, "way")
@@ -99,10 +113,20 @@ def test_shared_memory_that_the_intent_allows_is_proven() -> None:
     assert not_passed(proof) == [] and count_rows(run, proof) == run.rows
 
 
-def test_one_node_over_nvlink_is_proven() -> None:
-    run, proof = prove_text(text_of("all_reduce-info"), ONE_NODE)
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("all_reduce-info", 48),
+        ("2.27.7/all_reduce-info", 48),
+        ("2.32.3/all_reduce-info", 48),
+        # sends and receives have connections of their own, without rings
+        ("2.31.2/alltoall", 2),
+    ],
+)
+def test_one_node_over_nvlink_is_proven(name: str, count: int) -> None:
+    run, proof = prove_text(text_of(name), ONE_NODE)
     assert not_passed(proof) == [] and proof.status == PASS and count_rows(run, proof) == run.rows and run.rows
-    assert proof.count == 48 and {verdict.ways for verdict in proof.channels} == {("P2P/direct pointer",)}
+    assert proof.count == count and {verdict.ways for verdict in proof.channels} == {("P2P/direct pointer",)}
 
 
 def test_one_node_is_not_two() -> None:
@@ -110,8 +134,9 @@ def test_one_node_is_not_two() -> None:
     assert [finding.measured for finding in named(proof, "nodes")] == ["1 node"] and proof.status == FAIL
 
 
-def test_a_network_that_does_not_start_is_refused() -> None:
-    _run, proof = prove_text(text_of("all_reduce-ib"), TWO_NODES)
+@pytest.mark.parametrize("name", ["all_reduce-ib", *(f"{release}/all_reduce-ib" for release in RELEASES)])
+def test_a_network_that_does_not_start_is_refused(name: str) -> None:
+    _run, proof = prove_text(text_of(name), TWO_NODES)
     assert proof.status == FAIL and [finding.status for finding in named(proof, "figures")] == [FAIL]
     assert "NCCL_NET" in named(proof, "problem")[0].remedy
 
