@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_plan
-short_description: Plan which nodes the SR-IOV operator and the machine config operator would drain or reboot
+short_description: Plan which nodes the operators of SR-IOV, machine configs and NVIDIA's network would drain or reboot
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -24,8 +24,11 @@ description:
   - The plan includes new C(MachineConfigs) and C(KubeletConfigs), with the C(MachineConfigPool) that rolls them out. A
     pool that another C(KubeletConfig) also selects blocks the change, because only one C(KubeletConfig) takes effect on
     a node.
-  - Of O(objects), only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs) and C(KubeletConfigs)
-    matter.
+  - The plan includes the driver of NVIDIA's network operator (C(spec.ofedDriver) of the C(NicClusterPolicy)), with all
+    nodes on which the operator loads or removes it. It drains them to load a driver, and removes a driver from all of
+    them at the same time, without a drain.
+  - Of O(objects), only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs), C(KubeletConfigs)
+    and the C(NicClusterPolicy) matter.
 options:
   nodes:
     description: Nodes that must be in the plan. The plan also includes other nodes that the policies select. The
@@ -88,6 +91,8 @@ plan:
         - For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot) or V(unknown)), C(reasons),
           C(pods), C(lost), C(blockers) and C(pool).
         - C(rolled_by) is the C(MachineConfigPool) that reboots the node.
+        - C(driver) is V(load) if NVIDIA's network operator drains the node to load its driver, and V(remove) if it
+          removes the driver without a drain.
       type: list
       elements: dict
     pools:
@@ -147,12 +152,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         tuple(parse_policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
         tuple(item for item in objects if item.get("kind") in HOST_KINDS),
+        tuple(item for item in objects if item.get("kind") == "NicClusterPolicy"),
     )
     if rendered == RenderedObjects():
         planned = make_untouched_plan(nodes)
     else:
         cluster = connect(module)
-        planned = read_plan(cluster, namespace_of_operator(cluster, intent.operator_namespace), rendered, nodes, intent)
+        namespace = namespace_of_operator(cluster, intent.operator_namespace) if rendered.are_for_nodes else ""
+        planned = read_plan(cluster, namespace, rendered, nodes, intent)
     refused = list_refusals(intent, planned, nodes)
     return {
         "allowed": not refused,

@@ -563,10 +563,6 @@ def test_words_of_sr_iov_that_no_fabric_reads_are_told(
         ({"node_pool": {"max_unavailable": 0}}, "rdma_cluster.node_pool.max_unavailable"),
         ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),
         ({"network_operator": {"version": "26.4.1"}}, "rdma_cluster.network_operator.version"),
-        (
-            {"network_operator": {"ofed_driver": "doca3.4.0"}, "disruption": "none"},
-            "rdma_cluster.network_operator.ofed_driver",
-        ),
         ({"training": {"fabric": "computer"}}, "rdma_cluster.training.fabric"),
         ({"training": {"ranks": 1}}, "rdma_cluster.training.ranks"),
         # no fabric needs a NicClusterPolicy

@@ -255,6 +255,7 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(
             "pool": "",
             "listed": True,
             "rolled_by": "",
+            "driver": "",
         }
     ]
 

@@ -915,6 +915,32 @@ DATA: dict[str, Data] = {
     "operators.drivers.driver_host": Data(
         parser("operators.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")
     ),
+    "operators.nic_driver.parse_driver_change": Data(
+        lambda there: parser("operators.nic_driver.parse_driver_change")(
+            {"metadata": {"name": "nic-cluster-policy"}, "spec": {}}, there
+        ),
+        [
+            named(
+                kind="NicClusterPolicy",
+                spec={
+                    "ofedDriver": {"image": "doca-driver", "version": "doca3"},
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [
+                                {"matchExpressions": [{"key": "role", "operator": "In", "values": ["rdma"]}]}
+                            ]
+                        }
+                    },
+                },
+            )
+        ],
+        (None,),
+    ),
+    "operators.nic_driver.list_kept_out": Data(
+        lambda node: parser("operators.nic_driver.list_kept_out")([node], {"spec": {"tolerations": [{"key": "a"}]}}),
+        [named(kind="Node", spec={"taints": [{"key": "role", "effect": "NoSchedule", "value": "control"}]})],
+        ((),),
+    ),
     "operators.nvidia_network_operator.parse_reported": Data(
         parser("operators.nvidia_network_operator.parse_reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),

@@ -919,3 +919,26 @@ def test_the_plan_names_the_worst_first_and_what_is_in_the_way() -> None:
     (why,) = [line for line in lines if line.startswith("Why reboot (worker-1, worker-2): firmware changes")]
     assert "BLOCKED BY: pod training/db" in why
     assert any("2 waves" in line for line in lines)
+
+
+def test_the_plan_marks_nodes_outside_of_the_inventory_and_names_the_driver_of_nvidia() -> None:
+    why = (
+        "driver of NVIDIA's network operator (NicClusterPolicy nic-cluster-policy, spec.ofedDriver): version 1 is new",
+    )
+    nodes = (
+        NodePlan("worker-1", "drain", why, driver="load"),
+        NodePlan("of-others", "drain", why, listed=False, driver="load"),
+        NodePlan("worker-2", "drain", ("version 1 is removed",), driver="remove"),
+    )
+    turns = PoolPlan("nic-cluster-policy", ("worker-1", "of-others"), 1, 2, "maxParallelUpgrades is 1", driver="load")
+    planned = DisruptionPlan(nodes, (turns,), drains=False)
+    pending = dataclasses.replace(
+        record("network"), check_mode=True, facts=(FactCount("disruption", 1, 0),), intent={"fabrics": []}
+    )
+    seen = dataclasses.replace(
+        report(record("validate"), pending), facts=lambda stage, parts: {"plan": to_data(planned)}
+    )
+    lines = plan_text(seen).splitlines()
+    assert "drain: 2 nodes, 1 not in the inventory (of-others (not in the inventory), worker-1)" in lines
+    assert "driver removed without a drain: 1 node (worker-2)" in lines
+    assert any(line.startswith("driver of NicClusterPolicy nic-cluster-policy: 2 nodes, 1 at once") for line in lines)

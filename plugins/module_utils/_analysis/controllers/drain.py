@@ -13,9 +13,12 @@ from .sriov_operator import is_evicted
 
 #: of the pods that stop it, those that are named
 _NAMED = 5
+_SAME_BY_ROLE = " (platform_delete_unmanaged: true does the same)"
 
 
-def list_drain_blockers(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str, ...]:
+def list_drain_blockers(
+    pods: typing.Iterable[ClusterPod], allowed: DrainOptions, also: str = _SAME_BY_ROLE
+) -> tuple[str, ...]:
     """Return the reasons why a node with these pods must not be drained, each with its remedy; empty if nothing
     prevents the drain.
 
@@ -25,6 +28,7 @@ def list_drain_blockers(pods: typing.Iterable[ClusterPod], allowed: DrainOptions
     pkg/drain/filters.go daemonSetFilter, mirrorPodFilter, localStorageFilter, unreplicatedFilter]
 
     :param allowed: options of the drain in the intent
+    :param also: another setting that permits the deletion of pods without a controller, as text
     """
     going = [pod for pod in pods if is_evicted(pod, True, "") and not pod.ended and not pod.of_run]
     alone = _format_pod_names(pod for pod in going if not pod.owner and not pod.unread)
@@ -36,7 +40,7 @@ def list_drain_blockers(pods: typing.Iterable[ClusterPod], allowed: DrainOptions
             f"these pods are too large to be read: {unread}. Delete them, or have their owner reduce their size."
         )
     if alone and not allowed.force:
-        how = "rdma_cluster.drain.force: true (platform_delete_unmanaged: true does the same)"
+        how = f"rdma_cluster.drain.force: true{also}"
         found.append(f"no controller recreates these pods: {alone}. Delete them, or allow their deletion with {how}.")
     if local and not allowed.delete_empty_dir_data:
         how = "rdma_cluster.drain.delete_empty_dir_data: true"

@@ -30,6 +30,7 @@ _ESSENTIAL = (
     "SriovNetworkNodePolicy",
     "SriovNetworkPoolConfig",
     "SriovOperatorConfig",
+    "NicClusterPolicy",
     *HOST_KINDS,
 )
 
@@ -41,7 +42,7 @@ def describe_plan(planned: DisruptionPlan) -> tuple[str, ...]:
     :param planned: planned drains and reboots
     """
     nodes = [
-        f"{node.node} {_describe_fate(node, planned)}: {'; '.join(node.reasons)}{_format_pod_count(node)}"
+        f"{node.title} {_describe_fate(node, planned)}: {'; '.join(node.reasons)}{_format_pod_count(node)}"
         for node in planned.nodes
         if node.action in ("drain", "reboot")
     ]
@@ -57,8 +58,16 @@ def _format_pod_count(node: NodePlan) -> str:
     return f" ({count_of(len(node.pods), 'pod')})" if node.pods else ""
 
 
+def _is_drained(node: NodePlan, planned: DisruptionPlan) -> bool:
+    if node.driver == "remove":
+        return False
+    return planned.drains or bool(node.rolled_by) or node.driver == "load"
+
+
 def _describe_fate(node: NodePlan, planned: DisruptionPlan) -> str:
-    drains = planned.drains or node.rolled_by
+    if node.driver == "remove":
+        return "loses its driver, without a drain"
+    drains = _is_drained(node, planned)
     how = "" if drains else ", without a drain"
     return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
 
@@ -166,7 +175,7 @@ def _find_needed_level(planned: DisruptionPlan) -> str:
 
 
 def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
-    subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
+    subject, expected = node.title, _allowed_text(cluster)
     if node.action == "unknown":
         why = "Without this state, it is unknown whether the change drains or reboots the node. Nothing was applied."
         return Finding(
@@ -192,7 +201,16 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             " 'measured'. Then run stage network again."
         )
         return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
-    if node.pods and not planned.drains and not node.rolled_by:
+    if node.driver == "remove":
+        why = (
+            "NVIDIA's network operator removes the driver from all of its nodes at the same time, and drains none of"
+            " them. Running pods lose their RDMA devices."
+        )
+        remedy = "Stop the jobs on the node before the change. Then run stage network again."
+        return Finding(
+            "network.disruption", subject, WARN, measured, f"{expected}; no running pod loses a device", why, remedy
+        )
+    if node.pods and not _is_drained(node, planned):
         why = (
             "disableDrain is true, so the operator does not evict pods. These pods lose their virtual functions while"
             f" they run: {join_first(node.pods, _NAMED)}."
@@ -235,7 +253,9 @@ def _describe_unknown_remedy(node: NodePlan) -> str:
 
 
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
-    drains = planned.drains or bool(node.rolled_by)
+    if node.driver == "remove":
+        return "driver is removed without a drain"
+    drains = _is_drained(node, planned)
     pods = f", {count_of(len(node.pods), 'pod is', 'pods are')} evicted" if node.pods and drains else ""
     if drains:
         return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
@@ -319,6 +339,8 @@ def _list_turns(pool: PoolPlan) -> Finding:
 def _name_pool(pool: PoolPlan) -> str:
     if pool.machines:
         return f"MachineConfigPool {pool.name}"
+    if pool.driver:
+        return f"driver of NicClusterPolicy {pool.name}"
     return f"pool {pool.name}" if pool.name else "default pool"
 
 

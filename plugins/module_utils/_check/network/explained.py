@@ -121,17 +121,22 @@ EXPLAINED: dict[str, Explanation] = {
             " unknown. No object was applied."
         ),
         measured=(
-            "The changes by the policies and MachineConfigs on each node, according to the rules of the operators,"
-            " compared with `rdma_cluster.disruption`."
+            "The changes by the policies, the MachineConfigs and the driver of the NicClusterPolicy on each node,"
+            " according to the rules of the operators, compared with `rdma_cluster.disruption`."
         ),
         causes=(
             "The first policy on a ConnectX HCA changes the firmware settings of the HCA, which requires a reboot.",
             "A different number of virtual functions, a different MTU or a different driver requires a drain.",
+            (
+                "`rdma_cluster.network_operator.ofed_driver` is new, changed or removed. NVIDIA's network operator then"
+                " loads or removes its driver on each node with NVIDIA's NICs, also outside of the inventory."
+            ),
             "The config daemon has not reported the node (unknown).",
             "Pods without a controller would be lost (warn).",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
+            "kubectl get nicclusterpolicies.mellanox.com -o yaml",
             "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE",
         ),
         remedy=(

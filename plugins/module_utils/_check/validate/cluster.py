@@ -35,7 +35,6 @@ def check_cluster(intent: Intent) -> list[Finding]:
             _check_node_pool,
             _look_at_firmware,
             _check_operator_release,
-            _check_driver,
             _check_operator_namespace,
             _check_mirror,
         ),
@@ -128,27 +127,6 @@ def _check_operator_release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         remedy = "Copy the release from the release notes of the operator."
         yield refuse_value(
             "cluster", "rdma_cluster.network_operator.version", seen, "a release, such as v26.4.1", why, remedy
-        )
-
-
-def _check_driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
-    if cluster.network_operator.ofed_driver is not None and cluster.disruption == "none":
-        why = (
-            "To load the driver, the operator removes the RDMA devices from all pods of the node. Therefore the"
-            " operator drains the node, which disruption: none forbids."
-        )
-        remedy = (
-            "Allow drains in rdma_cluster.disruption, or remove rdma_cluster.network_operator.ofed_driver and install"
-            " the driver on the nodes yourself."
-        )
-        expected = "no driver with disruption: none"
-        yield refuse_value(
-            "cluster",
-            "rdma_cluster.network_operator.ofed_driver",
-            cluster.network_operator.ofed_driver,
-            expected,
-            why,
-            remedy,
         )
 
 

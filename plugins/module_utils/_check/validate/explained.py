@@ -98,7 +98,6 @@ EXPLAINED: dict[str, Explanation] = {
         measured="The keys of `rdma_cluster`, compared with each other and with the fabrics.",
         causes=(
             "`node_selector` is empty, so it also selects the control plane.",
-            "A driver of NVIDIA's operator is set together with `disruption: none`.",
             "A name or a release does not have the required form.",
         ),
         look=("ansible-doc -t role linerate.rdma.validate",),

@@ -163,11 +163,13 @@ class ClusterPod:
 
 
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
+#: what NVIDIA's network operator does with its driver: load it after a drain, or remove it without one
+DriverAction = typing.Literal["", "load", "remove"]
 
 
 @dataclasses.dataclass(frozen=True)
 class NodePlan:
-    """The action that the SR-IOV operator will take on one node, with its consequences for pods.
+    """The action that the operators will take on one node, with its consequences for pods.
 
     :ivar node: name of the node
     :ivar action: ``nothing``, ``configure`` (create the first virtual functions of a device, without effect on pods),
@@ -179,6 +181,8 @@ class NodePlan:
     :ivar pool: SriovNetworkPoolConfig of the node; empty for the operator's default
     :ivar rolled_by: MachineConfigPool that drains and reboots it, independent of the operator; empty for none
     :ivar listed: whether the inventory contains the node
+    :ivar driver: ``load`` if NVIDIA's network operator drains the node to load its driver, ``remove`` if it removes the
+        driver and no operator drains the node; otherwise empty
     """
 
     node: str
@@ -190,6 +194,12 @@ class NodePlan:
     pool: str = ""
     listed: bool = True
     rolled_by: str = ""
+    driver: DriverAction = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the node, marked if the inventory does not contain it."""
+        return self.node if self.listed else f"{self.node} (not in the inventory)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,6 +213,8 @@ class PoolPlan:
     :ivar waves: number of waves; None if it never completes
     :ivar limit: origin of at_once, in words
     :ivar blockers: reasons that block all its nodes
+    :ivar driver: for the nodes with the driver of NVIDIA's network operator, what the operator does with it; empty for
+        a pool
     """
 
     name: str
@@ -212,6 +224,7 @@ class PoolPlan:
     limit: str
     blockers: tuple[str, ...] = ()
     machines: bool = False
+    driver: DriverAction = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,8 @@ import typing
 
 from ..boundary.kubernetes import LabelValue, ObjectName, Subdomain
 from ..boundary.words import Version, Word
+from ..intent.intent import DrainOptions
+from ..kubernetes.disruption import DriverAction, LabelSelector
 
 #: kinds of the policies that bring a driver: of the HCAs (DOCA-OFED), and of the GPUs. The second of each is for the
 #: nodes of a selector; NVIDIA's network operator has its own from 26.4 on, and the GPU operator obeys its own where the
@@ -70,6 +72,29 @@ class DriverHost:
     machine: LabelValue = ""
     ostree: Version = ""
     gpu: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class DriverChange:
+    """A change of the driver that NVIDIA's network operator loads on nodes by its NicClusterPolicy.
+
+    :ivar policy: name of the NicClusterPolicy
+    :ivar action: ``load`` for a new or changed driver, ``remove``
+    :ivar reason: the change, as text
+    :ivar at_once: number of nodes that the operator drains at the same time; None for no limit
+    :ivar drain: options of the operator's drain
+    :ivar affinity: terms of the policy's nodeAffinity, of which a node must meet one; empty for all nodes. Requirements
+        other than In, NotIn, Exists and DoesNotExist are left out
+    :ivar kept_out: names of the nodes with a taint that the pods of the driver do not tolerate
+    """
+
+    policy: str
+    action: DriverAction
+    reason: str
+    at_once: typing.Optional[int] = 1
+    drain: DrainOptions = dataclasses.field(default_factory=DrainOptions)
+    affinity: tuple[LabelSelector, ...] = ()
+    kept_out: tuple[str, ...] = ()
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:

@@ -75,10 +75,20 @@ def _render_image(operator: NetworkOperator, name: str) -> Object:
 
 def _render_ofed_driver(cluster: ClusterIntent) -> Object:
     """Render the driver of NVIDIA's HCAs in the NicClusterPolicy. A new driver removes the RDMA devices from all pods
-    of the node, so the operator drains the node first. It drains as many nodes at a time as for virtual functions.
+    of the node, so the operator drains the node first. It drains as many nodes at a time as for virtual functions, with
+    the options of the intent for drains.
+
+    Without ``safeLoad``, the operator would load the first driver on all nodes at the same time, without a drain. It
+    needs ``autoUpgrade``. [network-operator docs/automatic-ofed-upgrade.md]
     """
     operator, at_once = cluster.network_operator, cluster.node_pool.max_unavailable if cluster.node_pool else 1
-    upgrade = {"autoUpgrade": True, "maxParallelUpgrades": at_once, "drain": {"enable": True, "timeoutSeconds": 300}}
+    drain = {
+        "enable": True,
+        "timeoutSeconds": 300,
+        "force": cluster.drain.force,
+        "deleteEmptyDir": cluster.drain.delete_empty_dir_data,
+    }
+    upgrade = {"autoUpgrade": True, "maxParallelUpgrades": at_once, "safeLoad": True, "drain": drain}
     return {
         "image": "doca-driver",
         "repository": operator.repository,

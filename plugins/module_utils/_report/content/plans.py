@@ -26,12 +26,14 @@ def group_fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
     return sorted(alike.values(), key=lambda nodes: _WORST_FIRST.index(nodes[0].action))
 
 
-def describe_action(action: Action, drains: bool) -> str:
+def describe_action(node: NodePlan, drains: bool) -> str:
     """Describe in words the planned action on a node.
 
-    :param drains: whether the operator drains the nodes before it changes them
+    :param drains: whether the SR-IOV operator drains the nodes before it changes them
     """
-    return action if drains or action != "drain" else "changed without a drain"
+    if node.driver == "remove":
+        return "driver removed without a drain"
+    return node.action if drains or node.driver or node.action != "drain" else "changed without a drain"
 
 
 def describe_turns(pool: PoolPlan) -> str:
@@ -45,6 +47,8 @@ def describe_turns(pool: PoolPlan) -> str:
 
 
 def label_pool(pool: PoolPlan) -> str:
+    if pool.driver:
+        return f"driver of NicClusterPolicy {pool.name}"
     return (
         f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
     )
@@ -56,13 +60,13 @@ def render_figure(plan: DisruptionPlan) -> Html:
         "Plan: actions of the operator on the nodes",
         "computed before any object was applied",
         ("Action", "Nodes", "Why", "Blockers"),
-        [_render_row(describe_action(nodes[0].action, plan.drains), nodes) for nodes in group_fates(plan)],
+        [_render_row(describe_action(nodes[0], plan.drains), nodes) for nodes in group_fates(plan)],
         render_element("ul", *map(_render_pool, plan.pools), class_="marked") if plan.pools else None,
     )
 
 
 def _render_row(action: str, nodes: typing.Sequence[NodePlan]) -> Html:
-    names = join_first([node.node for node in nodes], _MOST_NODES)
+    names = join_first([node.title for node in nodes], _MOST_NODES)
     return render_row(
         action,
         join_content(render_element("b", str(len(nodes))), " ", render_element("bdi", names)),

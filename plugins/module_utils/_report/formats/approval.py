@@ -52,7 +52,7 @@ def _list_node_plan_lines(report: Report) -> typing.Iterator[str]:
     fates = group_fates(planned)
     by_action: dict[str, list[NodePlan]] = {}
     for nodes in fates:
-        by_action.setdefault(describe_action(nodes[0].action, planned.drains), []).extend(nodes)
+        by_action.setdefault(describe_action(nodes[0], planned.drains), []).extend(nodes)
     yield from (_describe_node_group(action, nodes) for action, nodes in by_action.items())
     yield from (f"{label_pool(pool)}: {describe_turns(pool)}" for pool in planned.pools)
     told = [nodes for nodes in fates if nodes[0].reasons or nodes[0].blockers]
@@ -69,8 +69,10 @@ def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
     """Return one line for all nodes with the same action, without reasons."""
     held = sum(bool(node.blockers) for node in nodes)
     blocked = f", {held} BLOCKED" if held else ""
-    names = join_first([node.node for node in nodes])
-    return f"{action}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}{blocked} ({names})"
+    others = sum(not node.listed for node in nodes)
+    foreign = f", {others} not in the inventory" if others else ""
+    names = join_first([node.title for node in sorted(nodes, key=lambda node: node.listed)])
+    return f"{action}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}{foreign}{blocked} ({names})"
 
 
 def _explain_node_action(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
@@ -82,9 +84,7 @@ def _explain_node_action(planned: DisruptionPlan, nodes: typing.Sequence[NodePla
     first = nodes[0]
     blocked = f"BLOCKED BY: {'; '.join(first.blockers)}" if first.blockers else ""
     why = "; ".join(filter(None, (*first.reasons, blocked)))
-    return (
-        f"Why {describe_action(first.action, planned.drains)} ({join_first([node.node for node in nodes], 3)}): {why}"
-    )
+    return f"Why {describe_action(first, planned.drains)} ({join_first([node.node for node in nodes], 3)}): {why}"
 
 
 def _list_change_lines(report: Report) -> typing.Iterator[str]:

@@ -11,24 +11,27 @@ import typing
 
 from ..._analysis.controllers.gate import GateInputs
 from ..._analysis.disruption.machine_config import left_paused
-from ..._analysis.disruption.sriov import Live, add_gate, list_disturbed, plan
+from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
+from ..._analysis.disruption.sriov import Live, add_gate, list_disturbed, make_untouched_plan, plan
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import DisruptionPlan, NodePool, OperatorSettings
 from ..._model.kubernetes.host import HostConfig
+from ..._model.operators.drivers import DriverChange
 from ..._model.operators.sriov_operator import Policy
 from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core as kubernetes
-from ..._parse.kubernetes.resource import name_of
+from ..._parse.kubernetes.resource import name_of, why_not_read
 from ..._parse.operators import machine_config, sriov_operator
+from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
 
 #: of another kind of cluster: where the API server does not know them, there are none
-_OPTIONAL = ("MachineConfigPool",)
+_OPTIONAL = ("MachineConfigPool", "NicClusterPolicy")
 _T = typing.TypeVar("_T")
 
 
@@ -40,11 +43,18 @@ class RenderedObjects:
     :ivar policies: SriovNetworkNodePolicies
     :ivar pools: SriovNetworkPoolConfigs
     :ivar host_configs: MachineConfigs and KubeletConfigs
+    :ivar nic_policies: the NicClusterPolicy, of which a cluster has only one
     """
 
     policies: tuple[Policy, ...] = ()
     pools: tuple[NodePool, ...] = ()
     host_configs: tuple[Resource, ...] = ()
+    nic_policies: tuple[Resource, ...] = ()
+
+    @property
+    def are_for_nodes(self) -> bool:
+        """Whether the SR-IOV operator or the machine config operator applies at least one of them to nodes."""
+        return bool(self.policies or self.pools or self.host_configs)
 
 
 class _Reader:
@@ -110,8 +120,84 @@ def read_plan(
     :raises ResourceError: an object does not have the form of its kind
     """
     reader = _Reader(cluster)
-    live = Live(
-        nodes=tuple(map(kubernetes.parse_node, reader.items("Node"))),
+    nodes = reader.items("Node") if rendered.are_for_nodes else ()
+    driver, nodes = _read_driver_change(reader, rendered, nodes)
+    if not rendered.are_for_nodes and driver is None:
+        return dataclasses.replace(make_untouched_plan(inventory), unread=reader.unread)
+    live = _read_live(reader, namespace, rendered, nodes)
+    prefix = intent.resource_prefix
+
+    def predict(world: Live) -> DisruptionPlan:
+        planned = (
+            plan(world, rendered.policies, inventory, prefix)
+            if rendered.are_for_nodes
+            else dataclasses.replace(make_untouched_plan(inventory), unread=dict(world.unread))
+        )
+        names = list_driver_nodes(driver, world.nodes, inventory) if driver is not None else ()
+        return merge_driver(planned, driver, names, world)
+
+    planned = predict(live)
+    if not list_disturbed(planned.nodes) and not live.host_configs:
+        return planned
+    machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
+    new = any(not config.there for config in live.host_configs)
+    if not list_disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
+        return planned
+    if new and not machine_pools:
+        reader.unread.setdefault(
+            "MachineConfig",
+            "no MachineConfigPool that would apply it could be read; without OpenShift, rdma_cluster.host is for"
+            " containerd",
+        )
+    kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
+    budgets = reader.kept("PodDisruptionBudget", lambda: keep_budgets(cluster.pages("PodDisruptionBudget")))
+    whole = dataclasses.replace(
+        live,
+        machine_pools=machine_pools,
+        kubelet_configs=machines.select_others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
+        budgets=budgets,
+        pods=reader.kept("Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix,))),
+    )
+    planned = predict(whole)
+    stand = (
+        read_gate_inputs(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
+        if planned.pools
+        else GateInputs()
+    )
+    return add_gate(planned, stand, machine_pools, intent, inventory)
+
+
+def _read_driver_change(
+    reader: _Reader, rendered: RenderedObjects, nodes: tuple[Resource, ...]
+) -> tuple[typing.Optional[DriverChange], tuple[Resource, ...]]:
+    """Return the change of the driver that NVIDIA's network operator loads, None for no change, and the nodes of the
+    cluster.
+
+    :param nodes: nodes of the cluster; empty if they were not read, then they are read if the driver changes
+    """
+    for wanted in rendered.nic_policies:
+        there = next((item for item in reader.items("NicClusterPolicy") if name_of(item) == name_of(wanted)), None)
+        if there is not None and why_not_read(there):
+            reader.unread["NicClusterPolicy"] = f"NicClusterPolicy {name_of(there)} is {why_not_read(there)}"
+            continue
+        change = parse_driver_change(wanted, there)
+        if change is not None:
+            nodes = nodes or reader.items("Node")
+            return dataclasses.replace(change, kept_out=list_kept_out(nodes, there)), nodes
+    return None, nodes
+
+
+def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects, nodes: tuple[Resource, ...]) -> Live:
+    """Read the objects from which the drains are predicted, without pods.
+
+    :param namespace: namespace of the SR-IOV network operator
+    :param nodes: nodes of the cluster, as the API server returns them
+    """
+    known = tuple(map(kubernetes.parse_node, nodes))
+    if not rendered.are_for_nodes:
+        return Live(known, unread=reader.unread)
+    return Live(
+        nodes=known,
         states={
             name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)
         },
@@ -129,36 +215,6 @@ def read_plan(
         host_configs=tuple(map(reader.host_config, rendered.host_configs)),
         unread=reader.unread,
     )
-    planned = plan(live, rendered.policies, inventory, intent.resource_prefix)
-    if not list_disturbed(planned.nodes) and not live.host_configs:
-        return planned
-    machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
-    new = any(not config.there for config in live.host_configs)
-    if not list_disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
-        return planned
-    if new and not machine_pools:
-        reader.unread.setdefault(
-            "MachineConfig",
-            "no MachineConfigPool that would apply it could be read; without OpenShift, rdma_cluster.host is for"
-            " containerd",
-        )
-    kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
-    budgets = reader.kept("PodDisruptionBudget", lambda: keep_budgets(cluster.pages("PodDisruptionBudget")))
-    prefix = intent.resource_prefix
-    whole = dataclasses.replace(
-        live,
-        machine_pools=machine_pools,
-        kubelet_configs=machines.select_others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
-        budgets=budgets,
-        pods=reader.kept("Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix,))),
-    )
-    planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
-    stand = (
-        read_gate_inputs(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
-        if planned.pools
-        else GateInputs()
-    )
-    return add_gate(planned, stand, machine_pools, intent, inventory)
 
 
 def _read_operator_settings(reader: _Reader, namespace: str) -> OperatorSettings:

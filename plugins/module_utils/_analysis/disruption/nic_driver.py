@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Predict the effects of a changed driver of NVIDIA's network operator on the nodes. The operator drains the nodes to
+load a driver, and removes a driver without a drain. It does both on all nodes with NVIDIA's NICs, in the inventory or
+not. The result becomes part of the plan of stage network, which sriov.py begins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.kubernetes.disruption import DisruptionPlan, NodePlan, PoolPlan
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.drivers import DriverChange
+from ..._model.operators.operators import NFD_LABELS, NIC_LABEL
+from ..controllers.budgets import PodsOfCluster, find_held_pods
+from ..controllers.drain import list_drain_blockers
+from ..controllers.sriov_operator import is_evicted, labels_match
+
+
+def list_driver_nodes(
+    change: DriverChange, nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
+) -> tuple[str, ...]:
+    """Return the names of the nodes on which the operator loads or removes the driver. These are the nodes of the
+    inventory if node feature discovery has not labelled any node yet.
+
+    :param nodes: nodes of the cluster
+    :param inventory: names of the nodes of the inventory
+    """
+    known = [node for node in nodes if node.name not in change.kept_out]
+    if not any(key.startswith(NFD_LABELS) for node in known for key in node.labels):
+        return tuple(node.name for node in known if node.name in inventory)
+    return tuple(
+        node.name
+        for node in known
+        if node.labels.get(NIC_LABEL) == "true"
+        and (not change.affinity or any(labels_match(term, node.labels) for term in change.affinity))
+    )
+
+
+def merge_driver(
+    planned: DisruptionPlan, change: typing.Optional[DriverChange], names: typing.Sequence[str], pods: PodsOfCluster
+) -> DisruptionPlan:
+    """Return the plan with the drains by NVIDIA's network operator added.
+
+    :param planned: plan of the drains and reboots by other operators
+    :param change: change of the driver; None for no change
+    :param names: names of the nodes with the driver
+    :param pods: pods and PodDisruptionBudgets of the cluster
+    """
+    if change is None or not names:
+        return planned
+    nodes = {node.node: node for node in planned.nodes}
+    for name in names:
+        node = nodes.get(name, NodePlan(name, "nothing", listed=False))
+        nodes[name] = _add_driver(node, change, pods)
+    most = change.at_once
+    limit = (
+        f"maxParallelUpgrades is {0 if most is None else most}"
+        if change.action == "load"
+        else "the operator removes its driver from all nodes at the same time"
+    )
+    waves = 1 if most is None else -(-len(names) // most)
+    turns = PoolPlan(change.policy, tuple(names), most, waves, limit, driver=change.action)
+    return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*planned.pools, turns))
+
+
+def _add_driver(node: NodePlan, change: DriverChange, pods: PodsOfCluster) -> NodePlan:
+    if node.action == "unknown":
+        return node
+    reasons = (*node.reasons, change.reason)
+    disturbed = node.action in ("drain", "reboot")
+    if change.action == "remove":
+        if disturbed:
+            return dataclasses.replace(node, reasons=reasons)
+        return dataclasses.replace(node, action="drain", reasons=reasons, driver="remove")
+    going = [pod for pod in pods.list_pods(node.node) if is_evicted(pod, True, "")]
+    named = {f"{pod.namespace}/{pod.name}": pod for pod in going}
+    lost = [name for name, pod in named.items() if not pod.owner and not pod.ended]
+    blockers = (*find_held_pods(going, True, "", pods.budget_index), *list_drain_blockers(going, change.drain, ""))
+    return dataclasses.replace(
+        node,
+        action="reboot" if node.action == "reboot" else "drain",
+        reasons=reasons,
+        pods=tuple(dict.fromkeys((*node.pods, *named))),
+        lost=tuple(dict.fromkeys((*node.lost, *lost))),
+        blockers=tuple(dict.fromkeys((*node.blockers, *blockers))),
+        driver="load",
+    )

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare the driver (spec.ofedDriver) of a rendered NicClusterPolicy with the policy in the cluster.
+
+The operator runs the driver in a DaemonSet on each node with the label of NVIDIA's NICs, in the inventory or not. A new
+driver is loaded after a drain (safeLoad, autoUpgrade). Without spec.ofedDriver, the operator deletes the DaemonSet, and
+drains no node. [src Mellanox/network-operator manifests/state-ofed-driver/0050_ofed-driver-ds.yaml, pkg/state
+state_ofed.go Sync, controllers/upgrade_controller.go]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.marks import MANAGER, is_ours
+from ..._model.intent.intent import DrainOptions
+from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
+from ..._model.operators.drivers import DriverChange
+from ..kubernetes.resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
+
+#: settings by which the operator drains nodes; a change of them alone restarts no driver
+_UPGRADE = "upgradePolicy"
+_TITLE = "NicClusterPolicy"
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+#: taints that the DaemonSet of the driver tolerates whatever the policy says: those of Kubernetes, and that of GPUs
+_TOLERATED = "node.kubernetes.io/"
+_GPU_TAINT = ("nvidia.com/gpu", "NoSchedule")
+_EVICTING = ("NoSchedule", "NoExecute")
+
+
+def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> typing.Optional[DriverChange]:
+    """Return the change of the driver by a rendered NicClusterPolicy. Return None if the driver stays as it is.
+
+    The driver goes if the rendered policy has none, and the collection alone set the driver in the cluster.
+
+    :param wanted: the rendered policy
+    :param there: the policy in the cluster; None if it has none
+    :raises ResourceError: an object does not have the form of its kind
+    """
+    new, old = mapping_at(wanted, "spec", "ofedDriver"), mapping_at(there or {}, "spec", "ofedDriver")
+    name = name_of(wanted)
+    subject = f"driver of NVIDIA's network operator (NicClusterPolicy {name}, spec.ofedDriver)"
+    found: DriverChange
+    if new:
+        changed = [key for key, value in new.items() if key != _UPGRADE and value != old.get(key)]
+        version = f"{new.get('version')}"
+        if not old:
+            found = DriverChange(name, "load", f"{subject}: version {version} is new")
+        elif changed:
+            texts = ", ".join(f"{key} {old.get(key) or 'not set'} -> {new[key]}" for key in changed)
+            found = DriverChange(name, "load", f"{subject}: {texts}")
+        elif mapping_at(new, _UPGRADE).get("autoUpgrade") and not mapping_at(old, _UPGRADE).get("autoUpgrade"):
+            found = DriverChange(
+                name, "load", f"{subject}: autoUpgrade false -> true, which reloads drivers that are not up to date"
+            )
+        else:
+            return None
+    elif there is not None and old and _is_set_by_us(there):
+        text = f"{subject}: version {old.get('version') or 'not set'} is removed from all nodes at the same time"
+        found = DriverChange(name, "remove", text, None)
+    else:
+        return None
+    affinity = mapping_at(there or {}, "spec", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = tuple(_parse_term(term) for term in items_of(affinity, "nodeSelectorTerms", _TITLE))
+    if found.action == "remove":
+        return dataclasses.replace(found, affinity=terms)
+    upgrade, drain = mapping_at(new, _UPGRADE), mapping_at(new, _UPGRADE, "drain")
+    return dataclasses.replace(
+        found,
+        at_once=number_of(upgrade.get("maxParallelUpgrades", 1), f"{_TITLE}: maxParallelUpgrades") or None,
+        drain=DrainOptions(drain.get("deleteEmptyDir") is True, drain.get("force") is True),
+        affinity=terms,
+    )
+
+
+def list_kept_out(nodes: typing.Iterable[Resource], policy: typing.Optional[Resource]) -> tuple[str, ...]:
+    """Return the names of the nodes with a taint that the pods of the driver do not tolerate.
+
+    :param nodes: nodes of the cluster
+    :param policy: the NicClusterPolicy in the cluster, which may have further tolerations; None if it has none
+    :raises ResourceError: an object does not have the form of its kind
+    """
+    tolerations = items_of(mapping_at(policy or {}, "spec"), "tolerations", _TITLE)
+    return tuple(name_of(node) for node in nodes if _is_kept_out(node, tolerations))
+
+
+def _parse_term(term: typing.Mapping[str, typing.Any]) -> LabelSelector:
+    asked = (item for item in items_of(term, "matchExpressions", _TITLE) if item.get("operator") in _OPERATORS)
+    return LabelSelector(
+        expressions=tuple(
+            LabelExpression(str(item.get("key")), str(item.get("operator")), texts_of(item, "values", _TITLE))
+            for item in asked
+        )
+    )
+
+
+def _is_kept_out(node: Resource, tolerations: typing.Sequence[typing.Mapping[str, typing.Any]]) -> bool:
+    """Return whether a taint of the node keeps the pods of the driver away."""
+    return any(
+        taint.get("effect") in _EVICTING
+        and not str(taint.get("key")).startswith(_TOLERATED)
+        and (taint.get("key"), taint.get("effect")) != _GPU_TAINT
+        and not any(_tolerates(toleration, taint) for toleration in tolerations)
+        for taint in items_of(mapping_at(node, "spec"), "taints", "Node")
+    )
+
+
+def _tolerates(toleration: typing.Mapping[str, typing.Any], taint: typing.Mapping[str, typing.Any]) -> bool:
+    """Return whether a toleration matches a taint. [k8s.io/api core/v1 toleration.go ToleratesTaint]"""
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
+    if not key:
+        return exists
+    return bool(key == taint.get("key") and (exists or (toleration.get("value") or "") == (taint.get("value") or "")))
+
+
+def _is_set_by_us(policy: Resource) -> bool:
+    """Return whether the collection, and no other field manager, set fields of the driver. Then they go with the next
+    server-side apply that leaves them out. Without records of the managers, the label decides.
+    """
+    entries = items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy))
+    if not entries:
+        return is_ours(labels_of(policy))
+    ours: set[str] = set()
+    others: set[str] = set()
+    for entry in entries:
+        if not entry.get("subresource"):
+            fields = mapping_at(entry, "fieldsV1", "f:spec", "f:ofedDriver").keys() - {".", f"f:{_UPGRADE}"}
+            (ours if entry.get("manager") == MANAGER else others).update(fields)
+    return bool(ours - others)
