@@ -76,6 +76,11 @@ options:
         type: list
         elements: str
         default: []
+      upgrade:
+        description: Whether O(operators[].version) may replace another version that is installed. If not, the operator
+          stays as it is, and has failed.
+        type: bool
+        default: true
   trusted_namespaces:
     description:
       - Namespaces that an admin of the cluster made for the operators.
@@ -226,6 +231,7 @@ OPERATOR_SPEC: dict[str, typing.Any] = {
     "namespace": {"type": "str", "required": True},
     **dict.fromkeys(("channel", "version", "source", "source_namespace"), TEXT),
     "target_namespaces": {"type": "list", "elements": "str", "default": []},
+    "upgrade": {"type": "bool", "default": True},
 }
 
 

@@ -128,7 +128,7 @@ table:
 releases:
   description:
     - Helm releases to install or upgrade, in this order. Each has its C(operator), C(release), C(namespace), C(chart),
-      C(repository), C(version) and C(values).
+      C(repository), C(version), C(values) and C(drains), which says whether an upgrade can restart drivers of nodes.
     - Only operators that are missing, and those that an earlier run installed. Empty if OLM installs operators.
   returned: success
   type: list
@@ -141,7 +141,7 @@ namespaces:
 packages:
   description:
     - Packages of OLM to subscribe to, in this order. Each has its C(package), C(namespace), C(channel), C(version),
-      C(source), C(source_namespace) and C(target_namespaces).
+      C(source), C(source_namespace), C(target_namespaces) and C(upgrade).
     - Empty if Helm installs operators.
   returned: success
   type: list

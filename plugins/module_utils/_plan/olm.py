@@ -68,6 +68,7 @@ def plan_operator_objects(
                     name_way_to_trust(wish.namespace),
                 )
             whole = _whole(wish, there, seen)
+            _refuse_upgrade(whole, there, seen)
             objects += [(wish.package, item) for item in _objects(whole, there, seen)]
             waited_for.append(whole)
         except _Refusal as refusal:
@@ -126,6 +127,28 @@ def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], se
         trouble = group_trouble(wish.namespace, wish.target_namespaces, seen)
         if trouble is not None and not _only_ours(wish.namespace, seen):
             raise _Refusal(trouble.why, trouble.remedy)
+
+
+def _refuse_upgrade(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> None:
+    """Check that a request replaces no installed version if it must not.
+
+    :param wish: the request, with its channel and catalog
+    :param there: existing Subscription of the operator; None if there is none
+    :param seen: state of OLM
+    :raises _Refusal: the request names another version than the installed one
+    """
+    version = find_pinned_version(wish, seen)
+    if wish.upgrade or there is None or not there.installed or version in ("", there.installed):
+        return
+    why = (
+        f"rdma_cluster.disruption is none, but the upgrade {there.installed} -> {version} can restart drivers and drain"
+        " nodes. The operator was not changed"
+    )
+    remedy = (
+        "When the nodes may be drained, set rdma_cluster.disruption to drain. Otherwise remove version from"
+        " operators_packages. Then run stage operators again"
+    )
+    raise _Refusal(why, remedy)
 
 
 def _only_ours(space: str, seen: OlmState) -> bool:

@@ -32,6 +32,9 @@ from .._model.run.findings import FAIL
 from .._render.cluster.names import MANAGED_BY, Object
 from .._render.cluster.operators import render_worker_sources
 
+#: operators of which another release, or other values, can restart drivers of nodes. They drain the nodes for that
+_OF_DRIVERS = (SRIOV, NETWORK, GPU)
+
 
 @dataclasses.dataclass(frozen=True)
 class ChartWish:
@@ -111,6 +114,7 @@ class Release:
     :ivar chart: name, path or OCI address of the chart
     :ivar repository: address of the chart repository; empty if the chart is not in one
     :ivar values: values for the chart
+    :ivar drains: whether an upgrade can restart drivers of nodes, for which the operator drains the nodes
     """
 
     operator: str
@@ -120,6 +124,7 @@ class Release:
     repository: str
     version: str
     values: dict[str, typing.Any]
+    drains: bool = False
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
@@ -157,6 +162,7 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
             chart.repository,
             chart.version,
             collect_values(operator, intent, wishes),
+            operator.name in _OF_DRIVERS,
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
@@ -251,7 +257,7 @@ def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
     if not seen.olm:
         return ()
     return tuple(
-        found
+        {**found, "upgrade": intent.cluster.disruption != "none" or row.operator.name not in _OF_DRIVERS}
         for row in _list_needed_operators(intent, seen, wishes)
         if _wants_package(row.operator, seen) and (found := find_package(row.operator, wishes)) is not None
     )

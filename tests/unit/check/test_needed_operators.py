@@ -359,6 +359,7 @@ def test_packages_where_the_cluster_has_olm() -> None:
         "source": "redhat-operators",
         "source_namespace": "openshift-marketplace",
         "target_namespaces": ["openshift-nfd"],
+        "upgrade": True,
     }
     assert rows["kueue-operator"]["target_namespaces"] == []
     assert rows["gpu-operator-certified"]["source"] == "certified-operators"

@@ -146,6 +146,7 @@ def _leases() -> typing.Iterator[Leases]:
     [
         ("operators", "release", [], {}, ["list", "show", "upgrade"], True, []),
         ("operators", "release", [OLDER], {}, ["list", "template", "show", "upgrade"], True, []),
+        ("operators", "release", [OLDER], {}, ["list"], True, []),
         ("operators", "release", [], {}, ["list"], False, []),
         ("teardown", "operator", [RELEASE], {}, ["list", "uninstall"], True, []),
         ("teardown", "operator", [RELEASE], {}, [], False, []),
@@ -158,6 +159,7 @@ def _leases() -> typing.Iterator[Leases]:
     ids=[
         "install",
         "upgrade",
+        "upgrade where nothing may be disturbed",
         "install without the Lease",
         "ours",
         "ours without the Lease",
@@ -199,8 +201,11 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
         "version": "1.6.0",
         "repository": "",
         "values": {},
+        "drains": True,
     }
+    refused = release == [OLDER] and asked == ["list"]
     variables = {
+        "rdma_cluster": {"disruption": "none"} if refused else {},
         # in the place of the lookup, which asks the environment for what these hold
         "operators_kubeconfig": str(ours),
         "operators_helm_binary": str(helm),
@@ -251,7 +256,8 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     done = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
-    assert (done.returncode == 0) is holds, f"{done.stdout}{done.stderr}"
+    assert (done.returncode == 0) is (holds and not refused), f"{done.stdout}{done.stderr}"
+    assert ("rdma_cluster.disruption is none" in done.stdout) is refused
     calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
     assert list(dict.fromkeys(call["what"] for call in calls if call["what"] in DOES)) == asked
     # the judgement of the teardown tells it

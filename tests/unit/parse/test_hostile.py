@@ -915,6 +915,9 @@ DATA: dict[str, Data] = {
     "operators.drivers.driver_host": Data(
         parser("operators.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")
     ),
+    "operators.helm_release.parse_updated": Data(
+        parser("operators.helm_release.parse_updated"), ["2026-01-02 03:04:05.678901234 +0000 UTC"], (None,)
+    ),
     "operators.nic_driver.parse_driver_change": Data(
         lambda there: parser("operators.nic_driver.parse_driver_change")(
             {"metadata": {"name": "nic-cluster-policy"}, "spec": {}}, there

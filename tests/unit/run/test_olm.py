@@ -5,6 +5,7 @@ more, and each fault has its cause."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing
 
@@ -185,6 +186,21 @@ def test_an_upgrade_by_another_version_is_named(served: Served) -> None:
         run(world, DesiredOperator("nfd", SPACE, version="1.2.0")), "OLM upgrades from nfd.v1.0.0 to nfd.v1.1.0 first"
     )
     assert "Set version to nfd.v1.1.0" in stand.remedy and world.at("InstallPlan", title)["spec"]["approved"] is False
+
+
+def test_installed_version_is_not_replaced_where_nothing_may_be_disturbed(served: Served) -> None:
+    world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
+    first = DesiredOperator("nfd", SPACE, version="1.0.0", upgrade=False)
+    assert run(world, first).only.installed == "nfd.v1.0.0" and run(world, first).only.phase == "ready"
+    title = world.plans({"nfd": "nfd.v1.1.0"})
+    stand = failed(
+        run(world, dataclasses.replace(first, version="1.1.0")),
+        "rdma_cluster.disruption is none",
+        "nfd.v1.0.0 -> nfd.v1.1.0",
+    )
+    assert "rdma_cluster.disruption to drain" in stand.remedy
+    assert world.at("InstallPlan", title)["spec"]["approved"] is False
+    assert run(world, dataclasses.replace(first, version="")).only.phase == "ready"
 
 
 def test_an_older_version_is_not_gone_back_to(served: Served) -> None:

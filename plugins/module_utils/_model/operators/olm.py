@@ -29,6 +29,7 @@ class DesiredOperator:
     :ivar source: name of the CatalogSource; empty for the one that offers the package
     :ivar source_namespace: namespace of the CatalogSource; empty for the namespace in which one of this name exists
     :ivar target_namespaces: namespaces that the operator watches; empty for all
+    :ivar upgrade: whether another version may replace the installed one
     """
 
     package: str
@@ -38,6 +39,7 @@ class DesiredOperator:
     source: str = ""
     source_namespace: str = ""
     target_namespaces: tuple[str, ...] = ()
+    upgrade: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

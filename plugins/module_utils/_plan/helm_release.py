@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plan the upgrade of a Helm release that an earlier run installed: the values that it keeps, its changes, and whether
+it may begin now.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import typing
+
+from .._model.base.errors import RdmaError
+from .._model.base.text import join_first
+from .._model.intent.intent import Disruption
+from .._parse.operators.helm_release import parse_updated
+from .mirror import merge
+
+#: states of a revision that Helm has not completed
+_UNFINISHED = ("pending-install", "pending-upgrade", "pending-rollback")
+#: changed values that are named
+_NAMED = 8
+_EFFECT = "can restart drivers and drain nodes"
+
+
+@dataclasses.dataclass(frozen=True)
+class DesiredRelease:
+    """A release as the run wants it.
+
+    :ivar operator: name of the operator
+    :ivar version: version of the chart
+    :ivar values: values that follow from the intent, or those of the user
+    :ivar drains: whether the operator restarts drivers of nodes, and drains the nodes for that
+    """
+
+    operator: str
+    release: str
+    namespace: str
+    version: str
+    values: typing.Mapping[str, typing.Any]
+    drains: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ReleasePlan:
+    """The plan of a release.
+
+    :ivar values: values of the next revision
+    :ivar needed: whether Helm has to install or upgrade the release
+    :ivar summary: the changes, as text; empty if the release is not upgraded
+    :ivar wait_seconds: seconds after which a revision that is not completed counts as interrupted
+    """
+
+    values: dict[str, typing.Any]
+    needed: bool
+    summary: str = ""
+    wait_seconds: int = 0
+
+
+def plan_release(
+    wanted: DesiredRelease,
+    there: typing.Mapping[str, typing.Any],
+    disruption: Disruption,
+    now: datetime.datetime,
+    limit: int,
+    may_wait: bool,
+) -> ReleasePlan:
+    """Return the plan of a release. The values that an admin set and that the run does not set are kept, unless the
+    first installation was not completed.
+
+    :param wanted: the release as the run wants it
+    :param there: status of the release, as kubernetes.core.helm_info returns it; empty if there is no such release
+    :param disruption: worst permitted effect on a node
+    :param now: time of the status
+    :param limit: timeout of Helm in seconds
+    :param may_wait: whether the caller waits for a revision that another program may be working on
+    :raises RdmaError: the release must not be upgraded now
+    """
+    if not there:
+        return ReleasePlan(dict(wanted.values), True)
+    state, chart = str(there.get("status") or "deployed"), str(there.get("chart") or "")
+    before = there.get("values")
+    before = before if isinstance(before, dict) else {}
+    first = state == "pending-install" or (state == "failed" and str(there.get("revision")) == "1")
+    # values of a release that never served are possibly the reason for that
+    values = dict(wanted.values) if first else merge(before, wanted.values)
+    changes = [] if state == "deployed" else [f"revision {there.get('revision')} is {state}"]
+    if not chart.endswith(f"-{wanted.version}"):
+        changes.append(f"chart {chart} -> {wanted.version}")
+    keys = list(_list_changed_keys(before, values))
+    if keys:
+        changes.append(f"values {join_first(keys, _NAMED)}")
+    left = _find_wait(state, there, now, limit)
+    if left and not may_wait:
+        raise RdmaError(
+            f"Helm release {wanted.namespace}/{wanted.release} is {state} since {there.get('updated')}, so another"
+            " program is possibly changing it. The release was not changed",
+            f"Wait until that program ends (helm status -n {wanted.namespace} {wanted.release}). Then run stage"
+            " operators again",
+        )
+    if changes and wanted.drains and disruption == "none" and not first and not left:
+        installed = chart.rpartition("-")[2]
+        raise RdmaError(
+            f"rdma_cluster.disruption is none, but an upgrade of Helm release {wanted.namespace}/{wanted.release}"
+            f" {_EFFECT}: {'; '.join(changes)}. The release was not changed",
+            "When the nodes may be drained, set rdma_cluster.disruption to drain. Otherwise keep the release: set"
+            f" version {installed} in operators_charts.{wanted.operator} if only the chart differs, or add"
+            f" {wanted.operator} to operators_leave. Then run stage operators again",
+        )
+    summary = f"{'; '.join(changes)}{f'; {_EFFECT}' if wanted.drains and not first else ''}" if changes else ""
+    return ReleasePlan(values, bool(changes), summary, left)
+
+
+def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime.datetime, limit: int) -> int:
+    """Return the seconds until a revision that is not completed counts as interrupted; 0 if it does already."""
+    if state not in _UNFINISHED:
+        return 0
+    updated = parse_updated(there.get("updated"))
+    age = (now - updated).total_seconds() if updated is not None else 0.0
+    return max(0, min(limit, int(limit - age)))
+
+
+def _list_changed_keys(
+    before: typing.Mapping[str, typing.Any], after: typing.Mapping[str, typing.Any], above: str = ""
+) -> typing.Iterator[str]:
+    """Yield the keys whose values differ, with the keys above them. Values can be secrets, so they are left out."""
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            yield from _list_changed_keys(old, value, f"{above}{key}.")
+        elif key not in before or old != value:
+            yield f"{above}{key}"

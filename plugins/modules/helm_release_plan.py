@@ -1,0 +1,148 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: helm_release_plan
+short_description: Plan the upgrade of a Helm release of an operator
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Compares a Helm release with the one that a run wants. It changes nothing.
+  - Keeps the values of the release that O(values) does not set, such as those of an admin.
+  - Fails if the upgrade can restart drivers (O(drains)) and O(disruption) is V(none). A first installation is always
+    permitted.
+  - Fails, or returns how long to wait, if a revision is not completed and younger than O(timeout). Another program is
+    possibly changing the release then.
+  - The role P(linerate.rdma.operators#role) calls this module. It is of little use elsewhere.
+options:
+  operator:
+    description: Name of the operator.
+    type: str
+    required: true
+  release:
+    description: Name of the Helm release.
+    type: str
+    required: true
+  namespace:
+    description: Namespace of the release.
+    type: str
+    required: true
+  version:
+    description: Version of the chart.
+    type: str
+    required: true
+  values:
+    description: Values that the release must have.
+    type: dict
+    default: {}
+  drains:
+    description: Whether the operator restarts drivers of nodes, and drains the nodes for that.
+    type: bool
+    default: false
+  status:
+    description: The RV(kubernetes.core.helm_info#module:status) of the release. Empty if there is none.
+    type: dict
+    default: {}
+  disruption:
+    description: The key C(disruption) of C(rdma_cluster).
+    type: str
+    choices: [none, drain, reboot]
+    default: drain
+  timeout:
+    description: Timeout of Helm in seconds.
+    type: int
+    default: 300
+  may_wait:
+    description: Whether to return RV(wait_seconds) instead of a failure if another program is possibly changing the
+      release.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - linerate.rdma._attributes.reads
+"""
+
+EXAMPLES = r"""
+- name: Plan the upgrade of a release
+  linerate.rdma.helm_release_plan:
+    operator: gpu-operator
+    release: gpu-operator
+    namespace: gpu-operator
+    version: v26.3.3
+    drains: true
+    status: "{{ helm_result.status }}"
+    disruption: none
+  register: release_plan
+"""
+
+RETURN = r"""
+values:
+  description: Values of the next revision.
+  returned: success
+  type: dict
+needed:
+  description: Whether Helm has to install or upgrade the release.
+  returned: success
+  type: bool
+summary:
+  description: The changes as text, with the keys of the values that change. Empty if the release is not upgraded.
+  returned: success
+  type: str
+  sample: chart gpu-operator-v26.3.0 -> v26.3.3; values driver.rdma.enabled; can restart drivers and drain nodes
+wait_seconds:
+  description: Seconds until a revision that is not completed counts as interrupted.
+  returned: success
+  type: int
+"""
+
+import datetime
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import DesiredRelease, plan_release
+
+
+def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    wanted = DesiredRelease(
+        options["operator"],
+        options["release"],
+        options["namespace"],
+        options["version"],
+        options["values"],
+        options["drains"],
+    )
+    now = datetime.datetime.now(datetime.timezone.utc)
+    planned = plan_release(
+        wanted, options["status"], options["disruption"], now, options["timeout"], options["may_wait"]
+    )
+    return dict(to_data(planned))
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "operator": {"type": "str", "required": True},
+            "release": {"type": "str", "required": True},
+            "namespace": {"type": "str", "required": True},
+            "version": {"type": "str", "required": True},
+            "values": {"type": "dict", "default": {}},
+            "drains": {"type": "bool", "default": False},
+            "status": {"type": "dict", "default": {}},
+            "disruption": {"type": "str", "choices": ["none", "drain", "reboot"], "default": "drain"},
+            "timeout": {"type": "int", "default": 300},
+            "may_wait": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module.params))
+
+
+if __name__ == "__main__":
+    main()

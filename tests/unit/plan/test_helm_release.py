@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The upgrade of a Helm release: what it keeps, what it names, and when it is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.helm_release import parse_updated
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import (
+    DesiredRelease,
+    ReleasePlan,
+    plan_release,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import collect_requests, list_packages
+
+FABRIC: dict[str, typing.Any] = {
+    "name": "c",
+    "profile": "sriov_ethernet",
+    "rdma": True,
+    "select": {"hcas_per_node": 1, "netdev": ["e"]},
+    "virtual_functions": 4,
+    "resource_name": "r",
+    "network": {"namespace": "t", "name": "n"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+}
+NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+WANTED = DesiredRelease("gpu-operator", "gpu", "gpu-operator", "v26.3.3", {"driver": {"rdma": {"enabled": True}}}, True)
+THERE: dict[str, typing.Any] = {
+    "status": "deployed",
+    "chart": "gpu-operator-v26.3.3",
+    "revision": "4",
+    "updated": "2026-01-02 03:00:05.123456789 +0000 UTC",
+    "values": {"driver": {"rdma": {"enabled": True}}},
+}
+OLDER = {**THERE, "chart": "gpu-operator-v26.3.0"}
+
+
+def plan(
+    there: dict[str, typing.Any], disruption: str = "drain", *, may_wait: bool = False, **changes: typing.Any
+) -> ReleasePlan:
+    wanted = dataclasses.replace(WANTED, **changes)
+    return plan_release(wanted, there, typing.cast(typing.Any, disruption), NOW, 300, may_wait)
+
+
+@pytest.mark.parametrize("disruption", ["none", "drain"])
+def test_first_installation_and_equal_release_are_permitted(disruption: str) -> None:
+    assert plan({}, disruption) == ReleasePlan(dict(WANTED.values), True)
+    assert plan(THERE, disruption) == ReleasePlan(THERE["values"], False)
+
+
+def test_values_of_an_admin_are_kept_and_need_no_upgrade() -> None:
+    values = {"driver": {"version": "570.1", "rdma": {"enabled": True}}, "toolkit": {"enabled": False}}
+    assert plan({**THERE, "values": values}, "none") == ReleasePlan(values, False)
+    found = plan({**OLDER, "values": values})
+    assert (found.values, found.needed) == (values, True)
+    values["driver"]["rdma"] = {"enabled": False}
+    found = plan({**THERE, "values": values})
+    assert found.values == {"driver": {"version": "570.1", "rdma": {"enabled": True}}, "toolkit": {"enabled": False}}
+    assert found.summary == "values driver.rdma.enabled; can restart drivers and drain nodes"
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        (OLDER, "chart gpu-operator-v26.3.0 -> v26.3.3"),
+        ({**THERE, "values": None}, "values driver"),
+        ({**THERE, "status": "failed"}, "revision 4 is failed"),
+        ({**THERE, "status": "pending-upgrade", "updated": "2026-01-01 03:00:05 +0000 UTC"}, "is pending-upgrade"),
+    ],
+)
+def test_upgrade_that_can_restart_drivers_is_refused_without_permission_and_named_with_it(
+    there: dict[str, typing.Any], words: str
+) -> None:
+    with pytest.raises(RdmaError, match=r"rdma_cluster.disruption is none") as error:
+        plan(there, "none")
+    assert words in error.value.seen and "set rdma_cluster.disruption to drain" in error.value.remedy
+    summary = plan(there).summary
+    assert words in summary and "can restart drivers and drain nodes" in summary
+    assert "drain" not in plan(there, "none", drains=False).summary
+
+
+def test_texts_of_values_are_in_no_message() -> None:
+    there = {**THERE, "values": {"driver": {"rdma": {"enabled": "hunter2"}}}}
+    with pytest.raises(RdmaError) as error:
+        plan(there, "none")
+    assert "hunter2" not in str(error.value) + plan(there).summary
+
+
+def test_first_installation_that_was_interrupted_goes_on() -> None:
+    ended = {"updated": "2026-01-01 03:00:05 +0000 UTC", "revision": "1"}
+    for state in ("pending-install", "failed"):
+        found = plan({**THERE, **ended, "status": state, "values": {"operator": {"nodeSelector": {"a": "b"}}}}, "none")
+        assert (found.needed, found.values) == (True, WANTED.values)
+
+
+@pytest.mark.parametrize("state", ["pending-install", "pending-upgrade", "pending-rollback"])
+def test_revision_that_another_program_works_on_is_waited_for_and_then_refused(state: str) -> None:
+    running = {**THERE, "status": state}
+    assert plan(running, may_wait=True).wait_seconds == 60
+    with pytest.raises(RdmaError, match=f"gpu-operator/gpu is {state} since 2026-01-02 03:00:05"):
+        plan(running)
+    # its time zone counts, and a clock that is ahead does not prolong the wait
+    assert plan({**running, "updated": "2026-01-02 05:00:05.1 +0200 CEST"}, may_wait=True).wait_seconds == 60
+    assert plan({**running, "updated": "2027-01-01 00:00:00 +0000 UTC"}, may_wait=True).wait_seconds == 300
+    assert plan({**running, "updated": "yesterday"}, may_wait=True).wait_seconds == 300
+    over = plan({**running, "updated": "2026-01-02 02:59:05 +0000 UTC"})
+    assert (over.wait_seconds, over.needed) == (0, True)
+
+
+def test_times_that_helm_prints() -> None:
+    assert parse_updated("2026-01-02 05:04:05.678901234 +0200 CEST") == NOW
+    for text in (None, "", "2026", "2026-13-01 00:00:00 +0000 UTC", "2026-01-02 03:04:05 zone"):
+        assert parse_updated(text) is None
+
+
+@pytest.mark.parametrize(("disruption", "upgrade"), [("none", False), ("drain", True)])
+def test_packages_of_driver_operators_are_not_upgraded_where_nothing_may_be_disturbed(
+    disruption: str, upgrade: bool
+) -> None:
+    intent = parse_intent([FABRIC], None, {"disruption": disruption, "host": {"gpudirect": "peermem"}})
+    found = list_packages(intent, OperatorsSeen(olm=True), collect_requests({}, {}, []))
+    rows = {row["package"]: row["upgrade"] for row in found}
+    assert rows["gpu-operator-certified"] is upgrade and rows["nfd"] is True
