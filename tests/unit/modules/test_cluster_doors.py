@@ -260,6 +260,38 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(
     ]
 
 
+class LabelledNodes(Quiet):
+    """A cluster in which a node outside of the inventory has a NIC of NVIDIA, and that has no NicClusterPolicy."""
+
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+        label = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
+        return (
+            Listing(({"metadata": {"name": "b", "labels": label}, "spec": {}, "status": {}},), "1")
+            if (kind == "Node")
+            else Listing((), "1")
+        )
+
+    def serves(self, group: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("disruption", ["none", "drain"])
+def test_driver_of_the_network_operator_is_in_the_plan(
+    disruption: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.sriov_plan")
+    monkeypatch.setattr(module, "connect", lambda given: LabelledNodes())
+    policy = {
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "nic-cluster-policy"},
+        "spec": {"ofedDriver": {"version": "doca3", "upgradePolicy": {"autoUpgrade": True}}},
+    }
+    arguments = {"objects": [{"object": policy}], "nodes": ["a"], "cluster": {"disruption": disruption}}
+    code, result = run_module("sriov_plan", arguments, capsys)
+    assert (code, result["allowed"]) == (0, disruption == "drain")
+    assert "b (not in the inventory) is drained" in result["lines"][0]
+
+
 def test_a_selector_without_our_label_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

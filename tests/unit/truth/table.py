@@ -1064,7 +1064,7 @@ ROWS: tuple[Row, ...] = (
     Row(("disruption.plan",), ("nodes[].action",), "The intent allows this as well.", BROKEN),
     Row(
         ("disruption.plan",),
-        ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "drains", "pauses"),
+        ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "nodes[].driver", "drains", "pauses"),
         "The plan tells it to the reader.",
     ),
     Row(("disruption.plan",), ("nodes[].listed",), "Nodes of the inventory are asked for by name."),
@@ -1073,7 +1073,7 @@ ROWS: tuple[Row, ...] = (
     Row(("disruption.plan",), ("pools",), "An order of turns; what comes of it is judged.", on=INFINIBAND),
     Row(
         ("disruption.plan",),
-        _under("pools[].", "at_once", "waves", "limit"),
+        _under("pools[].", "at_once", "waves", "limit", "driver"),
         "What comes of it is judged.",
         on=ROCE,
     ),
