@@ -223,7 +223,7 @@ class ActionModule(ControllerAction):
                 say,
                 stop,
                 limits,
-                render_host_configs(intent.host),
+                render_host_configs(intent.host, intent.intent_name),
             )
             planned = roller.plan(nodes, intent)
             for line in describe_plan(planned):

@@ -32,6 +32,21 @@ options:
     type: raw
 """
 
+    SCOPE = r"""
+options:
+  fabrics:
+    description:
+      - The variable C(rdma_fabrics).
+      - With O(fabrics) or O(cluster), the module changes and removes only objects of this intent. Objects of another
+        intent, by the label C(linerate.rdma/intent), stay.
+      - An object without this label, or with the default name, is of this intent only if its name, its fabric and the
+        nodes that it selects are those of the intent.
+    type: raw
+  cluster:
+    description: The variable C(rdma_cluster), with the name of the intent in C(intent_name).
+    type: raw
+"""
+
     PODS = r"""
 options:
   nodes:

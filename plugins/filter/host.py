@@ -9,7 +9,6 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -21,14 +20,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.node import 
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 
-def _parse_host_needs(cluster: typing.Any) -> HostNeeds:
-    return typing.cast(ClusterIntent, load(ClusterIntent, cluster or {}, "rdma_cluster")).host
+def _parse_cluster(cluster: typing.Any) -> ClusterIntent:
+    return typing.cast(ClusterIntent, load(ClusterIntent, cluster or {}, "rdma_cluster"))
 
 
 @guard_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
     """Render the MachineConfigs and the KubeletConfig that the hosts need."""
-    return [{"fabric": "", "object": item} for item in host.render_host_configs(_parse_host_needs(cluster))]
+    wanted = _parse_cluster(cluster)
+    return [{"fabric": "", "object": item} for item in host.render_host_configs(wanted.host, wanted.intent_name)]
 
 
 @guard_filter
@@ -38,7 +38,7 @@ def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
 
     :param cluster: value of ``rdma_cluster``
     """
-    memlock = _parse_host_needs(cluster).memlock
+    memlock = _parse_cluster(cluster).host.memlock
     return {
         "path": DROP_IN,
         "content": host.make_containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else "",

@@ -13,6 +13,7 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import list_members
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import mark_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
@@ -48,6 +49,7 @@ def render_nic_map(
     hcas: typing.Any,
     subnets: typing.Any = None,
     before: typing.Any = "",
+    cluster: typing.Any = None,
 ) -> Data:
     """Render the ConfigMap with the NIC map of one fabric.
 
@@ -56,9 +58,11 @@ def render_nic_map(
     :param hcas: fact ``hcas`` of each node
     :param subnets: fact ``subnets`` of each node
     :param before: text of the existing map, whose addresses are kept
+    :param cluster: value of ``rdma_cluster``
     :raises AnsibleFilterError: the fabric does not exist, or its HCAs are not known on all nodes
     """
-    wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
+    intent = parse_intent(fabrics, None, cluster)
+    wanted = next((item for item in intent.fabrics if item.name == fabric), None)
     if wanted is None:
         raise RdmaError(f"no fabric has the name '{fabric}'")
     nodes, seen = (
@@ -70,7 +74,8 @@ def render_nic_map(
     if why or unread:
         raise RdmaError(f"a NIC map of {fabric} would be incomplete: {why or '; '.join(unread)}")
     made = nic_map.list_nic_lines(wanted, members, parse_nic_map(str(before)).lines)
-    return {"fabric": wanted.name, "object": nic_map.render_config_map(wanted, str(name), made)}
+    config_map = nic_map.render_config_map(wanted, str(name), made)
+    return {"fabric": wanted.name, "object": mark_intent(config_map, intent.cluster.intent_name)}
 
 
 class FilterModule:

@@ -20,6 +20,8 @@ description:
     missing, the module retries for 10 seconds.
   - O(state=absent) deletes all objects of O(kinds) that have O(label_selector), in the order of O(kinds). It waits
     until they are gone.
+  - With O(fabrics) or O(cluster), objects of other intents stay, and RV(applied) has them with the action V(kept).
+    Without both, O(label_selector) selects the objects of all intents of the cluster.
   - The module neither changes nor deletes an existing namespace without the label of the collection.
   - A cluster has only one C(NicClusterPolicy). The module adds the fields of the collection to it, and O(state=absent)
     removes only these fields. The API server refuses a field that another field manager owns with another value.
@@ -126,10 +128,19 @@ options:
     description: Maximum time in seconds to wait until the objects of a kind are gone.
     type: int
     default: 300
+  within_disruption:
+    description:
+      - With O(state=absent), whether the module fails before it removes anything if C(disruption) of O(cluster) does
+        not permit what the removal does to nodes, or if a job of the intent runs.
+      - It counts policies, pool configurations and drivers of O(kinds), and MachineConfigs and KubeletConfigs of the
+        intent, which M(linerate.rdma.machine_config_roll) removes.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
   - linerate.rdma._options.objects
+  - linerate.rdma._options.scope
   - linerate.rdma._attributes.changes
   - linerate.rdma._authentication.options
 requirements:
@@ -182,7 +193,8 @@ applied:
         - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent), V(kept) or V(refused). In check
           mode, what would happen.
         - V(released) means that the object also has fields of others. Only the fields of the collection were removed.
-        - V(kept) means that a user copied the object with its label, and that no run wrote it. It is not deleted.
+        - V(kept) means that the object is not deleted. Either a user copied it with its label, and no run wrote it,
+          or it may belong to another intent, for the reason in RV(applied[].refusal).
         - V(unjudged) occurs in check mode only. The kind, the namespace or an object that it needs does not exist yet,
           so the API server cannot judge it.
       type: str
@@ -239,7 +251,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import JOBS, KINDS, OF_FABRICS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
@@ -249,22 +264,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     Removal,
     remove_all,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
-POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
-NETWORKS = [
-    "SriovNetwork",
-    "SriovIBNetwork",
-    "MacvlanNetwork",
-    "IPoIBNetwork",
-    "HostDeviceNetwork",
-    "NetworkAttachmentDefinition",
-]
 Wanted = typing.Sequence[tuple[str, Resource]]
-JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
-OF_FABRICS = [*NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS]
-KINDS = [*JOBS, "Pod", *OF_FABRICS, "NicConfigurationTemplate", "Tuned", "Namespace"]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
 NIC_MAP = "ConfigMap"
 #: with the account that may use them
@@ -330,7 +334,10 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
             tuple(options["keep_namespaces"]),
             options["wait_seconds"],
             tuple(options["namespaces"]),
+            read_scope(options),
         )
+        if options["within_disruption"]:
+            refuse_removal(cluster, removal, load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").disruption)
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
     answer = {
@@ -353,17 +360,19 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=make_facts_spec(
             **LEASE_SPEC,
+            **SCOPE_SPEC,
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
             objects_from={"type": "str"},
             on_refusal={"type": "str", "choices": ["fail", "tell"], "default": "fail"},
-            kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP, ADMISSION], "default": KINDS},
+            kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP, ADMISSION], "default": list(KINDS)},
             absent_namespaces={"type": "list", "elements": "str", "default": []},
             find_leftovers={"type": "bool", "default": False},
             label_selector={"type": "str", "default": LABEL},
             namespaces={"type": "list", "elements": "str", "default": []},
             keep_namespaces={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 300},
+            within_disruption={"type": "bool", "default": False},
         ),
         supports_check_mode=True,
     )

@@ -30,7 +30,8 @@ description:
   - The module does not unpause a pool that somebody else has paused. M(linerate.rdma.sriov_plan) finds such pools.
   - The module ignores all objects other than MachineConfigs and KubeletConfigs.
   - With O(state=removed) the module deletes only objects with the label C(app.kubernetes.io/managed-by=linerate.rdma).
-    RV(stays) has the others of these names, and no pool rolls for them.
+    It deletes none of another intent, by the label C(linerate.rdma/intent). RV(stays) has the others, and no pool
+    rolls for them.
   - On a cluster without the machine config operator, O(state=removed) with O(labelled) and O(state=released) without
     O(objects) do nothing.
 options:
@@ -50,7 +51,7 @@ options:
   labelled:
     description:
       - With O(state=removed), whether the module also deletes all other MachineConfigs and KubeletConfigs with the
-        label of the collection, such as those of an earlier intent.
+        label of the collection, such as those that this intent asked for earlier.
       - A user who may not list MachineConfigs needs the right to list MachineConfigPools. The module then finds the
         MachineConfigs that a pool uses.
     type: bool
@@ -117,7 +118,8 @@ error:
   type: str
 stays:
   description: With O(state=removed), objects that the module did not delete, because they do not have the label of the
-    collection. Each has its C(subject), C(why) and C(remedy). Empty with another O(state).
+    collection, or may belong to another intent. Each has its C(subject), C(why) and C(remedy). Empty with another
+    O(state).
   returned: success
   type: list
   elements: dict
@@ -175,6 +177,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     find_labelled,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import AWAY, PatientCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import PoolGate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
 
@@ -216,7 +219,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             prepared = roller.prepare(configs, module.check_mode)
         else:
             beside = find_labelled(cluster, configs) if options["labelled"] else beside
-            prepared = roller.remove(configs, module.check_mode, beside.objects)
+            prepared = roller.remove(configs, module.check_mode, beside.objects, build_scope((), intent))
         changes = [
             f"{item.applied.action} {item.applied.kind} {item.applied.name}"
             for item in prepared.outcomes

@@ -97,6 +97,7 @@ options:
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.scope
   - linerate.rdma._options.progress
   - linerate.rdma._authentication.options
 requirements:
@@ -219,6 +220,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
@@ -254,7 +256,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         answer["olm"] = to_data(found)
     elif options["state"] == "absent":
         with hold_lease(module, cluster) as held:
-            removed = Remover(held.cluster, module.check_mode, limit, time.monotonic, time.sleep).run()
+            removed = Remover(
+                held.cluster, module.check_mode, limit, time.monotonic, time.sleep, read_scope(options)
+            ).run()
         outcomes = removed.outcomes
     else:
         removed = Remover(cluster, module.check_mode, limit, time.monotonic, time.sleep).show()
@@ -275,6 +279,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=make_facts_spec(
             **LEASE_SPEC,
+            **SCOPE_SPEC,
             state={"type": "str", "choices": ["present", "absent", "shown"], "default": "present"},
             operators={"type": "list", "elements": "dict", "default": [], "options": OPERATOR_SPEC},
             trusted_namespaces={"type": "list", "elements": "str", "default": []},

@@ -57,6 +57,7 @@ options:
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.scope
   - linerate.rdma._options.progress
   - linerate.rdma._attributes.reads
   - linerate.rdma._authentication.options
@@ -209,6 +210,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, renew_lease
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe as observe_images
@@ -249,7 +251,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         )
     if options["release"]:
         answer["config_uid"] = find_config_uid(cluster, seen.namespace)
-        users = find_sriov_users(cluster)
+        users = find_sriov_users(cluster, read_scope(options))
         stays = kept_release(cluster, seen.namespace, options["release"])
         if stays is None and users:
             stays = keep_operator(f"Helm release {seen.namespace}/{options['release']}", users)
@@ -262,6 +264,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=make_facts_spec(
             **LEASE_SPEC,
+            **SCOPE_SPEC,
             namespace={"type": "str"},
             nodes={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},

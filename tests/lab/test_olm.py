@@ -62,7 +62,11 @@ def install(lab: Lab) -> typing.Any:
 
 
 def teardown(lab: Lab) -> typing.Any:
-    return lab.playbook("teardown.yml", variables={"teardown_operator": True}, inventory=INVENTORY)
+    # a MachineConfig may be left, whose removal reboots the workers
+    cluster = {**SETTINGS["rdma_cluster"], "disruption": "reboot"}
+    return lab.playbook(
+        "teardown.yml", variables={"teardown_operator": True, "rdma_cluster": cluster}, inventory=INVENTORY
+    )
 
 
 def test_the_stage_installs_by_olm_and_a_second_run_changes_nothing(bare: Lab) -> None:

@@ -19,7 +19,7 @@ from .._model.boundary.form import Bound
 from .._model.boundary.numbers import MOST_MESSAGES
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import find_traits
-from .._model.kubernetes.apply import FOREIGN, KEPT, MOST_REMOVED, UNREAD, AppliedObject
+from .._model.kubernetes.apply import FOREIGN, KEPT, MOST_REMOVED, OTHER_INTENT, UNREAD, AppliedObject
 from .._model.kubernetes.host import DROP_IN, ObservedText, Roll
 from .._model.kubernetes.wait import SyncFacts
 from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
@@ -151,6 +151,8 @@ def _check_object(item: AppliedObject) -> Finding:
     if item.action in ("deleted", "absent", "released"):
         said = "fields of linerate.rdma removed, other fields kept" if item.action == "released" else item.action
         return build_pass("teardown.object", subject, said, "gone")
+    if item.reason == OTHER_INTENT:
+        return _check_other_intent(subject, item)
     if item.action == KEPT:
         return _check_copy(subject, item)
     if item.reason in (FOREIGN, UNREAD):
@@ -189,6 +191,21 @@ def _check_copy(subject: str, item: AppliedObject) -> Finding:
             f"List them: kubectl get {name_kind(item.kind)} -A -l {SELECTOR}. Remove the label from those that are"
             " needed, and delete the others."
         )
+    return Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy)
+
+
+def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
+    """Return a warning on an object that may belong to another intent of the cluster. It does not close the gate,
+    because that intent needs the object.
+    """
+    delete = f"kubectl delete {name_kind(item.kind)} {item.name}{f' -n {item.namespace}' if item.namespace else ''}"
+    if item.name.startswith("("):
+        delete = f"kubectl get {name_kind(item.kind)} -A -l {SELECTOR} --show-labels lists them"
+    remedy = (
+        "If another intent needs it, leave it: the teardown of that intent removes it. Give each intent of the cluster"
+        f" its own rdma_cluster.intent_name. If no intent needs it, delete it: {delete}"
+    )
+    why = f"The object was not deleted: {format_clause(item.refusal)}."
     return Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy)
 
 

@@ -86,7 +86,7 @@ def plan(
         tuple(
             {"fabric": "", "object": item}
             for item in host.render_host_configs(
-                _find_host_needs(intent.cluster.host, nodes, operators, platforms or {})
+                _find_host_needs(intent.cluster.host, nodes, operators, platforms or {}), intent.cluster.intent_name
             )
         ),
         tuple(network.drop_held(select_remaining(objects, stopped), intent, stopped)),

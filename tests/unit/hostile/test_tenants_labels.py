@@ -166,6 +166,7 @@ def test_the_difference_is_made_only_where_it_is_asked_for(asked: bool, monkeypa
         "namespaces": [],
         "wait_seconds": 1,
         "on_refusal": "tell",
+        "within_disruption": False,
     }
     module = types.SimpleNamespace(params=params, check_mode=False, _diff=asked)
     monkeypatch.setattr(custom_resources, "remove_all", lambda *_arguments: ())

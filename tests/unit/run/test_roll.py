@@ -222,7 +222,7 @@ class Operator:
         }
         result = copy.deepcopy({**live, **definition, "metadata": metadata})
         if not dry_run:
-            assert self.paused, "a MachineConfig was applied while its pool could roll"
+            assert self.paused or not changed, "a MachineConfig was applied while its pool could roll"
             objects[name] = result
         return copy.deepcopy(result), ()
 

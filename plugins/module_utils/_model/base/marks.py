@@ -15,6 +15,10 @@ LABEL = "app.kubernetes.io/managed-by"
 SELECTOR = f"{LABEL}={MANAGER}"
 #: of pods: the run that made them
 RUN_LABEL = "linerate.rdma/run"
+#: name of the intent that an object belongs to, `rdma_cluster.intent_name`
+INTENT_LABEL = "linerate.rdma/intent"
+#: name of an intent that sets none. It proves nothing, because two intents of a cluster may both have it
+DEFAULT_INTENT = "default"
 #: on every object of the collection
 MANAGED_BY = {LABEL: MANAGER}
 
@@ -22,3 +26,14 @@ MANAGED_BY = {LABEL: MANAGER}
 def is_ours(labels: typing.Mapping[str, typing.Any]) -> bool:
     """Return whether the labels mark an object as managed by the collection."""
     return labels.get(LABEL) == MANAGER
+
+
+def mark_intent(definition: dict[str, typing.Any], intent: str) -> dict[str, typing.Any]:
+    """Return a rendered object with the label of its intent.
+
+    :param definition: object with ``metadata``
+    :param intent: name of the intent; empty: the default
+    """
+    metadata = definition["metadata"]
+    labels = {**metadata.get("labels", {}), INTENT_LABEL: intent or DEFAULT_INTENT}
+    return {**definition, "metadata": {**metadata, "labels": labels}}

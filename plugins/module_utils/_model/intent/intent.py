@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.marks import DEFAULT_INTENT
 from ..boundary.form import Bound
+from ..boundary.kubernetes import LABEL
 from ..measurement.collectives import Collectives
 from ..node.bios import BiosIntent
 from ..node.firmware import FirmwareIntent
@@ -397,6 +399,8 @@ class ClusterIntent:
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: properties that a job's log must prove; None if no job is checked
     :ivar collectives: required performance of collectives; None if none are run
+    :ivar intent_name: name of this intent in the cluster, a label of all its objects. If the cluster has several
+        intents, each one needs its own name
     """
 
     node_selector: dict[str, str] = dataclasses.field(
@@ -419,6 +423,7 @@ class ClusterIntent:
     measures: tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
     collectives: typing.Optional[Collectives] = None
+    intent_name: typing.Annotated[str, LABEL] = DEFAULT_INTENT
 
 
 @dataclasses.dataclass(frozen=True)

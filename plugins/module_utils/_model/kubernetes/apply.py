@@ -14,6 +14,8 @@ from ..boundary.numbers import MOST_KINDS, Count
 FOREIGN, UNREAD = "Foreign", "Unread"
 #: action of an object that a removal leaves on purpose, and its reason: a user copied it with the label
 KEPT, COPIED = "kept", "Copied"
+#: reason of an object with the label that is not proven to belong to the intent
+OTHER_INTENT = "OtherIntent"
 #: actions of an object that the API server took
 TAKEN = ("created", "changed", "unchanged")
 #: objects of a kind whose removal is reported one by one, and of all kinds; a site has some hundred

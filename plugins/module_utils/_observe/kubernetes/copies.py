@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keep objects that only have the label of the collection, because a user copied them: a removal names and does not
-delete them.
+"""Keep objects that only have the label of the collection: a user copied them, or another intent applied them. A
+removal names and does not delete them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.kubernetes.apply import COPIED, KEPT, AppliedObject
+from ..._model.kubernetes.apply import COPIED, KEPT, OTHER_INTENT, AppliedObject
+from ..._model.kubernetes.scope import FABRIC, Scope
 from ..._parse.kubernetes.foreign import is_copied
 from .kinds import Resource
 from .outcome import JOINT_KINDS, Outcome, identify_object, strip_volatile
@@ -30,11 +31,49 @@ def split_copies(kind: str, items: typing.Iterable[Resource]) -> tuple[tuple[Res
     copies: list[Resource] = []
     for item in items:
         (copies if kind not in JOINT_KINDS and is_copied(item) else own).append(item)
-    outcomes = [_keep(item) for item in copies[:MOST_COPIES]]
-    if len(copies) > MOST_COPIES:
-        name = f"({len(copies) - MOST_COPIES} more)"
+    return tuple(own), _count_beyond([_keep(item) for item in copies[:MOST_COPIES]], len(copies))
+
+
+def split_other_intents(
+    kind: str, items: typing.Iterable[Resource], scope: typing.Optional[Scope]
+) -> tuple[tuple[Resource, ...], list[Outcome]]:
+    """Return the objects of a kind that belong to the intent, and the outcomes of the others. Those beyond
+    ``MOST_COPIES`` are counted in one outcome, and those with an owner have none.
+
+    :param scope: objects of the intent; None: all of them belong to it
+    """
+    own: list[Resource] = []
+    others: list[Outcome] = []
+    number, name = 0, kind.partition(".")[0]
+    for item in items:
+        why = scope.explain_foreign(name, item) if scope is not None else ""
+        if not why:
+            own.append(item)
+        elif scope is not None and not scope.is_left_to_owner(item):
+            number += 1
+            others += [keep_other(item, why)] if number <= MOST_COPIES else []
+    return tuple(own), _count_beyond(others, number)
+
+
+def _count_beyond(outcomes: list[Outcome], number: int) -> list[Outcome]:
+    """Return the outcomes, and one that counts the objects without an outcome.
+
+    :param number: number of all objects
+    """
+    if number > len(outcomes):
+        name = f"({number - len(outcomes)} more)"
         outcomes.append(Outcome(dataclasses.replace(outcomes[0].applied, name=name, namespace="")))
-    return tuple(own), outcomes
+    return outcomes
+
+
+def keep_other(item: Resource, why: str) -> Outcome:
+    """Return the outcome of an object that is kept because it may belong to another intent.
+
+    :param why: the reason
+    """
+    fabric = str((item["metadata"].get("labels") or {}).get(FABRIC) or "")
+    applied = dataclasses.replace(identify_object(fabric, item), action=KEPT, reason=OTHER_INTENT, refusal=why)
+    return Outcome(applied, strip_volatile(item), strip_volatile(item))
 
 
 def mark_copy(applied: AppliedObject, item: Resource) -> AppliedObject:

@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from ..._model.base.text import join_first
+from ..._model.kubernetes.scope import Scope
 from ..._parse.kubernetes.foreign import ApiResource, judge_objects, parse_resources, parse_versions
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from .client import Cluster
@@ -46,7 +47,12 @@ class Kept:
 
 
 def objects_of_others(
-    cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+    cluster: Cluster,
+    namespace: str,
+    limit: float,
+    clock: Clock,
+    pause: typing.Callable[[float], None],
+    scope: typing.Optional[Scope] = None,
 ) -> typing.Optional[Kept]:
     """Return the reasons why a namespace that the collection created must not be deleted. Return None if it may be
     deleted. All objects of the namespace are listed, of each kind in the discovery of the API server.
@@ -57,6 +63,7 @@ def objects_of_others(
 
     :param limit: limit in seconds of the wait for objects that are being deleted
     :param clock: returns monotonic seconds
+    :param scope: objects of the intent, so that those of other intents count; None: they do not count
     :param pause: function that sleeps for a number of seconds
     :raises ApiError: the API server cannot be reached
     """
@@ -64,7 +71,7 @@ def objects_of_others(
     while True:
         unread: list[str] = []
         try:
-            judged = judge_objects(list_everything(cluster, namespace, unread))
+            judged = judge_objects(list_everything(cluster, namespace, unread), scope)
         except ResourceError as error:
             return Kept(unread=(*unread, error.seen))
         if judged.foreign or unread:

@@ -9,10 +9,11 @@ import dataclasses
 import functools
 import typing
 
-from ..._model.base.marks import LABEL
+from ..._model.base.marks import INTENT_LABEL, LABEL, RUN_LABEL
 from ..._model.base.text import cut_texts
 from ..._model.kubernetes.apply import (
     FOREIGN,
+    KEPT,
     MOST_LEFT,
     MOST_LEFT_ALIKE,
     MOST_OF_KIND,
@@ -21,9 +22,11 @@ from ..._model.kubernetes.apply import (
     Leftovers,
 )
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ..._model.kubernetes.own_kinds import NETWORKS
+from ..._model.kubernetes.scope import Scope
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
 from .client import Cluster
-from .copies import mark_copy, split_copies
+from .copies import keep_other, mark_copy, split_copies, split_other_intents
 from .errors import ApiError
 from .foreign import Kept, objects_of_others
 from .kinds import Resource, kind_of, version_of
@@ -47,6 +50,8 @@ _MOST_TEXT = 320
 _ALL_WAITS = 2.0
 #: least seconds for reading the content of all namespaces
 _LOOKS = 600.0
+#: kinds whose objects of other intents keep a namespace, and that name it
+_USERS = ("PyTorchJob", "TrainJob", *NETWORKS)
 #: least seconds of the wait for each kind
 _LEAST_WAIT = 60.0
 _Left = typing.TypeVar("_Left")
@@ -91,6 +96,7 @@ class Removal:
     :ivar keep: namespaces that are not deleted
     :ivar namespaces: namespaces in which objects are searched; empty means all, and needs the right to list the kinds
         in all of them
+    :ivar scope: objects of the intent; objects that do not belong to it are kept. None: the selector alone decides
     :ivar limit: limit in seconds of the wait until the objects of one kind are gone
     """
 
@@ -99,13 +105,15 @@ class Removal:
     keep: tuple[str, ...] = ()
     limit: float = 300.0
     namespaces: tuple[str, ...] = ()
+    scope: typing.Optional[Scope] = None
 
 
 def remove_all(
     cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]
 ) -> tuple[Outcome, ...]:
     """Delete the objects with the label, kind by kind, and wait until each kind is gone. An object of a joint kind with
-    other managers only loses the fields of the collection. A copy that a user made of an object is kept.
+    other managers only loses the fields of the collection. A copy that a user made of an object is kept, and so is an
+    object that does not belong to the intent.
 
     A tenant can give this label, and a finalizer that is never removed, to an object of each kind. So the waits for all
     kinds except namespaces share a budget of twice the limit. After that, each kind is still awaited for up to 60
@@ -123,11 +131,10 @@ def remove_all(
     waits = Waits(removal.limit, clock, pause, _LEAST_WAIT)
     rest = _ALL_WAITS * removal.limit
     for kind in removal.kinds:
-        found, copies = split_copies(kind, _list_objects(cluster, kind, removal))
-        outcomes += copies
-        kept = (
-            {} if check_mode or kind != "Namespace" else dict(_find_kept(cluster, found, removal.limit, clock, pause))
-        )
+        found, copies = split_copies(kind, list_objects(cluster, kind, removal))
+        found, others = split_other_intents(kind, found, removal.scope)
+        outcomes += [*copies, *others]
+        kept = {} if check_mode or kind != "Namespace" else dict(_find_kept(cluster, found, removal, clock, pause))
         begin, results = clock(), []
         for item in found:
             if clock() - begin > max(_LEAST_WAIT, min(removal.limit, rest)):
@@ -135,7 +142,10 @@ def remove_all(
             results.append(kept.get(item["metadata"]["name"]) or remove_object(cluster, item, check_mode))
         rest -= clock() - begin
         if not check_mode:
-            asked = {_identify_deleted(item) for item, one in zip(found, results) if one.applied.action != "refused"}
+            left_there = ("refused", KEPT)
+            asked = {
+                _identify_deleted(item) for item, one in zip(found, results) if one.applied.action not in left_there
+            }
             # namespaces come last, and have a limit of their own
             waits = Waits(removal.limit, clock, pause) if kind == "Namespace" else waits
             left = waits.await_gone(functools.partial(_find_left, cluster, kind, removal, asked)) if asked else {}
@@ -175,7 +185,7 @@ def _refuse_late(kind: str, number: int) -> Outcome:
 def _find_kept(
     cluster: Cluster,
     namespaces: typing.Iterable[Resource],
-    limit: float,
+    removal: Removal,
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> typing.Iterator[tuple[str, Outcome]]:
@@ -185,21 +195,27 @@ def _find_kept(
     All waits for objects that are being deleted in these namespaces share one deadline, so that many namespaces of a
     tenant delay the removal no longer than one.
 
-    :param limit: seconds until that deadline
+    :param removal: its limit is the time until that deadline in seconds
     :param clock: returns monotonic seconds
     :param pause: function that sleeps for a number of seconds
     """
-    end = clock() + limit
+    limit = removal.limit
+    end, used = clock() + limit, _find_used_namespaces(cluster, removal)
     # the namespace of the measurements comes first: any client may make a namespace with the label, and each of them
     # takes a list of all its objects
     mine = sorted(namespaces, key=lambda item: item["metadata"]["name"] != MEASURING)
     for item in (item for item in mine if "deletionTimestamp" not in item["metadata"]):
+        if item["metadata"]["name"] in used:
+            yield item["metadata"]["name"], keep_other(item, used[item["metadata"]["name"]])
+            continue
         if clock() >= end + max(limit, _LOOKS):
             kept: typing.Optional[Kept] = Kept(
                 unread=(f"its objects, because listing the objects of {len(mine)} namespaces took too long",)
             )
         else:
-            kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)
+            kept = objects_of_others(
+                cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause, removal.scope
+            )
         if kept is not None:
             applied = dataclasses.replace(
                 _identify_labelled(item),
@@ -208,6 +224,18 @@ def _find_kept(
                 refusal=str(kept),
             )
             yield applied.name, Outcome(applied, strip_volatile(item), strip_volatile(item))
+
+
+def _find_used_namespaces(cluster: Cluster, removal: Removal) -> dict[str, str]:
+    """Return the namespaces that jobs or networks of other intents use, each with the reason."""
+    used: dict[str, str] = {}
+    for kind in _USERS if removal.scope is not None else ():
+        _own, others = split_other_intents(kind, list_objects(cluster, kind, removal), removal.scope)
+        for item in (outcome.before for outcome in others if outcome.before is not None):
+            metadata, networks = item["metadata"], (item.get("spec") or {}).get("networkNamespace")
+            for name in filter(None, (str(metadata.get("namespace") or ""), str(networks or ""))):
+                used.setdefault(name, f"{kind} {metadata['name']} uses it, which may belong to another intent")
+    return used
 
 
 def find_leftovers(
@@ -226,7 +254,7 @@ def find_leftovers(
     more = 0
     for kind in kinds:
         try:
-            items = _list_objects(cluster, kind, Removal((kind,), selector))
+            items = list_objects(cluster, kind, Removal((kind,), selector))
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -318,7 +346,7 @@ def _find_left(
 
     :param asked: namespace, name and uid of each object whose deletion was requested
     """
-    found = _list_objects(cluster, kind, removal)
+    found = list_objects(cluster, kind, removal)
     return {
         (item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
         for item in found
@@ -340,7 +368,11 @@ def _refuse_remaining(outcome: Outcome, left: typing.Mapping[tuple[str, str], Re
     return dataclasses.replace(outcome, applied=applied, after=strip_volatile(item))
 
 
-def _list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
+def list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
+    """Return the objects of a kind that a removal selects. A kind that the API server does not know has none.
+
+    :raises ApiError: the API server refuses the list, or cannot be reached
+    """
     try:
         if kind in JOINT_KINDS:
             return tuple(
@@ -388,5 +420,9 @@ def _keep_essential(kind: str, item: Resource) -> Resource:
     for key, value in kept.items():
         if isinstance(value, list) and key != "managedFields":
             kept[key] = cut_texts(value[:_MOST_ENTRIES], _MOST_TEXT)
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key in (LABEL, FABRIC_LABEL)}
+    labels = {
+        key: value
+        for key, value in (metadata.get("labels") or {}).items()
+        if key in (LABEL, FABRIC_LABEL, INTENT_LABEL, RUN_LABEL)
+    }
     return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}

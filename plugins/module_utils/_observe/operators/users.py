@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the custom resources of other users that an operator serves. A teardown keeps an operator that has some."""
+"""Find the custom resources of other users and of other intents that an operator serves. A teardown keeps an operator
+that has some.
+"""
 
 from __future__ import annotations
 
 import typing
 
+from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import IN_USE, RetainedObject
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
@@ -24,32 +27,36 @@ _DEFAULT = (("SriovNetworkNodePolicy", "default"), ("SriovOperatorConfig", "defa
 _NAMED = 20
 
 
-def name_users(kind: str, items: typing.Iterable[Resource]) -> list[str]:
-    """Return the ``kind namespace/name`` of each object of a kind that a user made, and that neither the collection nor
-    an operator made.
+def name_users(kind: str, items: typing.Iterable[Resource], scope: typing.Optional[Scope] = None) -> list[str]:
+    """Return the ``kind namespace/name`` of each object of a kind that a user or another intent made, and that neither
+    this intent nor an operator made.
 
+    :param scope: objects of the intent; None: all objects of the collection
     :raises ResourceError: an object has another form
     """
     found = []
     for item in items:
         metadata, name = mapping_at(item, "metadata"), name_of(item)
         made = kind in _MADE_BY_OPERATORS or (kind, name) in _DEFAULT or metadata.get("ownerReferences")
-        if not made and (not has_our_label(item) or is_copied(item)) and "deletionTimestamp" not in metadata:
+        ours = has_our_label(item) and not is_copied(item)
+        ours = ours and (scope is None or not scope.explain_foreign(kind, item))
+        if not made and not ours and "deletionTimestamp" not in metadata:
             space = str(metadata.get("namespace") or "")
             found.append(f"{kind} {space}/{name}" if space else f"{kind} {name}")
     return found
 
 
-def find_sriov_users(cluster: Cluster) -> tuple[str, ...]:
-    """Return the objects of other users that the SR-IOV network operator serves; of many, some and the number of the
-    others.
+def find_sriov_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> tuple[str, ...]:
+    """Return the objects of other users and intents that the SR-IOV network operator serves; of many, some and the
+    number of the others.
 
+    :param scope: objects of the intent; None: all objects of the collection
     :raises ApiError: the API server refuses, or cannot be reached
     """
     found: list[str] = []
     for kind in SRIOV_KINDS:
         try:
-            found += name_users(kind, cluster.list(kind).items)
+            found += name_users(kind, cluster.list(kind).items, scope)
         except ApiError as error:
             if not error.absent:
                 raise

@@ -11,6 +11,7 @@ import dataclasses
 import typing
 
 from ..._model.base.marks import MANAGER, is_ours
+from ..._model.kubernetes.scope import Scope
 from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of, title_of
 
 #: API groups that show again what other groups hold, or what no namespace holds: packages of catalogs, OpenShift's
@@ -148,12 +149,15 @@ def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
     return frozenset(uid for uid in uids if len(uid) <= _MOST_OF_UID)
 
 
-def judge_objects(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
+def judge_objects(
+    objects: typing.Iterable[tuple[str, Resource]], scope: typing.Optional[Scope] = None
+) -> ForeignObjects:
     """Return the foreign objects of a namespace: those that linerate.rdma, the API server and its controllers did not
-    create. An object whose owner is in the namespace is left out, because its owner counts. Mirror pods are left
-    out, because their containers keep running without them.
+    create, and those of other intents. An object whose owner is in the namespace is left out, because its owner counts.
+    Mirror pods are left out, because their containers keep running without them.
 
     :param objects: all objects of the namespace, each with its kind and a mapping that has its metadata
+    :param scope: objects of the intent; None: all objects of linerate.rdma
     :raises ResourceError: an object has no name
     """
     there: set[str] = set()
@@ -166,7 +170,9 @@ def judge_objects(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObje
         there.add(str(metadata.get("uid") or ""))
         services |= {name} if kind == "Service" else set()
         owners = items_of(metadata, "ownerReferences", f"{kind} {name}")
-        if (not is_ours(labels_of(item)) or is_copied(item)) and not is_everywhere(kind, item):
+        stranger = not is_ours(labels_of(item)) or is_copied(item)
+        stranger = stranger or (scope is not None and bool(scope.explain_foreign(kind, item)))
+        if stranger and not is_everywhere(kind, item):
             others.append(
                 _Other(
                     kind,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import typing
 
 from ..._model.intent.disruption_override import DISRUPTION
@@ -24,6 +25,7 @@ def propose_cluster_section(
     seconds = len(nodes) * (_REBOOT_SECONDS if disruption.value == "reboot" else _DRAIN_SECONDS)
     wait = max(ClusterIntent().wait_seconds, seconds)
     entries: tuple[tuple[str, Entry], ...] = (
+        ("intent_name", _propose_intent_name(groups, nodes)),
         ("node_selector", _propose_node_selector(seen.operators, nodes)),
         _propose_resource_prefix(seen.operators),
         (
@@ -37,6 +39,17 @@ def propose_cluster_section(
         ("disruption", disruption),
     )
     return Section(entries, "settings of all fabrics")
+
+
+def _propose_intent_name(groups: typing.Sequence[HcaGroup], nodes: typing.Iterable[str]) -> Value:
+    """Propose a name that differs between inventories of one cluster, because their nodes differ."""
+    layers = {"infiniband" if group.infiniband else "ethernet" for group in groups}
+    digest = hashlib.sha256("\n".join(sorted(nodes)).encode()).hexdigest()[:6]
+    return Value(
+        f"{next(iter(layers)) if len(layers) == 1 else 'rdma'}-{digest}",
+        "a label of all objects of this intent, made from the names of the nodes; each intent of a cluster needs its"
+        " own, and a teardown removes only the objects with it. Do not change it after the first run",
+    )
 
 
 def _propose_disruption(groups: typing.Sequence[HcaGroup], items: typing.Sequence[Section]) -> Value:

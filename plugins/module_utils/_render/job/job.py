@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, mark_intent
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.mirror import on_mirror
 from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits, is_infiniband, resource_of
@@ -45,9 +46,12 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
     namespace = job.namespace or (named.network.namespace if named else "")
     if not namespace:
         raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that sets the namespace")
+    made: tuple[Object, ...]
     if job.kind == "PyTorchJob":
-        return (_render_pytorch_job(job, namespace, _render_template(job, fabric, cluster, "pytorch")),)
-    return _render_train_job(job, namespace, _render_template(job, fabric, cluster, "node"))
+        made = (_render_pytorch_job(job, namespace, _render_template(job, fabric, cluster, "pytorch")),)
+    else:
+        made = _render_train_job(job, namespace, _render_template(job, fabric, cluster, "node"))
+    return tuple(mark_intent(item, cluster.intent_name) for item in made)
 
 
 def _refuse_invalid_job(job: Job, fabric: typing.Optional[Fabric]) -> None:
@@ -154,7 +158,10 @@ def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    metadata: Object = {"labels": {**(build_labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
+    of_fabric = build_labels(fabric.name) if fabric else MANAGED_BY
+    metadata: Object = {
+        "labels": {**of_fabric, JOB_LABEL: job.name, INTENT_LABEL: cluster.intent_name or DEFAULT_INTENT}
+    }
     spec: Object = {
         "affinity": _render_anti_affinity(job),
         "automountServiceAccountToken": False,

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import typing
 
+from ..._model.base.marks import mark_intent
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
 from ..._model.intent.profiles import HOST_DEVICE, attachment_kind, find_traits
 from ..cluster.names import MANAGED_BY, Members, Object, RenderError
@@ -103,7 +104,7 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
             objects.append((fabric.name, RENDERERS[fabric.profile](fabric, cluster)))
         except RenderError as error:
             unmade[fabric.name] = str(error)
-    return Rendered(tuple(objects), unmade)
+    return Rendered(tuple((name, mark_intent(item, cluster.intent_name)) for name, item in objects), unmade)
 
 
 def drop_held(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> list[Object]:
@@ -120,4 +121,8 @@ def drop_held(objects: typing.Sequence[Object], intent: Intent, held: typing.Con
     )
     # before what needs it, behind the namespaces
     first = next((index for index, item in enumerate(kept) if item["fabric"]), len(kept))
-    return [*kept[:first], *({"fabric": "", "object": item} for item in policy), *kept[first:]]
+    return [
+        *kept[:first],
+        *({"fabric": "", "object": mark_intent(item, intent.cluster.intent_name)} for item in policy),
+        *kept[first:],
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import typing
 
+from ..._model.base.marks import DEFAULT_INTENT, mark_intent
 from ..._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.kubernetes.host import ROLE_LABEL
 from ..cluster.names import MANAGED_BY, keep_filled, object_name
@@ -24,9 +25,11 @@ _POOL_LABEL = "pools.operator.machineconfiguration.openshift.io/"
 _CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 
 
-def render_host_configs(needs: HostNeeds) -> tuple[Object, ...]:
+def render_host_configs(needs: HostNeeds, intent: str = DEFAULT_INTENT) -> tuple[Object, ...]:
     """Render the MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later) and the KubeletConfig. Applying any of
     them reboots the nodes of its pools.
+
+    :param intent: name of the intent
     """
     made = []
     if needs.machine_memlock is not None:
@@ -52,7 +55,7 @@ def render_host_configs(needs: HostNeeds) -> tuple[Object, ...]:
         made.append(_render_machine_config(needs.machine_role, "kernel-arguments", spec))
     if needs.kubelet is not None:
         made.append(_render_kubelet_config(needs.machine_role, needs.kubelet))
-    return tuple(made)
+    return tuple(mark_intent(item, intent) for item in made)
 
 
 def _render_machine_config(role: str, what: str, spec: Object) -> Object:

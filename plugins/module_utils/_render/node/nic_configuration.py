@@ -13,6 +13,7 @@ import itertools
 import re
 import typing
 
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..cluster.names import Object, RenderError, build_labels, object_name
@@ -70,7 +71,7 @@ def _render_template(fabric: Fabric, cluster: ClusterIntent, kind: str, namespac
         "metadata": {
             "name": object_name("linerate", fabric.name, kind),
             "namespace": namespace,
-            "labels": build_labels(fabric.name),
+            "labels": {**build_labels(fabric.name), INTENT_LABEL: cluster.intent_name or DEFAULT_INTENT},
         },
         "spec": {
             "nodeSelector": dict(cluster.node_selector),

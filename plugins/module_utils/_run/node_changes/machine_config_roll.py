@@ -26,6 +26,7 @@ from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
+from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import RetainedObject
 from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.apply import apply_all
@@ -104,9 +105,12 @@ class PoolRoller:
         changing = [
             config
             for config, outcome in zip(configs, planned)
-            if outcome.changed or self._has_unrendered_pool(config, pools)
+            if _changes_nodes(outcome) or self._has_unrendered_pool(config, pools)
         ]
         if not changing:
+            if any(outcome.changed for outcome in planned):
+                # only labels, of which nothing is rendered
+                planned = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
             # that a change of what was there before is rendered shows by time alone
             left = {pool.name: dataclasses.replace(pool, wanted_config="") for pool in pools if pool.paused_by_us}
             late = (
@@ -126,14 +130,19 @@ class PoolRoller:
         return Prepared(outcomes, tuple(before), "; ".join(filter(None, (refusal, late))))
 
     def remove(
-        self, configs: typing.Sequence[Resource], check_mode: bool, labelled: typing.Iterable[Resource] = ()
+        self,
+        configs: typing.Sequence[Resource],
+        check_mode: bool,
+        labelled: typing.Iterable[Resource] = (),
+        scope: typing.Optional[Scope] = None,
     ) -> Prepared:
         """Remove the objects of the collection: pause the MachineConfigPools that use at least one existing object,
         delete all objects, and wait until the pools have rendered a configuration without them. An object without the
-        label of the collection is not deleted, and no pool rolls for it.
+        label of the collection, or of another intent, is not deleted, and no pool rolls for it.
 
         :param configs: MachineConfigs and KubeletConfigs
         :param labelled: further objects to delete, as they are in the cluster
+        :param scope: objects of the intent; None: all objects of the collection
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
         """
@@ -141,8 +150,9 @@ class PoolRoller:
             live for live in (machines.find_object(self._cluster, config) for config in configs) if live is not None
         ]
         present += labelled
-        found = [live for live in present if has_our_label(live) and not is_copied(live)]
-        stays = tuple(_retain(live) for live in present if live not in found)
+        reasons = [_explain_stay(live, scope) for live in present]
+        found = [live for live, why in zip(present, reasons) if not why]
+        stays = tuple(_retain(live, why) for live, why in zip(present, reasons) if why)
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
@@ -349,13 +359,30 @@ class PoolRoller:
             self._sleep(LOOK)
 
 
-def _retain(live: Resource) -> RetainedObject:
-    """Return a foreign object with the reason why it is not deleted."""
+def _changes_nodes(outcome: Outcome) -> bool:
+    """Return whether an object changes more than its labels, such as that of the intent."""
+    before, after = outcome.before, outcome.after
+    return outcome.changed and (before is None or after is None or before.get("spec") != after.get("spec"))
+
+
+def _explain_stay(live: Resource, scope: typing.Optional[Scope]) -> str:
+    """Return why an object must not be deleted; empty if it belongs to the intent."""
+    if not has_our_label(live):
+        return f"it has no label {SELECTOR}, so this collection did not create it"
+    if is_copied(live):
+        return f"no run wrote it: a user copied it with the label {SELECTOR}"
+    return scope.explain_foreign(str(live["kind"]), live) if scope is not None else ""
+
+
+def _retain(live: Resource, why: str) -> RetainedObject:
+    """Return an object that is not deleted.
+
+    :param why: the reason
+    """
     kind, name = str(live["kind"]), name_of(live)
-    why = f"no run wrote it: a user copied it with the label {SELECTOR}"
     return RetainedObject(
         f"{kind} {name}",
-        why if has_our_label(live) else f"it has no label {SELECTOR}, so this collection did not create it",
+        why,
         "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
         f" {kind.lower()} {name}",
     )

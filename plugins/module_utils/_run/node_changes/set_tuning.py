@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.node_tuning import TuningState, explain_refusal, find_setting, get_parent_profile
+from ..._model.base.marks import mark_intent
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
@@ -66,8 +67,10 @@ class TuningSetter:
             return TuningSet("kernel_settings"), (), ()
         there = {name_of(item): core.parse_node(item) for item in self._cluster.list("Node").items}
         taking_part = [there[name] for name in self._nodes if name in there]
-        wanted = render_tuned(
-            settings, self._selector, self._intent.cluster.host.machine_role, get_parent_profile(taking_part)
+        cluster = self._intent.cluster
+        wanted = mark_intent(
+            render_tuned(settings, self._selector, cluster.host.machine_role, get_parent_profile(taking_part)),
+            cluster.intent_name,
         )
         why, remedy = self._explain_tuned_refusal(wanted, taking_part)
         if why:

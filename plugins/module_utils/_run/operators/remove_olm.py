@@ -19,6 +19,7 @@ import typing
 
 from ..._model.base.text import join_first
 from ..._model.kubernetes.apply import MOST_OF_KIND, AppliedObject
+from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, ServiceVersion, Subscription
 from ..._model.operators.operators import TABLE
 from ..._observe.kubernetes.client import Cluster
@@ -60,11 +61,20 @@ class Remover:
 
     :param limit: maximum duration of one wait, in seconds
     :param pause: sleeps for a number of seconds
+    :param scope: objects of the intent, so that an operator that another intent uses stays; None: all objects of the
+        collection
     """
 
     def __init__(
-        self, cluster: Cluster, check_mode: bool, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+        self,
+        cluster: Cluster,
+        check_mode: bool,
+        limit: float,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        scope: typing.Optional[Scope] = None,
     ) -> None:
+        self._scope = scope
         self._cluster, self._check_mode = cluster, check_mode
         self._outcomes: list[Outcome] = []
         self._stays: list[RetainedObject] = []
@@ -226,7 +236,8 @@ class Remover:
 
     def _list_users(self, definition: Resource) -> list[str]:
         """Return the objects of a kind that other users made."""
-        return name_users(str(mapping_at(definition, "spec", "names").get("kind")), self._list_instances(definition)[1])
+        kind = str(mapping_at(definition, "spec", "names").get("kind"))
+        return name_users(kind, self._list_instances(definition)[1], self._scope)
 
     def _objects(self, definition: Resource) -> bool:
         """Delete the collection's objects of a kind. Return whether all of them are gone.

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The kinds of objects that the collection applies, in the order in which they can be removed."""
+
+from __future__ import annotations
+
+#: networks that pods attach
+NETWORKS = (
+    "SriovNetwork",
+    "SriovIBNetwork",
+    "MacvlanNetwork",
+    "IPoIBNetwork",
+    "HostDeviceNetwork",
+    "NetworkAttachmentDefinition",
+)
+#: objects of a training job
+JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
+#: objects of the fabrics
+OF_FABRICS = (
+    *NETWORKS,
+    "NicClusterPolicy",
+    "SriovNetworkNodePolicy",
+    "SriovNetworkPoolConfig",
+    "IPPool.nv-ipam.nvidia.com",
+    "CIDRPool.nv-ipam.nvidia.com",
+)
+KINDS = (*JOBS, "Pod", *OF_FABRICS, "NicConfigurationTemplate", "Tuned", "Namespace")

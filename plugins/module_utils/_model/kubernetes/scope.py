@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decide which objects with the label of the collection belong to one intent. A cluster may have several intents, such
+as one for each kind of nodes, and a run changes and removes only the objects of its own.
+
+The label with the name of the intent proves this, unless the name is the default, which two intents may share. An
+object with the default name or without a name belongs to the intent only if its name, its fabric and the nodes that it
+selects are those of the intent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+
+from ..base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, RUN_LABEL
+from .measuring import NAMESPACE as MEASURING
+
+Item = typing.Mapping[str, typing.Any]
+#: label with the fabric of an object
+FABRIC = "linerate.rdma/fabric"
+_HOSTNAME = "kubernetes.io/hostname"
+#: kinds of jobs and their pods, whose names are free
+JOB_KINDS = ("PyTorchJob", "TrainJob", "TrainingRuntime", "Pod")
+#: kinds with a fixed name for each fabric or intent
+_NAMED = (
+    "SriovNetwork",
+    "SriovIBNetwork",
+    "MacvlanNetwork",
+    "IPoIBNetwork",
+    "HostDeviceNetwork",
+    "NetworkAttachmentDefinition",
+    "IPPool",
+    "CIDRPool",
+    "SriovNetworkPoolConfig",
+    "MachineConfig",
+    "KubeletConfig",
+    "Tuned",
+)
+#: kinds with names that begin with that of the fabric
+_OF_FABRIC = ("SriovNetworkNodePolicy", "NicConfigurationTemplate")
+_ENTRIES = (("rdmaSharedDevicePlugin", "configList"), ("sriovDevicePlugin", "resourceList"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """The objects of one intent.
+
+    :ivar intent: name of the intent
+    :ivar names: kind, name and fabric of each object with a fixed name; the fabric is empty for a shared object
+    :ivar fabrics: names of the fabrics as in labels, each with the beginning of the names of its policies
+    :ivar namespaces: namespaces of the jobs
+    :ivar resources: names of the resources of the fabrics, without prefix
+    :ivar selector: labels of the nodes that the intent selects
+    """
+
+    intent: str = DEFAULT_INTENT
+    names: frozenset[tuple[str, str, str]] = frozenset()
+    fabrics: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    namespaces: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def explain_foreign(self, kind: str, item: Item) -> str:
+        """Return why an object with the label of the collection does not belong to this intent. Return an empty text if
+        it does.
+
+        :param kind: kind of the object
+        """
+        metadata = _mapping(item, "metadata")
+        labels = _mapping(metadata, "labels")
+        intent = labels.get(INTENT_LABEL)
+        if intent is not None and intent != self.intent:
+            return f"it belongs to the intent '{intent}', and this intent is '{self.intent}'"
+        if intent is not None and intent != DEFAULT_INTENT:
+            return ""
+        # pods and accounts of a measurement belong to no intent: the Lease permits one run at a time
+        if metadata.get("namespace") == MEASURING or RUN_LABEL in labels:
+            return ""
+        why = self._find_difference(kind, item, str(labels.get(FABRIC) or ""), intent is not None)
+        if not why:
+            return ""
+        unproven = f"has the label {INTENT_LABEL}={DEFAULT_INTENT}, the default of all intents"
+        return f"it {unproven if intent else f'has no label {INTENT_LABEL}'}, and {why}"
+
+    def is_left_to_owner(self, item: Item) -> bool:
+        """Return whether a foreign object needs no finding of its own, because its owner has one."""
+        return bool(_mapping(item, "metadata").get("ownerReferences"))
+
+    def _find_difference(self, kind: str, item: Item, fabric: str, marked: bool) -> str:
+        """Return in which way an object without a proof differs from those of this intent; empty if it does not.
+
+        :param fabric: name of the fabric in its label
+        :param marked: whether it has the default name of an intent
+        """
+        metadata = _mapping(item, "metadata")
+        name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
+        if kind == "Namespace" or kind not in (*JOB_KINDS, *_NAMED, *_OF_FABRIC, "ConfigMap", "NicClusterPolicy"):
+            return ""
+        if kind in JOB_KINDS:
+            return "" if marked and namespace in self.namespaces else "it may be a job of another intent"
+        if kind == "NicClusterPolicy":
+            strange = [entry for entry in list_entries(item) if entry not in self.resources]
+            return f"it has the resources {', '.join(strange)}, which no fabric of this intent has" if strange else ""
+        if fabric and fabric not in self.fabrics:
+            return f"it is of the fabric '{fabric}', which this intent does not have"
+        if kind == "ConfigMap":
+            return "" if fabric and namespace in self.namespaces else "it is not of a fabric of this intent"
+        known = (
+            (kind, name, fabric) in self.names
+            if kind in _NAMED
+            else bool(fabric) and (name == self.fabrics[fabric] or name.startswith(f"{self.fabrics[fabric]}-"))
+        )
+        if not known:
+            return "this intent has no object of this name"
+        # of a list that is too large only the metadata is known
+        selected = find_selector(kind, item) if "spec" in item else None
+        return (
+            f"it selects the nodes with {_format_labels(selected)}, and this intent those with"
+            f" {_format_labels(self.selector)}"
+            if selected is not None and selected != dict(self.selector)
+            else ""
+        )
+
+
+def list_entries(policy: Item) -> tuple[str, ...]:
+    """Return the names of the resources that the device plugins of a NicClusterPolicy offer, of the plugins whose
+    configuration the collection wrote. A configuration that is no JSON object has none.
+    """
+    found = []
+    records = _mapping(policy, "metadata").get("managedFields") or ()
+    written = [
+        _mapping(record, "fieldsV1", "f:spec")
+        for record in records
+        if isinstance(record, typing.Mapping) and record.get("manager") == MANAGER
+    ]
+    for plugin, entries in _ENTRIES:
+        if records and not any(f"f:{plugin}" in fields for fields in written):
+            continue
+        try:
+            config = json.loads(str(_mapping(policy, "spec", plugin).get("config") or "{}"))
+        except ValueError:
+            continue
+        listed = config.get(entries) if isinstance(config, dict) else None
+        found += [
+            str(entry.get("resourceName") or "")
+            for entry in (listed if isinstance(listed, list) else ())
+            if isinstance(entry, dict)
+        ]
+    return tuple(dict.fromkeys(found))
+
+
+def find_selector(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
+    """Return the labels of the nodes that an object selects, without that of a single node. Return None if it selects
+    none by labels.
+
+    :param kind: kind of the object
+    """
+    spec = _mapping(item, "spec")
+    if kind in _OF_FABRIC:
+        chosen = _mapping(spec, "nodeSelector")
+    elif kind == "SriovNetworkPoolConfig":
+        chosen = _mapping(spec, "nodeSelector", "matchLabels")
+    elif kind == "Tuned":
+        return _find_tuned_selector(spec)
+    else:
+        return None
+    return {str(key): str(value) for key, value in chosen.items() if key != _HOSTNAME}
+
+
+def _find_tuned_selector(spec: Item) -> typing.Optional[dict[str, str]]:
+    """Return the labels that the first recommendation of a Tuned matches. Return None if it matches no labels."""
+    recommend = spec.get("recommend")
+    first = recommend[0] if isinstance(recommend, list) and recommend and isinstance(recommend[0], dict) else {}
+    found: dict[str, str] = {}
+    match = first.get("match")
+    while isinstance(match, list) and match and isinstance(match[0], dict):
+        found[str(match[0].get("label") or "")] = str(match[0].get("value") or "")
+        match = match[0].get("match")
+    return found or None
+
+
+def _format_labels(labels: Item) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any labels"
+
+
+def _mapping(item: typing.Any, *keys: str) -> Item:
+    for key in keys:
+        item = item.get(key) if isinstance(item, typing.Mapping) else None
+    return item if isinstance(item, typing.Mapping) else {}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Derive from an intent which objects of the cluster belong to it."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.base.marks import DEFAULT_INTENT
+from .._model.intent.intent import ClusterIntent, Fabric
+from .._model.intent.profiles import attachment_kind
+from .._model.kubernetes.scope import Scope
+from .._model.node.node_tuning import TUNED
+from .._render.cluster.names import FABRIC_LABEL, build_labels, policy_name
+from .._render.network.sriov import render_node_pools
+from .._render.node.host import render_host_configs
+
+
+def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> Scope:
+    """Return which objects with the label of the collection belong to the intent.
+
+    :param fabrics: fabrics of the intent; empty if only the shared objects are asked for
+    """
+    labels = {fabric.name: build_labels(fabric.name)[FABRIC_LABEL] for fabric in fabrics}
+    names = {(attachment_kind(fabric), fabric.network.name, labels[fabric.name]) for fabric in fabrics}
+    names |= {(fabric.pool.kind, fabric.pool.name, labels[fabric.name]) for fabric in fabrics if fabric.pool}
+    shared = (*render_node_pools(cluster), *render_host_configs(cluster.host, cluster.intent_name))
+    names |= {(str(item["kind"]), str(item["metadata"]["name"]), "") for item in shared}
+    return Scope(
+        cluster.intent_name or DEFAULT_INTENT,
+        frozenset({*names, ("Tuned", TUNED, "")}),
+        {labels[fabric.name]: policy_name(fabric.name) for fabric in fabrics},
+        frozenset(fabric.network.namespace for fabric in fabrics),
+        frozenset(fabric.resource_name for fabric in fabrics if fabric.resource_name),
+        dict(cluster.node_selector),
+    )
