@@ -20,7 +20,8 @@ import typing
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Form
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.kubernetes import LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import DISRUPTION
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
@@ -28,6 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 
 Schema = dict[str, typing.Any]
 
+#: an empty text is not set
+_PATTERNS = {LABEL: r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$(?!\n)"}
 _PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _VARIABLES = {
     "rdma_fabrics": "What is wanted: one item for each fabric.",
@@ -94,6 +97,7 @@ class _Maker:
             return {
                 **self.type(arguments[0]),
                 **({"maxItems": arguments[1].most} if isinstance(arguments[1], Bound) else {}),
+                **({"pattern": _PATTERNS[arguments[1]]} if isinstance(arguments[1], Form) else {}),
             }
         if origin is tuple:
             return {"type": "array", "items": self.type(arguments[0])}
