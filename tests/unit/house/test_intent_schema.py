@@ -18,6 +18,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Form
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
@@ -61,11 +62,14 @@ def wished(cls: typing.Any) -> some.SearchStrategy[typing.Any]:
         return some.sampled_from(arguments)
     if origin is typing.Union:
         return some.one_of(some.none(), *(wished(argument) for argument in arguments if argument is not type(None)))
+    if origin is typing.Annotated:
+        form = arguments[1]
+        return some.sampled_from(("", "a", form.example)) if isinstance(form, Form) else wished(arguments[0])
     if origin is tuple:
         return some.lists(wished(arguments[0]), max_size=2)
     if origin is dict:
         return some.dictionaries(TEXT, wished(arguments[1]), max_size=2)
-    hints = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls, include_extras=True)
     needed: dict[str, some.SearchStrategy[typing.Any]] = {}
     free: dict[str, some.SearchStrategy[typing.Any]] = {}
     for field in dataclasses.fields(cls):
