@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
+import json
 import pathlib
 import typing
 import uuid
@@ -63,6 +64,7 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     states,
 )
 from ansible_collections.linerate.rdma.tests.unit.roll_world import uuid_of as uuid_of_node
+from lab.bmc.server import Fault
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
@@ -373,6 +375,44 @@ def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothi
     site.wanted = {}
     site.facts = {"worker-1": NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),))}
     assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
+
+
+@pytest.mark.parametrize("status", [404, 500, 503])
+def test_a_node_that_names_itself_after_another_machine_while_its_own_system_is_unreadable_has_nobody_reset(
+    site: Site, status: int
+) -> None:
+    """The other machine is the only one that can be read, and has the identity that the kubelet reports."""
+    server = site.servers["worker-1"]
+    other = "/redfish/v1/Systems/System.Embedded.2"
+    for path in [path for path in server.bios.answers if path.startswith(SYSTEM)]:
+        text = json.dumps(server.bios.answers[path]).replace(SYSTEM, other)
+        server.bios.answers[path.replace(SYSTEM, other)] = json.loads(text)
+    server.bios.answers[other]["UUID"] = A
+    server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": other})
+    server.faults[SYSTEM] = Fault(status=status)
+    told(site, "worker-1", A)
+    done = site.run()
+    assert states(done)["worker-1"] == "unknown" and untouched(site, "worker-1")
+    why = of(done, "worker-1").why
+    assert "these systems were not read: System.Embedded.1 (" in why and "Set rdma_bmc_system" in why
+    # nor where no BIOS is wanted, and the BMC is asked for the reset alone
+    site.wanted = {}
+    site.facts = {"worker-1": NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),))}
+    assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
+
+
+def test_systems_beyond_those_that_are_read_may_be_that_of_the_node(site: Site, certificates: Certificates) -> None:
+    server = site.servers["worker-1"]
+    boards = [f"/redfish/v1/Systems/Board_{number}" for number in range(8)]
+    for board in boards:
+        server.bios.answers[board] = {**copy.deepcopy(server.bios.answers[SYSTEM]), "@odata.id": board, "UUID": B}
+        del server.bios.answers[board]["Bios"]
+    server.bios.answers["/redfish/v1/Systems"]["Members"] += [{"@odata.id": board} for board in boards]
+    claims = Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))})
+    trust = Trust(True, str(certificates.authority))
+    assert read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, claims), Registries()).vendor == "Dell Inc."
+    with pytest.raises(BmcError, match="these systems were not read: Board_7"):
+        read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, claims, to_write=True), Registries())
 
 
 def test_a_system_that_is_not_there_leaves_the_one_that_is_the_node_s(site: Site, certificates: Certificates) -> None:

@@ -41,6 +41,7 @@ _MOST_REGISTRIES, _MOST_SYSTEMS = 4, 8
 _PARTIAL: tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
 
 _ROOT = "/redfish/v1"
+_NAME_THE_SYSTEM = "Set rdma_bmc_system (option system) to the system of the node"
 #: vendors whose managers tell what holds the BIOS
 _TELLING = ("dell", "supermicro", "super micro")
 
@@ -214,11 +215,12 @@ class BiosReader:
 def find_system(session: Session, claims: Claims, to_write: bool) -> resources.System:
     """Return the system of the node: the one that the inventory names, else the only one with a BIOS, else the only one
     whose identity matches the node. The GPU baseboard is a system without a BIOS. An unreadable system is ignored if
-    another one is proven to be that of the node.
+    another one is proven to be that of the node, and nothing is written.
 
     :param claims: identities that the nodes report
     :param to_write: whether the system may be written or reset afterwards. Then the identity that a node reports does
-        not select among several systems with a BIOS, because a lying node could choose another one
+        not select among several systems with a BIOS, because a lying node could choose another one. A system that was
+        not read may have a BIOS, so it counts as one of them
     :raises BmcError: no system matches, or several do
     """
     bmc = session.bmc
@@ -248,8 +250,16 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
         for system in with_bios.values()
         if several and claims.judge(bmc.node, system.identity, False).state == "proven"
     ]
-    if len(own) == 1 and not (to_write and len(with_bios) > 1):
+    missing = [name for name in (asked if bmc.system else ids) if name not in systems]
+    if len(own) == 1 and not (to_write and (len(with_bios) > 1 or missing)):
         return own[0]
+    if to_write and with_bios and missing:
+        raise session.error(
+            "not_found",
+            f"the system of the node is not certain: the BMC has {', '.join(with_bios)}, and these systems were not"
+            f" read: {', '.join(missing)}{f' ({unread[0].what})' if unread else ''}",
+            _NAME_THE_SYSTEM,
+        )
     if unread:
         raise unread[0]
     if not with_bios:
@@ -259,10 +269,8 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
             "Update the firmware of the BMC, or configure the BMC of the host",
         )
     if len(with_bios) > 1:
-        remedy = "Set rdma_bmc_system (option system) to the system of the node"
-        raise session.error(
-            "not_found", f"several systems of the BMC have a Bios resource: {', '.join(with_bios)}", remedy
-        )
+        seen = f"several systems of the BMC have a Bios resource: {', '.join(with_bios)}"
+        raise session.error("not_found", seen, _NAME_THE_SYSTEM)
     return next(iter(with_bios.values()))
 
 
