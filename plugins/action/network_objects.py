@@ -35,7 +35,7 @@ class ActionModule(ControllerAction):
         nodes = folder.start().nodes
         if not self._task.check_mode:
             # its objects select nodes by label, and drain or reboot them
-            refuse_limit(self._loader, variables.get("groups", {}), nodes, "network")
+            refuse_limit(self._loader, variables.get("groups", {}), nodes, "stage network")
         intent = parse_intent(options["fabrics"], options["waivers"], options["cluster"])
         addresses = load(AddressFacts, read_value(folder, "addresses", "addresses"), "addresses")
         operators = load(OperatorFacts, read_value(folder, "operators_before_network", "operators"), "operators")

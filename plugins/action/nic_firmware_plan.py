@@ -47,6 +47,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     by_pods,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, read_firmware_facts
+from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import refuse_limit
 
 
 class ActionModule(ControllerAction):
@@ -61,6 +62,9 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["facts_dir"], options["run"])
         try:
+            if not self._task.check_mode:
+                # NVIDIA's operator reboots the nodes of its templates
+                refuse_limit(self._loader, variables.get("groups", {}), folder.start().nodes, "stage platform")
             answer = self._plan_node_firmware(options, variables, folder)
         except RdmaError as error:
             folder.write(FIRMWARE_PLAN, error=str(error))

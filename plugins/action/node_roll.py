@@ -87,6 +87,7 @@ class ActionModule(ControllerAction):
         bmc_seconds={"type": "float", "default": SECONDS},
         parallel={"type": "int", "default": PARALLEL},
         delete_unmanaged={"type": "bool", "default": False},
+        check_limit={"type": "bool", "default": False},
         prove={"type": "bool", "default": False},
         resume_checks={"type": "bool", "default": False},
         drain_seconds={"type": "int", "default": 1800},
@@ -97,6 +98,9 @@ class ActionModule(ControllerAction):
         if options["resume_checks"]:
             return self._resume_checks(options)
         folder = FactFolder(options["facts_dir"], options["run"])
+        if options["check_limit"]:
+            self._refuse_limit(variables, folder)
+            return {"plan": [], "changes": [], "reset": [], "counts": {}}
         if options["prove"]:
             before: NodeRoll = load(NodeRoll, folder.value(FACT), FACT)
             done = self._roll_nodes(
@@ -104,8 +108,7 @@ class ActionModule(ControllerAction):
             )
             folder.write(FACT, value=to_data(prove_outcomes(before, done)))
         else:
-            if not self._task.check_mode:
-                refuse_limit(self._loader, variables.get("groups", {}), folder.start().nodes, "platform")
+            self._refuse_limit(variables, folder)
             # a run that is killed has not found out what became of its nodes
             folder.write(FACT, value=to_data(NodeRoll(error="it did not complete")))
             try:
@@ -129,6 +132,18 @@ class ActionModule(ControllerAction):
             "counts": counts,
             **diff,
         }
+
+    def _refuse_limit(self, variables: Result, folder: FactFolder) -> None:
+        """Raise an error if ``--limit`` excludes nodes of the run, and store it as the result of the roll. Check mode
+        permits any limit.
+        """
+        if self._task.check_mode:
+            return
+        try:
+            refuse_limit(self._loader, variables.get("groups", {}), folder.start().nodes, "stage platform")
+        except RdmaError as error:
+            folder.write(FACT, value=to_data(NodeRoll(error=str(error))))
+            raise
 
     def _resume_checks(self, options: Result) -> Result:
         """Resume all health checks that an earlier roll has paused, and return a result without any reset. This option

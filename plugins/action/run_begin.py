@@ -21,18 +21,22 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     get_holder,
     refuse_folder_in_use,
 )
+from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import refuse_limit
 
 
 class ActionModule(ControllerAction):
     """An action plugin that begins a run with the nodes of the inventory. The nodes are not task arguments."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
-        name: FRAME_SPEC[name] for name in ("report_dir", "fabrics", "waivers", "cluster")
+        **{name: FRAME_SPEC[name] for name in ("report_dir", "fabrics", "waivers", "cluster")},
+        "all_nodes": {"type": "bool", "default": False},
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        refuse_folder_in_use(options["report_dir"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
+        if options["all_nodes"] and not self._task.check_mode:
+            refuse_limit(self._loader, variables.get("groups", {}), map(str, nodes), "the teardown")
+        refuse_folder_in_use(options["report_dir"])
         pods = by_pods(nodes, variables)
         access = access_of(variables, self._templar.template)
         show(access)

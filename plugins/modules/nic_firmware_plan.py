@@ -14,6 +14,8 @@ author:
 description:
   - Compares the facts C(firmware), C(platform) and C(nic_devices) of a run with what the fabrics and
     C(rdma_cluster.firmware) want. It sets nothing.
+  - Fails if C(--limit) of C(ansible-playbook) excludes nodes of the run, because the plan is for all of them. In check
+    mode it does not.
   - The part of a node is its fact C(nic_firmware_settings). Its C(settings) are what M(linerate.rdma.nic_firmware) must
     set on the node, by PCI address. The next value counts, so that a setting that waits for a reset is not in it.
   - C(refusal) of the fact says why the node cannot set them. C(templates) and C(cards) name the templates and the

@@ -111,6 +111,12 @@ options:
       - The same as C(rdma_cluster.drain.force).
     type: bool
     default: false
+  check_limit:
+    description:
+      - Only fail if C(--limit) of C(ansible-playbook) excludes nodes of the run. It reads no BMC and resets nothing.
+      - Stage C(platform) does that before its first write, so that neither kernel arguments nor firmware are set.
+    type: bool
+    default: false
   prove:
     description:
       - Only see whether nodes that are V(unproven) are as wanted now, by the new facts of this run. It resets nothing.

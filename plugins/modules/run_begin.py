@@ -31,6 +31,12 @@ options:
   cluster:
     description: The variable C(rdma_cluster).
     type: raw
+  all_nodes:
+    description:
+      - Whether the run changes all nodes of the inventory, such as a teardown. Then the module fails before it begins
+        the run if C(--limit) of C(ansible-playbook) excludes some of them. In check mode it does not.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._attributes.records
 seealso:

@@ -19,15 +19,16 @@ _NAMED = 5
 
 
 def refuse_limit(
-    loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str], stage: str
+    loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str], part: str
 ) -> None:
-    """Raise an error if ``--limit`` excludes some of the nodes that a stage changes. These are all nodes of the run,
-    because the stage plans them together: which of them may be away at the same time, and in which order.
+    """Raise an error if ``--limit`` excludes some of the nodes that a stage or a teardown changes. These are all nodes
+    of the run, because it plans them together: which of them may be away at the same time, and in which order. Call it
+    before the first write, because the message states that nothing was changed.
 
     :param loader: data loader of the task
     :param groups: magic variable ``groups`` of Ansible, which ignores ``--limit``
     :param nodes: names of the nodes of the run
-    :param stage: name of the stage
+    :param part: subject of the message, such as ``stage platform`` or ``the teardown``
     :raises RdmaError: at least one of the nodes is excluded
     """
     subset = context.CLIARGS.get("subset")
@@ -45,7 +46,6 @@ def refuse_limit(
     if excluded:
         names = join_first(excluded, _NAMED)
         raise RdmaError(
-            f"--limit excludes {len(excluded)} of the nodes that stage {stage} would change: {names}. Nothing was"
-            " changed",
-            "Select the nodes in the inventory (group rdma_nodes), then run this stage again without --limit",
+            f"--limit excludes {len(excluded)} of the nodes that {part} would change: {names}. Nothing was changed",
+            f"Select the nodes in the inventory (group rdma_nodes), then run {part} again without --limit",
         )
