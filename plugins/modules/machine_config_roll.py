@@ -17,6 +17,7 @@ description:
   - O(state=prepared) pauses nothing if nothing would change, or if the API server refuses an object.
     If the operator does not accept a C(KubeletConfig), RV(error) contains its message.
   - O(state=removed) does the same, but deletes O(objects).
+  - O(state=released) needs no facts to unpause pools. If the facts of the run cannot be read, it fails after that.
   - O(state=released) unpauses O(pools) and all pools that an interrupted run left paused. It waits until all of their
     nodes have the new configuration. It counts how often the configuration of the nodes changed. It also reports the
     state of the C(KubeletConfigs) in O(objects), even if nothing changed.
@@ -171,7 +172,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS, KubeletStatus
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import group_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource, group_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import (
     LabelledConfigs,
     find_labelled,
@@ -180,11 +181,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import PoolGate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
-    configs = [item["object"] for item in get_objects(module, "hosts") if item["object"].get("kind") in HOST_KINDS]
+    configs, nodes, unread = _read_folder(module)
     answer = {
         "changed": False,
         "paused": [],
@@ -198,16 +200,21 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if options["state"] != "released" and not configs and not options["labelled"]:
         return answer
     with hold_lease(module, connect(module)) as held, open_progress(options["progress_file"]) as say:
-        nodes = folder.start().nodes if (folder := find_folder(module)) else ()
         # the roll reboots nodes that the API server may run on, and that may be its only one
         away = options["wait_seconds"] if options["state"] == "released" else AWAY
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
         roller = PoolRoller(cluster, time.monotonic, time.sleep, say, PoolGate(cluster, intent, nodes, say))
         if not configs and not options["pools"] and not cluster.serves(group_of(HOST_KINDS[0])):
+            if unread is not None:
+                raise unread
             return answer
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
+            if unread is not None:
+                # the pools go on all the same: no later task of this run would unpause them
+                names = ", ".join(roll.pool for roll in rolls if not roll.error) or "none"
+                raise FileError(f"{unread.seen}. Unpaused MachineConfigPools: {names}", unread.remedy)
             return {
                 **answer,
                 "changed": bool(rolls),
@@ -234,6 +241,25 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             "unread": list(beside.unread),
             "changes": changes,
         }
+
+
+def _read_folder(module: AnsibleModule) -> tuple[list[Resource], tuple[str, ...], typing.Optional[FileError]]:
+    """Return the MachineConfigs and KubeletConfigs of the run, its nodes, and the error if its folder cannot be read.
+    Only ``released`` goes on after this error. The nodes are read only if something is to be done.
+
+    :raises FileError: the folder cannot be read, such as after another run has replaced its files
+    """
+    folder = find_folder(module)
+    try:
+        objects = [item["object"] for item in get_objects(module, "hosts")]
+        configs = [item for item in objects if item.get("kind") in HOST_KINDS]
+        asked = configs or module.params["labelled"] or module.params["state"] == "released"
+        nodes = folder.start().nodes if folder is not None and asked else ()
+    except FileError as error:
+        if module.params["state"] != "released":
+            raise
+        return [], (), error
+    return configs, nodes, None
 
 
 def main() -> None:

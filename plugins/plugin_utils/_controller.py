@@ -12,10 +12,12 @@ import typing
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import process
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process.folder_lock import lock_folder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.run_start import read_start
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
@@ -46,13 +48,20 @@ def get_holder() -> str:
     return process.read_identity(os.getppid())
 
 
+#: seconds in which a keeper of a lock ends after its process
+_KEEPER_SECONDS = 5.0
+
+
 class FolderInUse(RdmaError):
     """A folder of the report that another run still uses."""
 
 
 def refuse_folder_in_use(report_dir: str) -> None:
-    """Raise an error if a run of another ansible-playbook process on this machine still uses the folder of the report.
-    Both runs would overwrite each other's facts, and the first one could not finish its changes to the cluster.
+    """Raise an error if a run of another ansible-playbook process still uses the folder of the report. Both runs would
+    overwrite each other's facts. Otherwise, keep the folder for this ansible-playbook process until it ends.
+
+    A process on this machine is found by its identity in ``run.json``, one in another container or on another machine
+    that shares the folder by the lock of the folder.
 
     :raises FolderInUse: the other process still runs
     """
@@ -60,13 +69,31 @@ def refuse_folder_in_use(report_dir: str) -> None:
         start = read_start(report_dir)
     except FileError:
         # a damaged file is replaced by this run
-        return
-    if start is not None and start.process not in ("", get_holder()) and process.is_alive(start.process):
-        number = start.process.split("/")[2]
-        raise FolderInUse(
-            f"run {start.run} (process {number}) still runs and writes to {report_dir}",
-            "Wait until it ends, or give this run a folder of its own: -e rdma_report_dir=ANOTHER_FOLDER",
+        start = None
+    holder, alive = get_holder(), None
+    if start is not None and start.process not in ("", holder):
+        alive = process.is_alive(start.process)
+        if alive:
+            number = start.process.split("/")[2]
+            raise _make_in_use_error(f"run {start.run} (process {number})", report_dir)
+    # of a process that has just ended, the keeper may not have ended yet
+    lock = lock_folder(report_dir, os.getppid(), _KEEPER_SECONDS if alive is False else 0)
+    if lock.held and (start is None or start.process != holder):
+        other = f"run {start.run}" if start is not None and alive is None else "another run"
+        raise _make_in_use_error(f"{other} in another container or on another machine", report_dir)
+    if lock.error:
+        Display().warning(
+            f"The folder {report_dir} cannot be locked ({lock.error}), so a run in another container that uses it is"
+            " not noticed. Give each run a folder of its own (-e rdma_report_dir=ANOTHER_FOLDER), or use a file system"
+            " that has locks"
         )
+
+
+def _make_in_use_error(run: str, report_dir: str) -> FolderInUse:
+    return FolderInUse(
+        f"{run} still runs and writes to {report_dir}",
+        "Wait until it ends, or give this run a folder of its own: -e rdma_report_dir=ANOTHER_FOLDER",
+    )
 
 
 class Caller:

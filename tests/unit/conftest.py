@@ -6,9 +6,11 @@ repeatable."""
 from __future__ import annotations
 
 import importlib.util
+import os
 import pathlib
 import sys
 import tempfile
+import typing
 
 import pytest
 
@@ -22,6 +24,18 @@ register_profiles()
 sys.path.insert(0, str(COLLECTIONS))
 if importlib.util.find_spec("ansible_collections.linerate.rdma") is None:
     raise pytest.UsageError(f"{COLLECTIONS} does not hold this checkout; run: python3 -m dev.setup")
+
+
+@pytest.fixture(autouse=True)
+def folders_locked_by_this_process(monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[None]:
+    """A keeper of a lock would run until the parent of pytest ends: until the end of a test, pytest keeps it itself."""
+    from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import folder_lock
+
+    files: list[int] = []
+    monkeypatch.setattr(folder_lock, "_start_keeper", lambda file, _pid: files.append(os.dup(file)))
+    yield
+    for file in files:
+        os.close(file)
 
 
 @pytest.fixture(scope="session")

@@ -180,6 +180,10 @@ WORDS: dict[str, dict[str, str]] = {
         "chart.version": "of a Chart",
         "chart.repository": "of a Chart",
     },
+    "_observe/process/folder_lock.py": {
+        "sys.executable": "the program that runs Ansible",
+        "_KEEPER": "a constant",
+    },
     "_observe/infiniband/ibping.py": {"tool": "a program of the PATH", "guard": "a program of the PATH"},
     "_observe/infiniband/subnet.py": {
         "walked": "a file that was made here",
