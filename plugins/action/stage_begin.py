@@ -11,6 +11,7 @@ import typing
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__ as ansible_version
+from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import (
     FRAME_SPEC,
@@ -27,7 +28,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disrup
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
+from ansible_collections.linerate.rdma.plugins.plugin_utils._access import (
+    access_of,
+    read_cluster_uid_of,
+    show,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     ControllerAction,
     Result,
@@ -122,7 +127,8 @@ class ActionModule(ControllerAction):
         )
         images = {name: str(self._template_variable(variables, name, "")) for name in IMAGES if name in variables}
         if options["resume_from"]:
-            return resume_run(options, nodes, check_mode, strict, images, get_holder(), access)
+            uid = read_cluster_uid_of(variables, self._templar.template) if access else ""
+            return resume_run(options, nodes, check_mode, strict, images, get_holder(), access, uid, Display().warning)
         names = (*list_names(variables), *of_nodes)
         start = RunStart(
             "",

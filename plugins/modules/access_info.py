@@ -15,6 +15,8 @@ description:
   - Asks the API server about each right that the stages and the teardown need for O(fabrics). It uses
     C(SelfSubjectAccessReview).
   - It does not check the rights that Helm needs to install an operator.
+  - Also reads the C(uid) of the namespace C(kube-system), which identifies the cluster. A run that resumes compares it,
+    see M(linerate.rdma.stage_begin).
 options:
   install:
     description:
@@ -57,6 +59,10 @@ rights:
       elements: dict
       sample: [{need: network, text: "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", power:
         network-sriov}]
+cluster_uid:
+  description: C(uid) of the namespace C(kube-system). It is empty if it cannot be read.
+  returned: success
+  type: str
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -72,6 +78,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import list_needed_rights
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.identity import read_cluster_uid
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
@@ -86,7 +93,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     namespace = namespace_of_operator(cluster, intent.cluster.operator_namespace)
     install = module.params["install"]
     olm = install == "olm" or (install == "auto" and by_olm(cluster))
-    return {"rights": to_data(observe(cluster, list_needed_rights(intent, namespace, olm)))}
+    rights = to_data(observe(cluster, list_needed_rights(intent, namespace, olm)))
+    return {"rights": rights, "cluster_uid": read_cluster_uid(cluster)}
 
 
 def main() -> None:

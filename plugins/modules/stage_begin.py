@@ -31,7 +31,9 @@ options:
       - Resume the run in O(report_dir) at this stage, instead of beginning a new run. Earlier stages do not run again,
         and their records count. Used without O(run).
       - The module fails if there is no such run, if the gate of an earlier stage is not open, or if a record is missing
-        or too old. It also fails if the intent, the waivers or the nodes have changed.
+        or too old. It also fails if the intent, the waivers or the nodes have changed, or the cluster is another one.
+      - The cluster is compared by the URL of its API server, and by the C(uid) of its namespace C(kube-system), which
+        M(linerate.rdma.access_info) has read in the run. If the C(uid) is not known, the module warns.
     type: str
     default: ""
   facts_max_age:

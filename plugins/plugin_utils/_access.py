@@ -55,6 +55,31 @@ def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Calla
         return "a kubeconfig that could not be displayed"
 
 
+def read_cluster_uid_of(
+    variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]
+) -> str:
+    """Return the uid of the namespace kube-system of the cluster that a run uses. Return an empty text if it cannot be
+    read. This function never raises an error.
+
+    :param variables: variables of localhost
+    :param template: function that evaluates a templated value
+    """
+    try:
+        return _ask_for_uid(_read_module_options(variables, template))
+    except Exception:
+        # as above, and the collection kubernetes.core may be missing
+        return ""
+
+
+def _ask_for_uid(options: typing.Mapping[str, typing.Any]) -> str:
+    from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
+    from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.identity import read_cluster_uid
+    from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Caller
+
+    caller = Caller("stage_begin", {**dict.fromkeys(make_cluster_spec()), **options}, False)
+    return read_cluster_uid(connect(typing.cast(typing.Any, caller)))
+
+
 def context_of(kubeconfig: typing.Any) -> tuple[str, str]:
     """Return the context that the playbooks use, and the name of the variable that has precedence over each kubeconfig.
     The context is empty if the playbooks use none, or if it cannot be read. The name is empty if no variable has

@@ -21,6 +21,7 @@ from .._check.resume import (
     check_facts,
     check_run,
     check_stage,
+    explain_unproven_cluster,
     list_kept_kinds,
     list_seen_kinds,
     list_stages_before,
@@ -100,6 +101,8 @@ def resume_run(
     images: typing.Optional[typing.Mapping[str, str]] = None,
     process: str = "",
     access: str = "",
+    cluster_uid: str = "",
+    warn: typing.Callable[[str], typing.Any] = lambda _text: None,
 ) -> FactFolder:
     """Continue the run in a folder at the stage that the option ``resume_from`` names. Remove the records and facts of
     that stage and of later stages.
@@ -110,6 +113,8 @@ def resume_run(
     :param images: images that variables of this invocation name in addition to those of the intent, by variable
     :param process: identity of the process ansible-playbook of this invocation
     :param access: source of the credentials, context and API server of this invocation
+    :param cluster_uid: uid of the namespace kube-system of its cluster; empty if it is not known
+    :param warn: called with a warning for the user
     :returns: the folder of the run
     :raises ResumeError: the folder contains no run, or the run cannot be resumed by this invocation
     :raises FileError: the folder cannot be read or written
@@ -126,8 +131,12 @@ def resume_run(
     damaged = [unreadable[stage] for stage in list_stages_before(resume_from) if stage in unreadable]
     if damaged:
         raise ResumeError(damaged[0], "Run all stages, without rdma_from")
-    invocation = Invocation(COLLECTION_VERSION, strict_images, images or {}, access)
-    check_run(start, records, resume_from, options, tuple(map(str, nodes)), invocation)
+    invocation = Invocation(COLLECTION_VERSION, strict_images, images or {}, access, cluster_uid)
+    then = _read_cluster_uid(FactFolder(report_dir, start.run))
+    check_run(start, records, resume_from, options, tuple(map(str, nodes)), invocation, then)
+    unproven = explain_unproven_cluster(access, then, cluster_uid) if list_stages_before(resume_from) else ""
+    if unproven:
+        warn(unproven)
     moment = format_now()
     check_age(records, resume_from, options["facts_max_age"], moment)
     check_facts(_kept_facts(FactFolder(report_dir, start.run), start, resume_from), options["facts_max_age"], moment)
@@ -139,6 +148,17 @@ def resume_run(
         list_kept_kinds(resume_from),
     )
     return folder
+
+
+def _read_cluster_uid(folder: FactFolder) -> str:
+    """Return the uid of the namespace kube-system that stage validate of a run has read. Return an empty text if it is
+    not known.
+    """
+    with contextlib.suppress(FileError):
+        fact = folder.read("access")
+        uid = fact.value.get("cluster_uid") if fact is not None and isinstance(fact.value, dict) else None
+        return uid if isinstance(uid, str) else ""
+    return ""
 
 
 def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:

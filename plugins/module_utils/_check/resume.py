@@ -61,12 +61,14 @@ class Invocation(typing.NamedTuple):
     :ivar strict_images: the variable rdma_strict_images
     :ivar images: that variables name beside those of the intent, by variable
     :ivar access: source of the credentials, context and API server, as in :class:`RunStart`
+    :ivar cluster_uid: uid of the namespace kube-system of the cluster; empty if it is not known
     """
 
     version: str
     strict_images: bool = False
     images: typing.Mapping[str, str] = types.MappingProxyType({})
     access: str = ""
+    cluster_uid: str = ""
 
 
 def check_run(
@@ -76,6 +78,7 @@ def check_run(
     wishes: typing.Mapping[str, typing.Any],
     nodes: typing.Sequence[str],
     invocation: Invocation,
+    cluster_uid: str = "",
 ) -> None:
     """Check that a run can resume: the intent, the nodes and the settings are unchanged since its start, it was not in
     check mode, and the gate of each stage before ``resume_from`` is open.
@@ -86,6 +89,7 @@ def check_run(
     :param wishes: present values of ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``, by name without ``rdma_``
     :param nodes: names of the nodes that the inventory contains now
     :param invocation: settings of the invocation that resumes the run
+    :param cluster_uid: uid of the namespace kube-system that the run has read; empty if it is not known
     :raises ResumeError: the run cannot resume
     """
     again = "Run all stages, without rdma_from"
@@ -105,6 +109,12 @@ def check_run(
     if then != now:
         raise ResumeError(
             f"run {start.run} used {then or 'no API server'}, and this invocation uses {now or 'no API server'}",
+            f"{again}, or set rdma_kubeconfig to the cluster of the run",
+        )
+    if cluster_uid and invocation.cluster_uid and cluster_uid != invocation.cluster_uid:
+        raise ResumeError(
+            f"run {start.run} used another cluster than this invocation: its namespace kube-system had the uid"
+            f" {cluster_uid}, and now it has the uid {invocation.cluster_uid}",
             f"{again}, or set rdma_kubeconfig to the cluster of the run",
         )
     if changed:
@@ -143,6 +153,23 @@ def check_run(
             raise ResumeError(
                 seen, f"Correct the findings of stage {stage}, then resume with rdma_from={stage}, or run all stages"
             )
+
+
+def explain_unproven_cluster(access: str, then: str, now: str) -> str:
+    """Return a warning if it is not proven that a resumed run uses the cluster with which it started. Return an empty
+    text if it is proven, or if the run uses no cluster.
+
+    :param access: access to the cluster of this invocation
+    :param then: uid of the namespace kube-system that the run has read; empty if it is not known
+    :param now: the same uid, as this invocation has read it
+    """
+    if not access or (then and now):
+        return ""
+    return (
+        "Whether the run continues on the same cluster is known by the URL of its API server only, because the uid of"
+        f" the namespace kube-system {'could not be read' if then else 'is not in the facts of the run'}. If another"
+        " cluster may have this URL, run all stages, without rdma_from"
+    )
 
 
 def _find_server(access: str) -> str:

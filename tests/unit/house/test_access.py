@@ -18,6 +18,8 @@ from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryM
 from ansible_collections.linerate.rdma.plugins.lookup import kubeconfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _access
+from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOKEN = "sha256~token-that-nobody-may-see"
@@ -238,3 +240,33 @@ def test_what_lacks_the_library_says_which_python_to_install_it_for(monkeypatch:
     with pytest.raises(AnsibleLookupError) as refused:
         kubeconfig.LookupModule._one("")
     assert command in str(refused.value)
+
+
+class Api(FakeApi):
+    """An API server with its discovery."""
+
+    def object(self, path: str) -> typing.Optional[Resource]:
+        return DISCOVERY.get(path) or super().object(path)
+
+
+@pytest.mark.parametrize(("namespace", "uid"), [("kube-system", "1b2c-3d4e"), ("kube-public", "")])
+def test_uid_of_the_cluster_is_that_of_its_first_namespace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, namespace: str, uid: str
+) -> None:
+    world = Api()
+    world.serve("Namespace", [{"metadata": {"name": namespace, "uid": "1b2c-3d4e"}}])
+    world.start()
+    try:
+        FakeApi.write_kubeconfig(world.url, tmp_path, TOKEN)
+        place = str(tmp_path / "kubeconfig")
+        found = _access.read_cluster_uid_of({"rdma_kubeconfig": place}, lambda value: value)
+        monkeypatch.setenv("K8S_AUTH_KUBECONFIG", place)
+        assert (found, _access.read_cluster_uid_of({}, lambda value: value)) == (uid, uid)
+    finally:
+        world.stop()
+
+
+@pytest.mark.parametrize("text", ["{", "clusters: 7", None])
+def test_uid_of_no_cluster_is_unknown_and_no_error(tmp_path: pathlib.Path, text: typing.Optional[str]) -> None:
+    place = str(tmp_path / "absent") if text is None else written(tmp_path / "broken", text)
+    assert _access.read_cluster_uid_of({"rdma_kubeconfig": place}, lambda value: value) == ""

@@ -381,3 +381,51 @@ def test_a_run_goes_on_at_its_cluster_by_another_kubeconfig() -> None:
     resume.check_run(
         started, records(), "network", WISHES, START.nodes, resume.Invocation(COLLECTION_VERSION, access=now)
     )
+
+
+SERVER = "/root/.kube/config, context prod, API server https://127.0.0.1:6443"
+
+
+def go_on(folder: pathlib.Path, then: typing.Any, now: str, access: str = SERVER) -> list[str]:
+    """Resume a run at stage network with the same URL of the API server, and return the warnings.
+
+    :param then: value of the fact of stage validate about the cluster; None without the fact
+    :param now: uid of the cluster of this invocation
+    """
+    facts = FactFolder(str(folder), "run-1")
+    facts.begin(dataclasses.replace(START, access=access))
+    if then is not None:
+        facts.write("access", value=then)
+    for item in records().values():
+        write_record(str(folder / "stages"), dataclasses.replace(item, started=format_now()))
+    options = {**WISHES, "stage": "validate", "resume_from": "network", "facts_max_age": 60, "report_dir": str(folder)}
+    said: list[str] = []
+    frame.resume_run(options, START.nodes, False, access=access, cluster_uid=now, warn=said.append)
+    return said
+
+
+def test_a_run_does_not_go_on_in_another_cluster_with_the_same_url(tmp_path: pathlib.Path) -> None:
+    words = "namespace kube-system had the uid 1b2c, and now it has the uid 3d4e. Run all stages, without rdma_from"
+    with pytest.raises(resume.ResumeError, match=words):
+        go_on(tmp_path, {"rights": {}, "cluster_uid": "1b2c"}, "3d4e")
+    assert FactFolder(str(tmp_path), "run-1").start().resumes == ()
+    assert go_on(tmp_path, {"rights": {}, "cluster_uid": "1b2c"}, "1b2c") == []
+    # and again: the fact of stage validate is kept
+    assert go_on(tmp_path, None, "1b2c") == []
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        ({"cluster_uid": "1b2c"}, "", "could not be read"),
+        ({"cluster_uid": ""}, "1b2c", "is not in the facts of the run"),
+        ({"cluster_uid": 7}, "1b2c", "is not in the facts of the run"),
+        (None, "1b2c", "is not in the facts of the run"),
+    ],
+)
+def test_a_cluster_without_a_known_uid_is_compared_by_its_url_with_a_warning(
+    tmp_path: pathlib.Path, then: typing.Any, now: str, said: str
+) -> None:
+    (warning,) = go_on(tmp_path, then, now)
+    assert said in warning and "URL of its API server only" in warning and "without rdma_from" in warning
+    assert go_on(tmp_path, then, now, access="") == []
