@@ -43,13 +43,19 @@ def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
     return NodeDifferences(
         tuple(found),
         tuple(f"BIOS {one.key}: {one.why.rstrip('.')}. {one.remedy.rstrip('.')}." for one in planned.refusals),
-        notes=_note_others_pending(bios),
+        notes=note_others_pending(bios.others_pending),
     )
 
 
-def _note_others_pending(bios: NodeBios) -> tuple[str, ...]:
-    """Return a note on BIOS attributes that a reset changes although the intent has no value for them."""
-    names = join_first(bios.others_pending, _NAMED)
+def note_others_pending(attributes: typing.Sequence[str], error: str = "") -> tuple[str, ...]:
+    """Return a note on BIOS attributes that a reset changes although the intent has no value for them.
+
+    :param attributes: names of the attributes that have a pending value
+    :param error: reason why the pending values are unknown; empty if they are known
+    """
+    if error:
+        return (f"whether a reset also applies BIOS settings that others saved at the BMC is unknown: {error}",)
+    names = join_first(attributes, _NAMED)
     return (f"a reset also applies BIOS settings that others saved at the BMC: {names}",) if names else ()
 
 

@@ -17,6 +17,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     DrainOptions,
     DrainPool,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
+    NodeDifference,
+    NodeDifferences,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -98,6 +102,24 @@ def test_a_setting_that_an_admin_has_saved_at_the_bmc_is_named_in_the_plan(site:
     settings["Attributes"] = {**(settings.get("Attributes") or {}), other: "Disabled"}
     step = next(step for step in site.run(check_mode=True).plan.steps if step.node == "worker-1")
     assert f"a reset also applies BIOS settings that others saved at the BMC: {other}" in step.notes
+
+
+def test_settings_that_others_saved_are_named_also_where_the_intent_has_no_bios(site: Site) -> None:
+    """Kernel arguments and firmware wait for the same reset."""
+    site.wanted = {}
+    site.facts = {
+        name: NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),)) for name in NODES
+    }
+    bios = site.servers["worker-1"].bios
+    other = next(name for name, value in sorted(bios.attributes.items()) if value == "Enabled")
+    settings = bios.answers[bios.settings]
+    settings["Attributes"] = {**(settings.get("Attributes") or {}), other: "Disabled"}
+    site.servers["worker-2"].faults[bios.settings] = Fault(status=500)
+    plan = site.run(check_mode=True).plan
+    notes = {step.node: step.notes for step in plan.steps}
+    assert notes["worker-1"] == (f"a reset also applies BIOS settings that others saved at the BMC: {other}",)
+    assert "others saved at the BMC is unknown: " in notes["worker-2"][0] and notes["worker-3"] == ()
+    assert all(step.is_due for step in plan.steps), "they are reset all the same"
 
 
 @pytest.mark.parametrize("disruption", ["none", "drain"])

@@ -18,8 +18,8 @@ from ..._observe.redfish.session import Session
 from ..._observe.redfish.trust import Trust
 from ..._observe.redfish.writer import Writer, refuse_stranger
 from ..._parse.redfish.resources import reset_types
-from ..._plan.node_sources import look_at_bios
-from .read_bios import PARALLEL, BiosQuery, Registries, find_system, read
+from ..._plan.node_sources import look_at_bios, note_others_pending
+from .read_bios import PARALLEL, BiosQuery, Registries, find_system, read, read_others_pending
 from .set_bios import SECONDS, May, set_one
 
 #: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never
@@ -61,6 +61,8 @@ class BiosSource:
         )
         #: of the BMCs that were asked who they are
         self._judged: dict[str, Verdict] = {}
+        #: by node: what else its reset applies, if no settings are desired
+        self._pending: dict[str, tuple[str, ...]] = {}
         self._registries = Registries()
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
@@ -117,8 +119,8 @@ class BiosSource:
         """Verify, for nodes that are to be reset, that each BMC belongs to its node. BMCs that were verified before are
         not contacted again.
 
-        :returns: for each node, the reason why its BMC cannot reset it, if any, and a note if only the inventory
-            asserts that the BMC belongs to the node
+        :returns: for each node, the reason why its BMC cannot reset it, if any, a note if only the inventory asserts
+            that the BMC belongs to the node, and a note on BIOS settings that others saved at the BMC
         """
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
@@ -140,12 +142,24 @@ class BiosSource:
             )
             # what was told by the look is not told again
             notes = self._note_unproven_bmc(node) if node in {bmc.node for bmc in asked} else ()
-            found[node] = NodeDifferences(refusals=(why,) if why else (), notes=notes)
+            pending = () if why else self._pending.get(node, ())
+            found[node] = NodeDifferences(refusals=(why,) if why else (), notes=notes + pending)
         return found
 
     def _read_identity(self, bmc: Bmc) -> Identity:
+        """Return the identity that a BMC reports. If no settings are desired, record what else a reset applies, because
+        no other request asks for it.
+        """
         with Session(bmc, self._trust, self._seconds) as session:
-            return find_system(session, self._may.claims, True).identity
+            system = find_system(session, self._may.claims, True)
+            if not self._wanted:
+                try:
+                    notes = note_others_pending(read_others_pending(session, system))
+                except BmcError as error:
+                    # it can be reset all the same
+                    notes = note_others_pending((), error.what)
+                self._pending[bmc.node] = notes
+            return system.identity
 
     def set(self, node: str) -> str:
         """Write the settings that differ and do not wait for a reset yet. Return the changes as text; empty if there

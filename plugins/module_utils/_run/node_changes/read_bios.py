@@ -274,6 +274,17 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     return next(iter(with_bios.values()))
 
 
+def read_others_pending(session: Session, system: resources.System) -> tuple[str, ...]:
+    """Return the names of all BIOS attributes that have a pending value, if the intent has no BIOS settings. The
+    registry is not needed for this.
+
+    :param system: system of the node
+    :raises BmcError: the BMC does not answer, or its answer cannot be parsed
+    """
+    bios = _ask_bmc(session, lambda: resources.parse_bios(session.get(system.bios)))
+    return list_others_pending((), _ask_bmc(session, lambda: _read_pending(session, bios)))
+
+
 def _find_registry_or_error(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
     """Return the registry of a BIOS from its own BMC, or the reason why there is none.
 
