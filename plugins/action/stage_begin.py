@@ -137,7 +137,7 @@ class ActionModule(ControllerAction):
             tuple(map(str, nodes)),
             names,
             by_pods=tuple(by_pods(nodes, variables)),
-            unchecked_hosts=count_unchecked_hosts(written),
+            unchecked_hosts=count_unchecked_hosts(written, variables.get("hostvars")),
             images=images,
             strict_images=strict,
             access=access,

@@ -45,7 +45,7 @@ TOOLS = {
         " journalctl timedatectl"
     ),
     "packages of the distribution": (
-        "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl tcpdump"
+        "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl tcpdump ssh"
     ),
     "the cluster": "kubectl oc helm skopeo crio",
     "Dell": "racadm",

@@ -37,11 +37,96 @@ def count(*nodes: dict[str, typing.Any]) -> int:
         ({"ansible_ssh_args": "-o StrictHostKeyChecking=accept-new"}, False),
         ({"ansible_ssh_args": OFF, "ansible_connection": "linerate.rdma.pod"}, False),
         ({"ansible_host_key_checking": False, "ansible_connection": "local"}, False),
-        ({"ansible_host_key_checking": "{{ checked }}"}, False),
+        # what is not known is not checked
+        ({"ansible_host_key_checking": "{{ checked }}"}, True),
+        ({"ansible_ssh_common_args": "{{ arguments }}"}, True),
+        ({"ansible_connection": "{{ connection }}"}, True),
+        # ssh takes the first value
+        ({"ansible_ssh_args": "-o StrictHostKeyChecking=yes", "ansible_host_key_checking": False}, False),
+        ({"ansible_ssh_common_args": "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=/dev/null"}, True),
+        ({"ansible_ssh_common_args": "-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=none"}, True),
+        # keys in the file of the machine, and of no other file
+        ({"ansible_ssh_common_args": "-o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"}, False),
+        ({"ansible_ssh_common_args": "-o HostKeyAlias=worker-0"}, False),
+        ({"ansible_connection": "paramiko", "ansible_host_key_checking": False}, True),
+        ({"ansible_connection": "paramiko", "ansible_paramiko_host_key_checking": "no"}, True),
+        ({"ansible_connection": "paramiko", "ansible_ssh_common_args": OFF}, False),
+        ({"ansible_connection": "ansible.netcommon.libssh", "ansible_libssh_host_key_checking": False}, True),
+        ({"ansible_connection": "ansible.netcommon.libssh"}, False),
     ],
 )
 def test_variables_of_a_node_decide(node: dict[str, typing.Any], unchecked: bool) -> None:
     assert count(node, {}) == unchecked
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "value", "unchecked"),
+    [
+        ("ansible_connection", "{{ 'ssh' }}", "ssh", True),
+        ("ansible_connection", "{{ way }}", "local", False),
+        ("ansible_host_key_checking", "{{ checked }}", False, True),
+        ("ansible_host_key_checking", "{{ checked }}", True, False),
+        ("ansible_host_key_checking", "{{ checked }}", "{{ checked }}", True),
+        ("ansible_ssh_common_args", "-o StrictHostKeyChecking={{ check }}", OFF, True),
+        ("ansible_ssh_common_args", "-o StrictHostKeyChecking={{ check }}", "-o StrictHostKeyChecking=yes", False),
+    ],
+)
+def test_templates_are_evaluated(name: str, written: str, value: typing.Any, unchecked: bool) -> None:
+    node = {"ansible_host_key_checking": False} if name == "ansible_connection" else {}
+    assert _host_keys.count_unchecked_hosts({"a": {**node, name: written}}, {"a": {name: value}}) == unchecked
+
+
+@pytest.mark.parametrize(
+    ("lines", "unchecked"),
+    [
+        ("Host *\n  StrictHostKeyChecking no\n", True),
+        ("StrictHostKeyChecking accept-new\nUserKnownHostsFile /dev/null\n", True),
+        ("Host bastion\n  StrictHostKeyChecking no\n", False),
+        ("StrictHostKeyChecking yes\n", False),
+    ],
+)
+def test_a_file_of_ssh_decides(tmp_path: pathlib.Path, lines: str, unchecked: bool) -> None:
+    (tmp_path / "more").write_text(lines, encoding="utf-8")
+    (tmp_path / "config").write_text(f"Include {tmp_path}/more\n", encoding="utf-8")
+    nodes = [
+        {"ansible_host": f"192.0.2.{number}", "ansible_ssh_common_args": f"-F {tmp_path}/config"} for number in range(3)
+    ]
+    assert count(*nodes) == 3 * unchecked
+
+
+@pytest.mark.parametrize(
+    ("words", "unchecked"),
+    [
+        (OFF, True),
+        ("-o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=accept-new", True),
+        ("-o UserKnownHostsFile=/dev/null", False),
+        ("", False),
+    ],
+)
+def test_arguments_decide_where_ssh_does_not_report_its_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, words: str, unchecked: bool
+) -> None:
+    for text in (None, "#!/bin/sh\nexit 255\n"):
+        if text is not None:
+            (tmp_path / "ssh").write_text(text, encoding="utf-8")
+            (tmp_path / "ssh").chmod(0o755)
+        monkeypatch.setattr(_host_keys.command, "search_path", lambda: str(tmp_path))
+        assert count({"ansible_ssh_common_args": words}) == unchecked
+
+
+def test_ssh_is_asked_once_for_nodes_that_differ_in_their_alias_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[typing.Sequence[str]] = []
+    run = _host_keys.command.run
+    monkeypatch.setattr(_host_keys.command, "run", lambda argv, *more: asked.append(argv) or run(argv, *more))
+    assert count(*({"ansible_ssh_extra_args": f"-o HostKeyAlias=worker-{number}"} for number in range(50))) == 0
+    assert len(asked) == 1
+    # and a bound where all differ; the words of the others decide
+    assert count(*({"ansible_ssh_extra_args": f"-p {number + 1} {OFF}"} for number in range(50))) == 50
+    assert len(asked) < 40
+
+
+def test_a_host_that_is_no_word_is_no_option_of_ssh() -> None:
+    assert count({"ansible_host": "-oProxyCommand=false", "ansible_ssh_common_args": OFF}) == 1
 
 
 @pytest.mark.processes
@@ -53,6 +138,9 @@ def test_variables_of_a_node_decide(node: dict[str, typing.Any], unchecked: bool
         ({"ANSIBLE_HOST_KEY_CHECKING": "False"}, 2),
         ({"ANSIBLE_SSH_HOST_KEY_CHECKING": "0"}, 2),
         ({"ANSIBLE_SSH_COMMON_ARGS": OFF}, 2),
+        # it has no effect on ssh
+        ({"ANSIBLE_PARAMIKO_HOST_KEY_AUTO_ADD": "1"}, 0),
+        ({"ANSIBLE_PARAMIKO_HOST_KEY_AUTO_ADD": "1", "ANSIBLE_TRANSPORT": "paramiko"}, 2),
     ],
 )
 def test_settings_of_the_controller_decide(tmp_path: pathlib.Path, setting: dict[str, str], unchecked: int) -> None:
@@ -72,5 +160,5 @@ def test_such_nodes_are_a_warning_with_the_setting_of_awx() -> None:
         return [item for item in found if item.check == "validate.host_keys"]
 
     (finding,) = judged(2)
-    assert (finding.status, finding.measured) == ("warn", "2 of 2 nodes without a check") and judged(0) == []
+    assert (finding.status, finding.measured) == ("warn", "2 of 2 nodes without a known check") and judged(0) == []
     assert "ANSIBLE_HOST_KEY_CHECKING in 'Settings, Job settings, Extra" in finding.remedy

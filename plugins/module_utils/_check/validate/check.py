@@ -58,7 +58,7 @@ class Facts:
     :ivar inventory_error: error of the inventory if it contains no nodes; empty if unknown
     :ivar inventory_kind: cause of that error: ``library``, ``api_server``, or empty for any other
     :ivar inventory_where: origin of the API server's address that the inventory used; empty if there is none
-    :ivar unchecked_hosts: number of nodes that are reached by ssh without a check of their host keys
+    :ivar unchecked_hosts: number of nodes that are reached by ssh without a known check of their host keys
     """
 
     nodes: tuple[str, ...] = ()
@@ -230,15 +230,17 @@ def _check_host_keys(facts: Facts) -> typing.Iterator[Finding]:
     """Warn about nodes whose host keys ssh does not check. There is no finding if it checks all of them."""
     if facts.unchecked_hosts:
         why = (
-            "Ansible reaches these nodes by ssh without a check of their host keys. Another machine at the address of"
-            " a node can pass for it: it gets what the run sends, and its answers count."
+            "Ansible reaches these nodes by ssh without a check of their host keys, or by a template whose value is not"
+            " known. Another machine at the address of a node can pass for it: it gets what the run sends, and its"
+            " answers count."
         )
         remedy = (
             "Set host_key_checking to true: in AWX with ANSIBLE_HOST_KEY_CHECKING in 'Settings, Job settings, Extra"
-            " Environment Variables', otherwise in ansible.cfg. Remove StrictHostKeyChecking=no from the arguments of"
-            " ssh. Put the keys of the nodes into known_hosts, see docs/awx.md. Then run stage validate again."
+            " Environment Variables', otherwise in ansible.cfg. Remove StrictHostKeyChecking=no, and accept-new with"
+            " UserKnownHostsFile=/dev/null, from the arguments and files of ssh. Put the keys of the nodes into"
+            " known_hosts, see docs/awx.md. Then run stage validate again."
         )
-        measured = f"{facts.unchecked_hosts} of {len(facts.nodes)} nodes without a check"
+        measured = f"{facts.unchecked_hosts} of {len(facts.nodes)} nodes without a known check"
         yield Finding("validate.host_keys", "nodes by ssh", WARN, measured, "all host keys are checked", why, remedy)
 
 

@@ -158,12 +158,22 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "validate.host_keys": Explanation(
         means="Ansible reaches nodes by ssh without a check of their host keys.",
-        measured="The host key checking of Ansible and of each node, and `StrictHostKeyChecking` in arguments of ssh.",
+        measured=(
+            "The host key checking of Ansible and of each node, by ssh, paramiko and libssh. For ssh, also the settings"
+            " that `ssh -G` reports with the arguments of the node: `StrictHostKeyChecking`, and `UserKnownHostsFile`"
+            " with `accept-new`. It is asked once for nodes with the same arguments."
+        ),
         causes=(
             "AWX sets `ANSIBLE_HOST_KEY_CHECKING=False` in each job by default.",
             "Host key checking is off in `ansible.cfg`, in the environment or in a variable of a node.",
+            "A file of ssh turns it off: `~/.ssh/config`, `/etc/ssh/ssh_config`, or that of the option `-F`.",
+            "ssh accepts each new key and keeps none: `accept-new` with `UserKnownHostsFile=/dev/null`.",
+            "A variable of the connection is a template that cannot be evaluated at the start of the run.",
         ),
-        look=("ansible-inventory --host NODE",),
+        look=(
+            "ansible-inventory --host NODE",
+            "ssh -G NODE | grep -iE 'stricthostkeychecking|userknownhostsfile'",
+        ),
         remedy=(
             "Set `ANSIBLE_HOST_KEY_CHECKING` to `True`, and put the keys of the nodes into `known_hosts`: see"
             " docs/awx.md. Then run stage `validate` again."

@@ -81,7 +81,7 @@ class RunStart:
     :ivar by: user and machine, or user and job of AWX, that began the run; empty if not known
     :ivar access: access to the cluster: source of the credentials, context and API server, without secrets; empty if
         none is configured
-    :ivar unchecked_hosts: number of nodes that are reached by ssh without a check of their host keys
+    :ivar unchecked_hosts: number of nodes that are reached by ssh without a known check of their host keys
     :ivar process: identity of the process ansible-playbook that began or resumed the run last; empty if not known
     """
 
