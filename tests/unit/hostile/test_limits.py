@@ -172,11 +172,11 @@ def test_a_flood_in_the_shell_of_a_pod_costs_little_and_ends_with_its_connection
 
 
 def test_a_stream_in_small_pieces_costs_no_square_of_its_length() -> None:
-    stream = shell_stream.Stream()
+    stream = shell_stream.Stream("t0k")
     with bounded(5):
         for number in range(60_000):
-            stream.feed(b"\n@linerate 1 0\n" if number % 2 else b"@linerate 0 " * 3)
-    assert stream.exit_code is None and stream.size == 30_000 * (15 + 36)
+            stream.feed(b"\n@linerate 1-t0k 0\n" if number % 2 else b"@linerate 0 " * 3)
+    assert stream.exit_code is None and stream.size == 30_000 * (19 + 36)
 
 
 def test_what_comes_behind_the_end_of_a_command_is_looked_at_once() -> None:

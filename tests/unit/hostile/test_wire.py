@@ -60,13 +60,13 @@ def test_a_newline_in_a_word_is_no_second_command(ends: str, tmp_path: pathlib.P
 @given(st.lists(st.text(st.characters(codec=None), min_size=1), min_size=1, max_size=4))
 def test_each_command_is_one_line_or_refused(words: list[str]) -> None:
     wire = Wire()
-    shell = Shell(typing.cast(Channels, wire), time.monotonic)
+    shell = Shell(typing.cast(Channels, wire), time.monotonic, "t0k")
     try:
         shell.start(words)
     except OperandError:
         assert wire.sent == b""
         return
-    assert len(wire.sent.decode().splitlines()) == 1 and wire.sent.startswith(b"1 ") and wire.sent.endswith(b"\n")
+    assert len(wire.sent.decode().splitlines()) == 1 and wire.sent.startswith(b"1-t0k ") and wire.sent.endswith(b"\n")
 
 
 @pytest.mark.parametrize(

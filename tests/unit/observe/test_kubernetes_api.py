@@ -280,7 +280,9 @@ GREETED = {1: "rate mlx5_0 400\n\n@linerate 0 0\n"}
 
 def ran(*frames: dict[int, typing.Any], seconds: int = 60, code: int = 0) -> CommandResult:
     """A command whose shell goes on afterwards, as it does in a pod."""
-    shell = Shell(typing.cast(Channels, Frames(GREETED, *frames, {1: f"\n@linerate 1 {code}\n"}, {})), clock())
+    shell = Shell(
+        typing.cast(Channels, Frames(GREETED, *frames, {1: f"\n@linerate 1-t0k {code}\n"}, {})), clock(), "t0k"
+    )
     assert shell.wait(seconds).output == "rate mlx5_0 400\n"
     shell.start(("tool", "-x", "two words"))
     return shell.wait(seconds)
@@ -300,21 +302,28 @@ def test_exit_codes_are_true(code: int, timed_out: bool) -> None:
 
 def test_one_connection_serves_many_commands() -> None:
     channels = Frames(
-        GREETED, {1: "a\n@linerate 1 0\n"}, {1: "b"}, {1: "\n@linerate 2 3\n"}, {1: "c\n@linerate 3 0\n"}, {}
+        GREETED,
+        {1: "a\n@linerate 1-t0k 0\n"},
+        {1: "b"},
+        {1: "\n@linerate 2-t0k 3\n"},
+        {1: "c\n@linerate 3-t0k 0\n"},
+        {},
     )
-    shell = Shell(typing.cast(Channels, channels), clock())
+    shell = Shell(typing.cast(Channels, channels), clock(), "t0k")
     results = []
     for name in ("one", "two", "three"):
         shell.start((name,))
         results.append(shell.wait(60))
     assert [(result.exit_code, result.output) for result in results] == [(0, "a"), (3, "b"), (0, "c")]
-    assert channels.written == b"1 one\n2 two\n3 three\n"
+    assert channels.written == b"1-t0k one\n2-t0k two\n3-t0k three\n"
     assert (shell.running, shell.open) == (False, True)
 
 
 def test_what_an_older_command_still_prints_is_not_the_new_one_s() -> None:
     shell = Shell(
-        typing.cast(Channels, Frames(GREETED, {1: "old"}, {1: "er\n@linerate 1 143\n"}, {1: "new"}, {})), clock()
+        typing.cast(Channels, Frames(GREETED, {1: "old"}, {1: "er\n@linerate 1-t0k 143\n"}, {1: "new"}, {})),
+        clock(),
+        "t0k",
     )
     shell.start(("one",))
     assert shell.wait_for("old", 60)
@@ -345,7 +354,9 @@ def test_an_image_without_a_shell_says_so() -> None:
 
 @pytest.mark.parametrize("broken", [ConnectionError("lost"), ConnectionResetError("reset")])
 def test_a_connection_that_breaks_is_no_success(broken: typing.Union[ConnectionError, ConnectionResetError]) -> None:
-    shell = Shell(typing.cast(Channels, Frames(GREETED, {1: "a"}, broken, {1: "\n@linerate 1 0\n"})), clock())
+    shell = Shell(
+        typing.cast(Channels, Frames(GREETED, {1: "a"}, broken, {1: "\n@linerate 1-t0k 0\n"})), clock(), "t0k"
+    )
     shell.start(("tool",))
     result = shell.wait(60)
     assert (result.exit_code, result.output) == (None, "a")

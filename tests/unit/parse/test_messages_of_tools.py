@@ -348,8 +348,8 @@ UNKNOWN: typing.Mapping[str, typing.Mapping[str, tuple[str, ...]]] = {
         ),
     },
     "rping.txt": {
-        "Of -V, which no command of ours has, and of options that are wrong, which ours are not.": (
-            "data mismatch",
+        "Of -V of the client: the line is the evidence, and no class knows more of its cause.": ("data mismatch",),
+        "Of options that are wrong, which ours are not.": (
             "Invalid count",
             "Invalid size",
         ),

@@ -121,7 +121,7 @@ def test_what_runs_ends_with_the_connection() -> None:
 def part(text: str, commands: int = 0, pieces: int = 1) -> tuple[str, typing.Optional[int]]:
     """What a command printed, and how it ended, where all commands were started at once and the bytes came in pieces of
     one size."""
-    stream = Stream()
+    stream = Stream("t0k")
     for _command in range(commands):
         stream.begin()
     raw = text.encode()
@@ -141,39 +141,39 @@ def test_parts(pieces: int) -> None:
     # cut in the middle of the line that ends it
     assert part("abc\n@linerate 0 1", 0, pieces)[1] is None
     # the number of another command
-    assert part("abc\n@linerate 1 0\n", 0, pieces)[1] is None
+    assert part("abc\n@linerate 1-t0k 0\n", 0, pieces)[1] is None
 
 
 def test_a_command_begins_where_the_one_before_it_ended() -> None:
-    stream = Stream()
+    stream = Stream("t0k")
     stream.feed(b"hello\n@linerate 0 0\n")
-    assert (stream.begin(), stream.text, stream.exit_code) == (1, "", None)
-    stream.feed(b"first\n@linerate 1 7\n")
+    assert (stream.begin(), stream.text, stream.exit_code) == ("1-t0k", "", None)
+    stream.feed(b"first\n@linerate 1-t0k 7\n")
     assert (stream.text, stream.exit_code, stream.find("first"), stream.find("linerate")) == ("first", 7, 0, -1)
     stream.begin()
     stream.feed(b"sec")
     # one that still runs is ended by the shell
     stream.begin()
-    stream.feed(b"ond\n@linerate 2 143\nth")
+    stream.feed(b"ond\n@linerate 2-t0k 143\nth")
     assert (stream.number, stream.text, stream.exit_code) == (3, "th", None)
-    stream.feed(b"ird\n@linerate 3 0\n")
+    stream.feed(b"ird\n@linerate 3-t0k 0\n")
     assert (stream.text, stream.exit_code) == ("third", 0)
 
 
 def test_no_more_is_kept_than_a_command_may_print() -> None:
-    stream = Stream(100)
+    stream = Stream("t0k", 100)
     stream.feed(b"x" * 101)
     assert (stream.overflowed, stream.size, stream.exit_code) == (True, 100, None)
     stream.feed(b"x\n@linerate 0 0\n")
     assert (stream.overflowed, stream.size, stream.exit_code) == (True, 100, None)
-    stream = Stream(100)
+    stream = Stream("t0k", 100)
     stream.feed(b"x" * 101 + b"\n@linerate 0 0\n")
     assert stream.overflowed and stream.exit_code is None
-    stream = Stream(100)
+    stream = Stream("t0k", 100)
     stream.begin()
     # of a command that nobody waits for any more nothing is kept
     stream.feed(b"x" * 1000)
-    stream.feed(b"\n@linerate 0 0\n" + b"y" * 100 + b"\n@linerate 1 0\n")
+    stream.feed(b"\n@linerate 0 0\n" + b"y" * 100 + b"\n@linerate 1-t0k 0\n")
     assert (stream.overflowed, stream.text, stream.exit_code) == (False, "y" * 100, 0)
 
 
@@ -185,6 +185,7 @@ def test_no_more_is_kept_than_a_command_may_print() -> None:
     st.integers(1, 50),
 )
 def test_any_output_comes_back_as_it_was(before: str, text: str, number: int, code: int, pieces: int) -> None:
-    stream = f"{before}\n@linerate {number - 1} 0\n{text}"
+    earlier = f"{number - 1}-t0k" if number > 1 else "0"
+    stream = f"{before}\n@linerate {earlier} 0\n{text}"
     assert part(stream, number, pieces) == (text, None)
-    assert part(f"{stream}\n@linerate {number} {code}\n", number, pieces) == (text, code)
+    assert part(f"{stream}\n@linerate {number}-t0k {code}\n", number, pieces) == (text, code)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import typing
 
@@ -22,10 +23,11 @@ class Shell:
     the first command counts as the output of command 0.
     """
 
-    def __init__(self, channels: Channels, clock: Clock) -> None:
+    def __init__(self, channels: Channels, clock: Clock, token: str = "") -> None:
+        """:param token: unguessable letters and digits in the end mark of each command; empty for a random token"""
         self._channels = channels
         self._clock = clock
-        self._stream = Stream()
+        self._stream = Stream(token or secrets.token_hex(16))
         #: bytes on the stream that was not asked for
         self._aside = 0
         self._begin("shell")
@@ -51,9 +53,9 @@ class Shell:
             quoting cannot keep a newline out of the line
         """
         line = shlex.join(one_line(word, "a word of the command") for word in command)
-        number = self._stream.begin()
+        name = self._stream.begin()
         self._begin(line)
-        self._channels.write(f"{number} {self._command}\n".encode())
+        self._channels.write(f"{name} {self._command}\n".encode())
 
     def _receive_output(self, seconds: float) -> None:
         self._channels.update(seconds)

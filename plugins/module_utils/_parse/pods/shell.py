@@ -2,8 +2,12 @@
 
 """Split the output of the shell in a pod into the output and the exit code of each command.
 
-After the output of each command the shell prints a line ``@linerate <number> <exit code>``. Commands have consecutive
-numbers. A command begins only after the previous one has ended.
+After the output of each command the shell prints a line ``@linerate <number>-<token> <exit code>``. Commands have
+consecutive numbers. A command begins only after the previous one has ended. The output of the shell before the first
+command ends with ``@linerate 0 0``.
+
+A tool may print bytes that its peer on another node chose. So the token is unguessable. The client sends it with each
+command on stdin of the shell, and it is on no command line and in no environment.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ MARK = "@linerate"
 #: bytes of what a command printed. perftest's table of all sizes has 4 kB, the JSON of iperf3 with its streams and
 #: seconds 300 kB
 MOST_BYTES = 4 * MIB
-#: bytes of a line that ends a command, at most
-_LONGEST = 64
+#: bytes of a line that ends a command, at most, with a token of 32 characters
+_LONGEST = 96
 
 
 class Stream:
@@ -27,16 +31,18 @@ class Stream:
     The output of earlier commands is discarded. Output of the current command beyond ``most`` bytes is discarded too,
     and ``overflowed`` is set.
 
+    :param token: unguessable text of letters and digits in the end mark of each command but that of number 0
     :param most: maximum output of one command in bytes
     :ivar exit_code: exit code of the current command; None if it has not ended or not begun
     :ivar overflowed: the current command printed more than the maximum. Its further output is ignored
     """
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, token: str, most: int = MOST_BYTES) -> None:
+        self._token = token
         self._most = most
         self._data = bytearray()
         self._number = 0
-        self._end = _end_of(0)
+        self._end = self._end_of(0)
         #: whether the command before the present one has ended
         self._begun = True
         self._looked = 0
@@ -49,10 +55,10 @@ class Stream:
         """The number of the current command. Command 0 is the start of the shell itself."""
         return self._number
 
-    def begin(self) -> int:
+    def begin(self) -> str:
         """Make the next command the current one.
 
-        :returns: number of the new current command
+        :returns: name of the new current command, which its end mark has: its number and the token
         """
         if self.exit_code is not None and self._begun:
             found = self._end.search(self._data, self._stop or 0)
@@ -61,10 +67,10 @@ class Stream:
             # the shell ends the one before it, and what that still prints comes first
             self._begun = False
         self._number += 1
-        self._end = _end_of(self._number)
+        self._end = self._end_of(self._number)
         self._looked, self._stop, self.exit_code, self.overflowed = 0, None, None, False
         self._look()
-        return self._number
+        return self._name_of(self._number)
 
     def feed(self, data: bytes) -> None:
         """Process bytes that were received from the shell."""
@@ -74,7 +80,7 @@ class Stream:
 
     def _look(self) -> None:
         if not self._begun:
-            found = _end_of(self._number - 1).search(self._data)
+            found = self._end_of(self._number - 1).search(self._data)
             del self._data[: found.end() if found else -_LONGEST]
             self._begun = found is not None
         if self._begun and self.exit_code is None:
@@ -108,6 +114,8 @@ class Stream:
         """The number of bytes that the current command has printed so far."""
         return (len(self._data) if self._stop is None else self._stop) if self._begun else 0
 
+    def _name_of(self, number: int) -> str:
+        return f"{number}-{self._token}" if number else "0"
 
-def _end_of(number: int) -> typing.Pattern[bytes]:
-    return re.compile(rb"\n%s %d ([0-9]{1,3})\n" % (MARK.encode(), number))
+    def _end_of(self, number: int) -> typing.Pattern[bytes]:
+        return re.compile(rb"\n%s %s ([0-9]{1,3})\n" % (MARK.encode(), re.escape(self._name_of(number)).encode()))

@@ -57,7 +57,7 @@ command -v rdma > /dev/null && echo "rdma $(rdma -j link | tr -d '\n')"
 while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $value"; done < /proc/self/status
 """
 
-# One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a
+# One connection to a pod is enough for all that it does: a command a line on stdin, after its name. Who starts a
 # command ends the one before it. Both streams of it are one, so that what it printed is in its order, and all there
 # when its end is reported. The signal may come before it is known which process to end. Until that process has become
 # the command, a signal is lost: the handler of the shell sends it until it has an effect, since no other signal comes
@@ -71,7 +71,7 @@ done
 printf '\\n{MARK} 0 0\\n'
 job=
 halt() {{ if [ -n "$job" ]; then kill "$job" 2> /dev/null; wait "$job"; job=; fi; }}
-while read -r number command; do
+while read -r name command; do
   halt
   (
     child= over=
@@ -92,7 +92,7 @@ while read -r number command; do
       wait "$child"
       code=$?
     done
-    printf '\\n{MARK} %s %s\\n' "$number" "$code"
+    printf '\\n{MARK} %s %s\\n' "$name" "$code"
   ) &
   job=$!
 done
@@ -163,24 +163,26 @@ def _limit_command(limit: int, *command: str) -> Command:
 
 
 def render_ping_server(address: str, port: int, limit: int) -> Command:
-    """Return the command of the rping server. With ``-d`` it prints a line when it listens.
+    """Return the command of the rping server. With ``-d`` it prints a line when it listens. It runs without ``-v``,
+    which prints the bytes that its client sent.
 
     :param address: address on which it listens
     :param port: TCP port on which it listens
     :param limit: time limit in seconds
     """
     return _limit_command(
-        limit, "rping", "-s", "-a", require_operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
+        limit, "rping", "-s", "-a", require_operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-d"
     )
 
 
 def render_ping_client(address: str, port: int, limit: int) -> Command:
-    """Return the command of the rping client of the server at ``address``.
+    """Return the command of the rping client of the server at ``address``. With ``-v`` it prints each round trip. With
+    ``-V`` it first compares the bytes that the server returned with those that it sent.
 
     :param limit: time limit in seconds
     """
     return _limit_command(
-        limit, "rping", "-c", "-a", require_operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v"
+        limit, "rping", "-c", "-a", require_operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-V"
     )
 
 
