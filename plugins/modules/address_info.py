@@ -44,7 +44,9 @@ addresses:
   type: dict
   contains:
     taken:
-      description: Networks in use. Each has a kind (V(pods), V(services), V(node) or V(attachment)) and an owner.
+      description:
+        - Networks in use. Each has a kind (V(pods), V(services), V(node) or V(attachment)) and an owner. It has a node
+          if its kubelet can write it.
       type: list
       elements: dict
     pods:
@@ -62,6 +64,10 @@ addresses:
       description: Attachments whose addresses cannot be determined, each with the reason.
       type: list
       elements: str
+    unread_pools:
+      description: Pools of nv-ipam whose objects are invalid, each with the reason.
+      type: list
+      elements: dict
     errors:
       description: What could not be read, and why.
       type: list

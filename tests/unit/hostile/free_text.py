@@ -58,6 +58,7 @@ TABLE: dict[str, str] = {
         UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining
         image; RanTest evidence command; Request words;
         SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNic why; UnreadNode why;
+        UnreadPool why;
         JobWorkload lost;
         Bios refused; Catalog state message"""
     ),

@@ -41,7 +41,8 @@ TABLE: dict[str, str] = {
     "objects of the API server: it holds numbers to 64 bits, and an answer is held to bytes and to values before it is "
     "read": (
         """
-        AddressFacts taken pods leaks pools unclear errors unread; SharedPool nodes; HealthCheck nodes; LabelExpression
+        AddressFacts taken pods leaks pools unclear errors unread unread_pools; SharedPool nodes; HealthCheck nodes;
+        LabelExpression
         values; LabelSelector labels
         expressions; MachinePool machines updated degraded conditions sources labels; DriverPolicy nodes;
         FeatureDiscovery pods; WorkerConfig classes fields

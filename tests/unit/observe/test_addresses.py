@@ -132,7 +132,10 @@ def test_what_one_node_shows_instead_of_its_address_is_of_that_node_alone(addres
         for name, shown in (("worker-1", "10.78.0.11"), ("evil", address))
     ]
     facts = observe(typing.cast(Cluster, Api(Node=nodes)), OURS)
-    assert (facts.taken, facts.errors) == ((UsedNetwork("node", "10.78.0.11/32", "node worker-1"),), ())
+    assert (facts.taken, facts.errors) == (
+        (UsedNetwork("node", "10.78.0.11/32", "node worker-1", node="worker-1"),),
+        (),
+    )
     assert [item.node for item in facts.unread] == ["evil"]
 
 

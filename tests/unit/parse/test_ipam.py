@@ -104,8 +104,8 @@ def test_networks_of_the_cluster() -> None:
         },
     }
     assert ipam.node_networks(node) == (
-        UsedNetwork("node", "10.78.0.11/32", "node a"),
-        UsedNetwork("pods", "10.244.0.0/24", "pods of node a"),
+        UsedNetwork("node", "10.78.0.11/32", "node a", node="a"),
+        UsedNetwork("pods", "10.244.0.0/24", "pods of node a", node="a"),
     )
     service = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}
     assert ipam.service_networks(service) == (UsedNetwork("services", "10.96.0.0/16", "ServiceCIDR kubernetes"),)
@@ -130,9 +130,9 @@ def test_networks_of_the_cluster() -> None:
 
 def test_addresses_of_a_real_pod() -> None:
     pod = yaml.safe_load((FIXTURES / "pod-with-vf.yaml").read_text())
-    name, addresses = ipam.pod_networks(pod)
+    name, _node, addresses = ipam.pod_networks(pod)
     assert (name.partition("/")[0], addresses) == (pod["metadata"]["namespace"], ("10.244.1.31/32",))
-    assert ipam.pod_networks({**pod, "spec": {"hostNetwork": True}})[1] == ()
+    assert ipam.pod_networks({**pod, "spec": {"hostNetwork": True}})[2] == ()
 
 
 def test_leases_count_from_the_network_address() -> None:

@@ -889,7 +889,7 @@ class _Made:
         taken = (
             UsedNetwork("pods", "10.244.0.0/16", "cluster"),
             UsedNetwork("services", "10.96.0.0/12", "ServiceCIDR kubernetes"),
-            UsedNetwork("node", "192.168.1.11/32", "node node-1"),
+            UsedNetwork("node", "192.168.1.11/32", "node node-1", node="node-1"),
             UsedNetwork("attachment", "100.80.0.0/16", "default/other", "whereabouts"),
         )
         pools = (

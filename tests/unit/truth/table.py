@@ -1028,7 +1028,11 @@ ROWS: tuple[Row, ...] = (
         ("taken", *_under("taken(", "pods)", "services)", "node)", "attachment)")),
         "What nobody uses can't be met.",
     ),
-    Row(("addresses",), ("taken(*).kind", "taken(*).owner", "taken(*).ipam"), "The network counts, whosever it is."),
+    Row(
+        ("addresses",),
+        ("taken(*).kind", "taken(*).owner", "taken(*).ipam", "taken(*).node"),
+        "The network counts, whosever it is.",
+    ),
     Row(
         ("addresses",),
         ("taken(attachment).network",),
@@ -1057,6 +1061,12 @@ ROWS: tuple[Row, ...] = (
         ("pools[].network", "pools[].share"),
         "The stage changes the pool, and waits for shares of it.",
         on=ROCE,
+        warns=True,
+    ),
+    Row(
+        ("addresses",),
+        ("unread_pools",),
+        "A pool that a tenant may have created: it is named, and keeps no fabric from being made.",
         warns=True,
     ),
     Row(("addresses",), ("unclear",), "An attachment of somebody else, to be compared by hand.", warns=True),

@@ -12,23 +12,18 @@ import typing
 
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
-from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool
-from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
+from ..._model.intent.intent import Fabric, Intent, NvIpamPool
+from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, judge
-from ..._parse.kubernetes.addresses import Network, Pool, RangeError, parse_network
+from ..._parse.kubernetes.addresses import Network, Pool, RangeError
 from ..._parse.kubernetes.nv_ipam import Blocks
 from .arithmetic import count_needed_on_a_node, describe_need, find_pool
+from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_pool
 
 #: end of the reason for a network that is not valid
 _INVALID = "is not a valid network"
 _SHOWN = 5
-_WHAT = {
-    "pods": "the pod network",
-    "services": "the service network",
-    "node": "an address of a node",
-    "attachment": "the network of another attachment",
-}
 
 
 def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[AddressFacts]) -> tuple[Finding, ...]:
@@ -52,6 +47,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
     seen = _exclude_invalid_networks(seen)
     ours = {f"{fabric.network.namespace}/{fabric.network.name}" for fabric in intent.fabrics}
     findings: list[Finding] = []
+    overlapping: list[tuple[str, Overlaps]] = []
     for fabric, ipam in fabrics:
         try:
             pool = find_pool(ipam)
@@ -65,8 +61,11 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
         else:
             findings.append(_check_pool(fabric, pool, nodes, seen))
         taken = [item for item in seen.taken if not _is_ours(item.owner, ours)]
-        findings.append(_check_overlap(fabric, ipam, pool.network, [*taken, *_list_other_pools(intent, seen.pools)]))
-    return (*findings, *_check_compared(seen))
+        taken += _list_other_pools(intent, seen.pools)
+        overlaps = find_overlaps(ipam, pool.network, taken)
+        overlapping.append((fabric.name, overlaps))
+        findings.append(_check_overlap(fabric, pool.network, len(taken), overlaps))
+    return (*findings, *check_claims(overlapping), *check_unread_pools(intent, seen), *_check_compared(seen))
 
 
 def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
@@ -85,9 +84,9 @@ def _list_other_pools(intent: Intent, pools: typing.Iterable[SharedPool]) -> typ
 
     :param pools: nv-ipam pools of the cluster
     """
-    ours = {(fabric.pool.kind, fabric.pool.namespace, fabric.pool.name) for fabric in intent.fabrics if fabric.pool}
+    ours = [fabric.pool for fabric in intent.fabrics if fabric.pool]
     for pool in pools:
-        if (pool.kind, pool.namespace, pool.name) not in ours and _is_network(pool.network):
+        if not any(is_pool(pool, own) for own in ours) and _is_network(pool.network):
             yield UsedNetwork("attachment", pool.network, f"{pool.kind} {pool.namespace}/{pool.name}", "nv-ipam")
 
 
@@ -158,14 +157,10 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
     share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
     expected = f"{name}: {pool.network}, {_format_node_share(wanted.kind, share)} per node"
-    found = next(
-        (
-            item
-            for item in seen.pools
-            if (item.kind, item.namespace, item.name) == (wanted.kind, wanted.namespace, wanted.name)
-        ),
-        None,
-    )
+    found = next((item for item in seen.pools if is_pool(item, wanted)), None)
+    broken = [item for item in seen.unread_pools if is_pool(item, wanted)]
+    if found is None and broken:
+        return _build_broken(fabric, broken[0], expected)
     if found is None:
         if wanted.create:
             return build_pass("network.address_pool", fabric.name, "does not exist yet", expected)
@@ -212,6 +207,19 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     )
 
 
+def _build_broken(fabric: Fabric, broken: UnreadPool, expected: str) -> Finding:
+    return Finding(
+        "network.address_pool",
+        fabric.name,
+        UNKNOWN,
+        "not read",
+        expected,
+        f"The pool in the cluster is invalid: {format_clause(broken.why)}.",
+        f"Correct or delete the pool (kubectl -n {broken.namespace} get {broken.kind.lower()}s.nv-ipam.nvidia.com"
+        f" {broken.name} -o yaml). Then run stage network again.",
+    )
+
+
 def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
     if not create:
         why = (
@@ -247,37 +255,24 @@ def _format_node_share(kind: str, share: typing.Optional[int]) -> str:
     return f"{share} addresses" if kind == "IPPool" else f"a /{share}"
 
 
-def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Finding:
-    """Return the finding on overlaps with networks in use, of the fabric's range and of the destinations of its routes.
+def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overlaps) -> Finding:
+    """Return the finding on the overlaps of a fabric with networks in use.
 
     :param network: range of the fabric
-    :param taken: networks in use, without those of the intent
+    :param compared: number of networks in use that were compared
     """
     expected = "no overlap with the networks of pods, services and other attachments, or with addresses of nodes"
-    # attachments last: who makes many of them hides nothing that is worse
-    met = sorted(
-        (item for item in taken if _is_overlapping_network(network, item)), key=lambda item: item.kind == "attachment"
-    )
-    routes = [
-        (route, item)
-        for route in _list_routes(ipam)
-        for item in taken
-        if item.kind != "attachment" and _is_overlapping_network(route, item)
-    ]
-    if not met and not routes:
-        return build_pass(
-            "network.address_overlap",
-            fabric.name,
-            f"{network} overlaps with none of {count_of(len(taken), 'network')}",
-            expected,
-        )
-    said = [f"ipam range {network} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
-    said += [
-        (f"the route to {route} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})")
-        for route, item in routes
-    ]
-    measured = join_first(said, _SHOWN, "; ")
-    if all(item.kind == "attachment" for item in met) and not routes:
+    if not found.real:
+        measured = f"{network} overlaps with none of {count_of(compared, 'network')}"
+        if found.claimed:
+            nodes = sorted({overlap.item.node for overlap in found.claimed})
+            measured = (
+                f"{network} overlaps with no network in use; addresses that a single node reports have their own"
+                f" finding: {join_first(nodes, _SHOWN)}"
+            )
+        return build_pass("network.address_overlap", fabric.name, measured, expected)
+    measured = join_first([str(overlap) for overlap in found.real], _SHOWN, "; ")
+    if all(overlap.item.kind == "attachment" for overlap in found.real):
         # tenants write them as they like, and must not keep a fabric from being made
         why = (
             "A pod on both networks has two routes to the same addresses. If one IPAM plugin serves both networks, they"
@@ -305,24 +300,6 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
         why,
         "Set ipam of the fabric to a network that the cluster does not use, then run stage network again.",
     )
-
-
-def _list_routes(ipam: Ipam) -> list[Network]:
-    """Return the destination networks of the routes. A default route is left out: it overlaps with every network, and
-    validate.routes warns about it. Invalid routes are left out too.
-    """
-    found = []
-    for route in ipam.routes:
-        try:
-            found.append(parse_network(route.dst))
-        except RangeError:
-            continue  # refused by stage validate
-    return [network for network in found if network.prefixlen]
-
-
-def _is_overlapping_network(network: Network, taken: UsedNetwork) -> bool:
-    other = ipaddress.ip_network(taken.network)
-    return other.version == network.version and network.overlaps(other)
 
 
 def _check_compared(seen: AddressFacts) -> list[Finding]:

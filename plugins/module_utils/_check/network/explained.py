@@ -23,6 +23,11 @@ EXPLAINED: dict[str, Explanation] = {
                 " of them."
             ),
             "A node reports a value that is not an address (unknown, for this node only).",
+            (
+                "A node reports an address in the range, and no other node reports an address in or near it (unknown,"
+                " for this node only): its kubelet is wrong or compromised, or the range is too near to its address."
+            ),
+            "A pool of nv-ipam that the intent does not name is invalid (warn).",
             "The networks of the cluster could not all be read (unknown).",
         ),
         look=(

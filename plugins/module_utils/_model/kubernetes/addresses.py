@@ -9,11 +9,17 @@ Networks and addresses are text, as the API server reports them.
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import typing
 
 from ..boundary.addresses import Address, Network
 from ..boundary.kubernetes import Label, ObjectName, Subdomain
 from ..boundary.words import Word
+
+_AnyNetwork = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+#: prefix lengths, by version of IP, of the surroundings of a network: other nodes of a site have their addresses there,
+#: and the pods of other nodes
+_AROUND = {"node": {4: 24, 6: 64}, "pods": {4: 16, 6: 48}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +31,15 @@ class UsedNetwork:
     :ivar owner: object that uses it, for messages: ``node worker-1``, ``ServiceCIDR kubernetes``; for an attachment its
         namespace/name
     :ivar ipam: for an attachment, its IPAM plugin
+    :ivar node: node whose kubelet can write the network into its Node or into the status of its pods; empty if no
+        kubelet can write it
     """
 
     kind: typing.Literal["pods", "services", "node", "attachment"]
     network: Network
     owner: str
     ipam: str = ""
+    node: Subdomain = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +73,20 @@ class SharedPool:
 
 
 @dataclasses.dataclass(frozen=True)
+class UnreadPool:
+    """A pool of nv-ipam whose object is invalid.
+
+    :ivar kind: IPPool or CIDRPool
+    :ivar why: the invalid text and its required format
+    """
+
+    kind: Word
+    namespace: Label
+    name: ObjectName
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
 class UnreadNode:
     """A node whose addresses are invalid or could not be read.
 
@@ -79,14 +102,15 @@ class UnreadNode:
 class AddressFacts:
     """The addresses that are in use in the cluster (address_info).
 
-    :ivar taken: networks in use. Pod networks are those of nodes and cluster, and the addresses of pods inside the
-        requested networks
+    :ivar taken: networks in use. Pod networks are those of nodes and cluster, and the addresses of pods in or near the
+        requested networks, one for each node
     :ivar pods: number of pod addresses that were compared
     :ivar leaks: whereabouts reservations for pods that do not exist
     :ivar pools: pools of nv-ipam
     :ivar unclear: attachments whose addresses are not known, each with the reason
     :ivar errors: reads that the API server refused
     :ivar unread: nodes whose addresses are invalid or could not be read
+    :ivar unread_pools: pools of nv-ipam whose objects are invalid
     """
 
     taken: tuple[UsedNetwork, ...] = ()
@@ -96,3 +120,13 @@ class AddressFacts:
     unclear: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     unread: tuple[UnreadNode, ...] = ()
+    unread_pools: tuple[UnreadPool, ...] = ()
+
+
+def widen_network(network: _AnyNetwork, kind: str) -> _AnyNetwork:
+    """Return the surroundings of a network, or the network itself if it is larger.
+
+    :param kind: kind of the addresses that are expected around it: ``node`` or ``pods``
+    """
+    prefix = _AROUND[kind][network.version]
+    return network.supernet(new_prefix=prefix) if network.prefixlen > prefix else network

@@ -8,7 +8,15 @@ import collections
 import ipaddress
 import typing
 
-from ..._model.kubernetes.addresses import AddressFacts, AddressLease, SharedPool, UnreadNode, UsedNetwork
+from ..._model.kubernetes.addresses import (
+    AddressFacts,
+    AddressLease,
+    SharedPool,
+    UnreadNode,
+    UnreadPool,
+    UsedNetwork,
+    widen_network,
+)
 from ..._parse.kubernetes import ipam as parse
 from ..._parse.kubernetes.addresses import Network
 from ..._parse.kubernetes.resource import ResourceError, full_name_of
@@ -16,8 +24,9 @@ from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource
 
-#: pods that are named as evidence that a range is in use; more say nothing new
-_SHOWN = 20
+#: nodes with a pod in a network that are named as evidence that it is in use, and nodes with a pod near it. More say
+#: nothing new
+_SHOWN, _NEAR = 20, 2
 #: attachments of a namespace, and networks of these, together
 _MOST_ATTACHED = 512
 
@@ -28,12 +37,14 @@ class _Reader:
 
     :ivar errors: errors of objects and kinds that could not be read
     :ivar unread: nodes whose objects could not be read
+    :ivar unread_pools: pools of nv-ipam whose objects are invalid
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.errors: list[str] = []
         self.unread: list[UnreadNode] = []
+        self.unread_pools: list[UnreadPool] = []
 
     def objects(self, kind: str, namespace: str = "") -> typing.Iterator[Resource]:
         """Yield the objects of a kind. A refusal of the server is added to ``errors``.
@@ -60,8 +71,18 @@ class _Reader:
     def leases(self) -> set[AddressLease]:
         return {lease for found in self.parsed("IPPool.whereabouts.cni.cncf.io", parse.parse_leases) for lease in found}
 
-    def pods(self) -> typing.Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield name and addresses of each pod. If the kubelet wrote an invalid pod status, its node is added to
+    def shared_pools(self) -> typing.Iterator[SharedPool]:
+        """Yield the pools of nv-ipam. An invalid pool is added to ``unread_pools``. A tenant may have created it."""
+        for kind in ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"):
+            for item in self.objects(kind):
+                try:
+                    yield parse.shared_pool(item)
+                except ResourceError as error:
+                    namespace, _slash, name = full_name_of(item).rpartition("/")
+                    self.unread_pools.append(UnreadPool(kind.partition(".")[0], namespace, name, error.seen))
+
+    def pods(self) -> typing.Iterator[tuple[str, str, tuple[str, ...]]]:
+        """Yield name, node and addresses of each pod. If the kubelet wrote an invalid pod status, its node is added to
         ``unread``, and the pod is yielded without addresses.
         """
         for item in self.objects("Pod"):
@@ -73,37 +94,64 @@ class _Reader:
                     self.errors.append(error.seen)
                     continue
                 self.unread.append(found)
-                yield full_name_of(item), ()
+                yield full_name_of(item), found.node, ()
 
 
 def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFacts:
     """Read all networks and IP addresses that the cluster uses. Errors are stored in ``errors`` of the result. A kind
     that the API server does not know counts as one without objects.
 
-    :param networks: networks of the fabrics. Only pods with an address in one of them are returned
+    :param networks: networks of the fabrics. Only pods with an address in or near one of them are returned
     :raises ApiError: the API server cannot be reached
     """
     reader = _Reader(cluster)
-    pools = tuple(reader.parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(
-        reader.parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool)
-    )
+    pools = tuple(reader.shared_pools())
     taken, unclear = _read_used_networks(reader, pools)
     # the pods in between: a lease that is there before and after, of a pod that is not, is nobody's
     before = reader.leases()
-    pods, names, inside = 0, set(), []
-    for name, addresses in reader.pods():
+    pods, names, shown = 0, set(), [_PodsOfNetwork(network) for network in networks]
+    for name, node, addresses in reader.pods():
         names.add(name)
         pods += len(addresses)
-        inside += [
-            UsedNetwork("pods", text, f"pod {name}")
-            for text in addresses
-            if any(_is_within_network(text, network) for network in networks)
-        ]
+        for text in addresses:
+            for found in shown:
+                found.add(UsedNetwork("pods", text, f"pod {name}", node=node))
     orphans = (lease for lease in before & reader.leases() if lease.pod not in names)
     errors = tuple(reader.errors)
     # where something could not be read, a pod that is not known is not a pod that is not there
     leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
-    return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), errors, tuple(reader.unread))
+    inside = dict.fromkeys(item for found in shown for item in (*found.inside.values(), *found.near.values()))
+    return AddressFacts(
+        (*taken, *inside),
+        pods,
+        leaks,
+        pools,
+        tuple(unclear),
+        errors,
+        tuple(reader.unread),
+        tuple(reader.unread_pools),
+    )
+
+
+class _PodsOfNetwork:
+    """The first pod of each node whose address is in a network, and of each node whose address is near it.
+
+    :ivar inside: pod in the network, by node
+    :ivar near: pod near the network, by node
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network, self._around = network, widen_network(network, "pods")
+        self.inside: dict[str, UsedNetwork] = {}
+        self.near: dict[str, UsedNetwork] = {}
+
+    def add(self, item: UsedNetwork) -> None:
+        address = ipaddress.ip_network(item.network)[0]
+        if address in self._network:
+            if len(self.inside) < _SHOWN:
+                self.inside.setdefault(item.node, item)
+        elif address in self._around and len(self.near) < _NEAR:
+            self.near.setdefault(item.node, item)
 
 
 def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
@@ -159,7 +207,3 @@ def _read_attachments(
         taken += found
         counts[namespace] += len(found)
     return taken, list(unclear)
-
-
-def _is_within_network(text: str, network: Network) -> bool:
-    return ipaddress.ip_network(text)[0] in network

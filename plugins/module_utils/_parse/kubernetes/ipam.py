@@ -68,9 +68,9 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
     addresses = list_known(HOST_ADDRESS, _list_node_addresses(node))
     pods = mapping_at(node, "spec").get("podCIDRs") or []
     return (
-        *(UsedNetwork("node", _parse_network(address, name), f"node {name}") for address in addresses),
+        *(UsedNetwork("node", _parse_network(address, name), f"node {name}", node=name) for address in addresses),
         *(
-            UsedNetwork("pods", network, f"pods of node {name}")
+            UsedNetwork("pods", network, f"pods of node {name}", node=name)
             for network in _parse_networks(pods, f"Node {name}: spec.podCIDRs")
         ),
     )
@@ -150,17 +150,18 @@ def openshift_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
     )
 
 
-def pod_networks(pod: Resource) -> tuple[str, tuple[str, ...]]:
-    """Return ``namespace/name`` of a v1 Pod, and its addresses on the cluster network. A Pod on the host network has no
-    such address.
+def pod_networks(pod: Resource) -> tuple[str, str, tuple[str, ...]]:
+    """Return ``namespace/name`` of a v1 Pod, its node, and its addresses on the cluster network. The node is empty if
+    the Pod is not assigned to one. A Pod on the host network has no such address.
 
     :raises ResourceError: the object is not a valid Pod
     """
-    name = full_name_of(pod)
-    if mapping_at(pod, "spec").get("hostNetwork"):
-        return name, ()
+    name, spec = full_name_of(pod), mapping_at(pod, "spec")
+    node = normalize_known(SUBDOMAIN, spec.get("nodeName"))
+    if spec.get("hostNetwork"):
+        return name, node, ()
     addresses = [item.get("ip") for item in items_of(mapping_at(pod, "status"), "podIPs", f"Pod {name}")]
-    return name, _parse_networks([address for address in addresses if address], f"Pod {name}: status.podIPs")
+    return name, node, _parse_networks([address for address in addresses if address], f"Pod {name}: status.podIPs")
 
 
 def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.Any]]:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Overlaps of the ranges and routes of the fabrics with networks in use, and the nodes whose word they rest on.
+
+The kubelet of a node writes the addresses of its Node and of its pods, and can write any address. It can also write
+podCIDRs that the control plane left empty. So such a network counts as used only if another node reports an address in
+or near the range too. The networks of services, and those that OpenShift's Network names, are not for kubelets to
+write.
+"""
+
+from __future__ import annotations
+
+import collections
+import ipaddress
+import typing
+
+from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
+from ..._model.intent.intent import Intent, Ipam, NvIpamPool
+from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork, widen_network
+from ..._model.run.findings import UNKNOWN, WARN, Finding
+from ..._parse.kubernetes.addresses import Network, RangeError, parse_network
+
+_SHOWN = 5
+_WHAT = {
+    "pods": "the pod network",
+    "services": "the service network",
+    "node": "an address of a node",
+    "attachment": "the network of another attachment",
+}
+
+
+class Overlap(typing.NamedTuple):
+    """An overlap of a range or route of a fabric with a network in use.
+
+    :ivar place: range or route, for messages
+    :ivar item: network in use
+    """
+
+    place: str
+    item: UsedNetwork
+
+    def __str__(self) -> str:
+        return f"{self.place} overlaps with {self.item.network} ({self.item.owner}, {_WHAT[self.item.kind]})"
+
+
+class Overlaps(typing.NamedTuple):
+    """The overlaps of a fabric.
+
+    :ivar real: overlaps with networks that are in use, attachments last
+    :ivar claimed: overlaps with networks that a single node reports
+    """
+
+    real: tuple[Overlap, ...]
+    claimed: tuple[Overlap, ...]
+
+
+def find_overlaps(ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Overlaps:
+    """Return the overlaps of the range of a fabric and of the destinations of its routes. Overlaps of a route with
+    attachments are left out, because a route to the network of an attachment may be intended.
+
+    :param network: range of the fabric
+    :param taken: valid networks in use, without those of the intent
+    """
+    known = [(ipaddress.ip_network(item.network), item) for item in taken]
+    nodes = {item.node for item in taken if item.node}
+    real: list[Overlap] = []
+    claimed: list[Overlap] = []
+    for place, target, attachments in (
+        (f"ipam range {network}", network, True),
+        *((f"the route to {route}", route, False) for route in _list_routes(ipam)),
+    ):
+        witnesses: dict[str, set[str]] = {}
+        for other, item in known:
+            if not _is_overlapping(target, other) or (item.kind == "attachment" and not attachments):
+                continue
+            if item.node and item.kind not in witnesses:
+                around = widen_network(target, item.kind)
+                witnesses[item.kind] = {near.node for network_of, near in known if _is_overlapping(around, network_of)}
+            # on a cluster of one node it harms no other node to believe it
+            believed = not item.node or len(nodes) == 1 or bool(witnesses[item.kind] - {"", item.node})
+            (real if believed else claimed).append(Overlap(place, item))
+    real.sort(key=lambda found: found.item.kind == "attachment")
+    return Overlaps(tuple(real), tuple(claimed))
+
+
+def check_claims(found: typing.Iterable[tuple[str, Overlaps]]) -> list[Finding]:
+    """Return a finding for each node that alone reports addresses in the range or a route of a fabric.
+
+    :param found: names of the fabrics with their overlaps
+    """
+    claims: dict[str, list[str]] = collections.defaultdict(list)
+    for fabric, overlaps in found:
+        for overlap in overlaps.claimed:
+            claims[overlap.item.node].append(f"{overlap} in fabric {fabric}")
+    why = (
+        "No other node reports an address in or near this range. A kubelet can report any address, so the report of a"
+        " single node keeps no fabric from being applied. If the address is in use, a pod of the fabric may get the"
+        " same address, or may not reach the node or its pods."
+    )
+    return [
+        Finding(
+            "network.address_overlap",
+            f"node {node}",
+            UNKNOWN,
+            join_first(texts, _SHOWN, "; "),
+            "no overlap of the addresses of the node and its pods with the fabrics",
+            why,
+            f"Compare status.addresses and spec.podCIDRs of the node (kubectl get node {node} -o yaml) and the"
+            f" addresses of its pods (kubectl get pods -A -o wide --field-selector spec.nodeName={node}) with the"
+            " interfaces of the node. If the address is in use, set ipam of the fabric to another network. If not,"
+            " repair the node, or remove it from the cluster. Then run stage network again.",
+        )
+        for node, texts in sorted(claims.items())
+    ]
+
+
+def check_unread_pools(intent: Intent, seen: AddressFacts) -> typing.Iterator[Finding]:
+    """Return a warning about invalid nv-ipam pools that no fabric of the intent names. A tenant may have created them,
+    so they keep no fabric from being applied.
+
+    :param seen: addresses that are in use in the cluster
+    """
+    ours = [fabric.pool for fabric in intent.fabrics if fabric.pool]
+    others = [item for item in seen.unread_pools if not any(is_pool(item, own) for own in ours)]
+    if others:
+        texts = [f"{item.kind} {item.namespace}/{item.name}: {item.why}" for item in others]
+        yield Finding(
+            "network.address_overlap",
+            "pools",
+            WARN,
+            f"{count_of(len(others), 'pool')} of nv-ipam not compared",
+            "all pools of nv-ipam compared",
+            f"The networks of these pools are unknown: {format_clause(join_first(texts, _SHOWN, '; '))}.",
+            "Correct or delete these pools (kubectl get ippools.nv-ipam.nvidia.com,cidrpools.nv-ipam.nvidia.com -A -o"
+            " yaml). Then run stage network again.",
+        )
+
+
+def is_pool(item: typing.Union[SharedPool, UnreadPool], pool: NvIpamPool) -> bool:
+    """Return whether a pool of the cluster is the pool that the intent names."""
+    return (item.kind, item.namespace, item.name) == (pool.kind, pool.namespace, pool.name)
+
+
+def _list_routes(ipam: Ipam) -> list[Network]:
+    """Return the destination networks of the routes. A default route is left out: it overlaps with every network, and
+    validate.routes warns about it. Invalid routes are left out too.
+    """
+    found = []
+    for route in ipam.routes:
+        try:
+            found.append(parse_network(route.dst))
+        except RangeError:
+            continue  # refused by stage validate
+    return [network for network in found if network.prefixlen]
+
+
+def _is_overlapping(network: Network, other: Network) -> bool:
+    return other.version == network.version and network.overlaps(other)
