@@ -1703,7 +1703,7 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
 
     nodes = ("a", "b", "c", "d")
     facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
-    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, at most 65 min"
+    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, at most 72 min"
     assert lines[1] == (
         "storage: a pair that is too slow is measured again with more queue pairs, which takes about 15 s"
     )

@@ -11,7 +11,7 @@ import itertools
 import typing
 
 from ..._model.intent.intent import Bandwidth, Fabric
-from ..._model.intent.profiles import carries_rdma
+from ..._model.intent.profiles import carries_rdma, is_infiniband
 from ..._model.intent.profiles import list_rails as rails_of
 from ..._model.measurement.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
 from .coverage import compute_coverage
@@ -32,6 +32,9 @@ FEW_NODES = 16
 _BESIDE_SECONDS = 5
 #: of a ping, of a server's start, and by how much the limit outside a pod is longer than the one inside
 PING_LIMIT, SERVER_LIMIT, SLACK = 30, 20, 20
+#: seconds in which one end of a pair on RoCE reports the error counters of its HCAs, before the measurement and again
+#: after it: the limit, and the usual duration of both ends together
+READING_LIMIT, _USUAL_READINGS = 10, 1
 #: in which the rounds of a fabric should be done, unless the intent says how many there are
 STAGE_SECONDS = 4 * 3600
 
@@ -131,7 +134,7 @@ def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> 
     # of suspects there are no more than of ends
     after_each_other = 1 if fabric.bandwidth.rails == "parallel" else len(rails_of(fabric))
     later = MOST_TURNS * MOST_ROUNDS * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
-    usual, most = _compute_seconds(fabric)
+    usual, most = _compute_seconds_with_counters(fabric)
     most += compute_seconds_of_wider(fabric)[1]
     used = compute_coverage(ways, (test for item in first.rounds for test in item.tests))
     in_hosts = sum(
@@ -160,6 +163,21 @@ def _compute_seconds(fabric: Fabric) -> tuple[int, int]:
     return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (
         SERVER_LIMIT + SLACK
     )
+
+
+def compute_seconds_of_counters(fabric: Fabric) -> tuple[int, int]:
+    """Return the usual and the maximum duration in seconds of the readings of error counters around one measurement in
+    one direction. Both are 0 on a fabric on which no counters are read around a pair.
+    """
+    if is_infiniband(fabric) or not carries_rdma(fabric):
+        return 0, 0
+    return _USUAL_READINGS, 4 * READING_LIMIT
+
+
+def _compute_seconds_with_counters(fabric: Fabric) -> tuple[int, int]:
+    """Return the usual and the maximum seconds of one measurement in one direction with its readings of counters."""
+    (usual, most), (usual_reading, most_reading) = _compute_seconds(fabric), compute_seconds_of_counters(fabric)
+    return usual + usual_reading, most + most_reading
 
 
 def compute_seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
@@ -202,7 +220,7 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
     wanted, rails = fabric.bandwidth, len(rails_of(fabric))
     together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
     turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
-    usual, most = _compute_seconds(fabric)
+    usual, most = _compute_seconds_with_counters(fabric)
     usual, most = turns * usual, turns * (most + compute_seconds_of_wider(fabric)[1])
     all_rounds = count_all_rounds(nodes)
     if wanted.rounds == "all":

@@ -3,6 +3,9 @@
 """Reads the error counters of the HCAs of a pair on RoCE before and after its measurement: those of the devices in both
 pods, through the connections that the measurement uses, and those of the physical functions, through the observers of
 the nodes. Without an observer, errors of the cable are not read. Results are not evaluated here.
+
+An end has ``READING_LIMIT`` seconds for its readings before the measurement, and again after it. The plan counts these.
+A node that needs longer is not asked again.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import threading
 import typing
 
 from ..._analysis.fleet.hca_errors import Readings, compare_readings
+from ..._analysis.schedule.measurements import READING_LIMIT
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_infiniband
@@ -24,10 +28,10 @@ from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.pods.rdma_counters import parse_counters
 from ..._render.measurement.hca_counters import read_counters
 from .observer_of import has_observer, observer_of, open_observer
-from .pod_inspection import PROBE_LIMIT
 
-#: seconds of one reading
-LIMIT = 20.0
+#: seconds that a reading takes at most on a node that answers at once, and seconds that all readings of a node may take
+#: beyond these in one run
+_AT_ONCE, _MOST_DELAY = 1.0, 60.0
 #: characters of the reason why counters are unknown
 _MOST_REASON = 300
 
@@ -53,9 +57,10 @@ class PairCounters:
         # an observer has one connection, which several rails of its node use
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        #: why a pod or an observer is not asked again, by pod and by node: it did not respond, so no later pair waits
-        #: for it
+        #: why a pod, an observer or a node is not asked again, so that no later pair waits for it
         self._mute: dict[tuple[str, str], str] = {}
+        #: seconds that the readings of a node took beyond the usual ones
+        self._delay: dict[str, float] = {}
 
     def measure(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, measure: typing.Callable[[], PairResult]
@@ -102,49 +107,86 @@ class PairCounters:
         """Return the counters of the device of a pod, and those of its physical function if there is one to read.
         Return the reason in place of counters that could not be read.
         """
-        found = [self._ask(("pod", end.name), lambda: self._open_pod(end), read_counters((end.device or "",)))]
+        until = self._clock() + READING_LIMIT
+        found = [
+            self._ask(
+                end.node, ("pod", end.name), lambda: self._open_pod(end), read_counters((end.device or "",)), until
+            )
+        ]
         device = self._find_physical(end)
-        if device:
-            with self._lock:
-                lock = self._locks.setdefault(end.node, threading.Lock())
-            with lock:
-                found.append(
-                    self._ask(
-                        ("observer", end.node),
-                        lambda: self._open_observer(end.node),
-                        read_counters((device,), netdevs=True),
-                    )
-                )
+        if not device:
+            return found
+        whom = ("observer", end.node)
+        with self._lock:
+            lock = self._locks.setdefault(end.node, threading.Lock())
+        if lock.acquire(timeout=max(0.0, until - self._clock())):
+            try:
+                command = read_counters((device,), netdevs=True)
+                found.append(self._ask(end.node, whom, lambda: self._open_observer(end.node, until), command, until))
+            finally:
+                lock.release()
+        else:
+            found.append(self._mute_node(end.node, f"{_name_of(whom)} was busy for {READING_LIMIT} s"))
         return found
 
+    def _mute_node(self, node: str, why: str) -> str:
+        """Read no more counters of a node, and return the reason."""
+        return self._mute.setdefault(("node", node), f"{why}, so the counters of this node are not read any more")
+
     def _ask(
-        self, whom: tuple[str, str], connect: typing.Callable[[], Shell], command: typing.Sequence[str]
+        self,
+        node: str,
+        whom: tuple[str, str],
+        connect: typing.Callable[[], Shell],
+        command: typing.Sequence[str],
+        until: float,
     ) -> typing.Union[Readings, str]:
         """Return the counters that a command prints, or why there are none.
 
+        :param node: node of the pod or observer
         :param whom: whether a pod or an observer is asked, and the name of the pod or of the node
+        :param until: monotonic time in seconds at which the time of the reading is over
         """
-        if whom in self._mute:
-            return self._mute[whom]
-        name = f"the {whom[0]} {whom[1]}" if whom[0] == "pod" else f"the observer of {whom[1]}"
+        for key in (("node", node), whom):
+            if key in self._mute:
+                return self._mute[key]
+        since = self._clock()
+        found: typing.Union[Readings, str]
         try:
             shell = connect()
             shell.start(command)
-            found = shell.wait(LIMIT)
-            if found.exit_code == 0:
-                return parse_counters(found.output)
-            why = f"{name} did not report its counters within {LIMIT:.0f} s"
+            ended = shell.wait(max(0.0, until - self._clock()))
+            if ended.exit_code == 0:
+                found = parse_counters(ended.output)
+            else:
+                found = f"{_name_of(whom)} did not report its counters within {READING_LIMIT} s"
         except ApiError as error:
-            why = f"{name} did not respond: {error}"
+            found = f"{_name_of(whom)} did not respond: {error}"
         except RdmaError as error:
-            why = str(error)
-        self._mute[whom] = why
-        return why
+            found = str(error)
+        now = self._clock()
+        with self._lock:
+            self._delay[node] = self._delay.get(node, 0.0) + max(0.0, now - since - _AT_ONCE)
+            delayed = self._delay[node] > _MOST_DELAY
+        if isinstance(found, str):
+            self._mute[whom] = found
+            return self._mute_node(node, found) if now >= until else found
+        if delayed:
+            self._mute_node(node, f"the readings of counters on {node} took {_MOST_DELAY:.0f} s longer than usual")
+        return found
 
-    def _open_observer(self, node: str) -> Shell:
+    def _open_observer(self, node: str, until: float) -> Shell:
+        """Return the connection to the observer of a node, and open it if there is none.
+
+        :param until: monotonic time in seconds at which the time of the reading is over
+        """
         shell = self._observer_shells.get(node)
         if shell is None or not shell.open:
             shell = open_observer(self._cluster, observer_of(self._observers, node), self._clock)
             self._observer_shells[node] = shell
-            shell.wait(PROBE_LIMIT)
+            shell.wait(max(0.0, until - self._clock()))
         return shell
+
+
+def _name_of(whom: tuple[str, str]) -> str:
+    return f"the pod {whom[1]}" if whom[0] == "pod" else f"the observer of {whom[1]}"
