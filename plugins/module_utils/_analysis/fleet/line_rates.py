@@ -7,6 +7,9 @@ The capability of a link is the highest rate that both of its ends support. On I
 Ethernet it comes from the port (ethtool) and, with autonegotiation, from its link partner, else from the other ports of
 the fabric. ``line_rate.expected_gbps`` of the intent takes precedence on both. The capability of a PCIe link is the
 highest rate that both the card and the port above it (its slot) support.
+
+A rate that other nodes are compared with needs two nodes that report it. If only two nodes have such a port or card,
+the report of one is enough.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import re
 import typing
 
 from ..._model.base.phrases import format_clause
+from ..._model.base.text import join_first
 from ..._model.boundary.fabric import LANES, PAYLOAD, PCIE_SPEED
 from ..._model.infiniband.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
 from ..._model.intent.intent import Fabric
@@ -23,6 +27,7 @@ from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import Hca, NodeHcas, PcieLink, compute_pcie_gbps
 from .hca_locations import collect_far_ends, collect_possible_rates, end_of, find_topology_or_first_view, number_by_leaf
 from .hcas_of_fabric import Member, Subnets, resolve_members
+from .witnesses import Boards, find_witnessed
 
 _WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)
 _SPEED = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps\b", re.ASCII)
@@ -49,8 +54,6 @@ _HYPERVISORS = ("virtio-pci", "vmxnet3", "e1000")
 
 #: node and PCI address of the function
 Function = tuple[str, str]
-#: vendor and device on PCI, and the PSID of the board
-_Board = tuple[str, str, str]
 
 
 def compute_sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
@@ -78,6 +81,8 @@ class Pcie:
     :ivar slot_known: whether the port above reports its capability
     :ivar card: rate that the card supports in a slot that fits it
     :ivar payload: MaxPayload in bytes, as set; None if unknown
+    :ivar alone: speed and width that only this node reports for a card of this board, and the highest that other nodes
+        report; empty if other nodes report the same
     """
 
     now: typing.Optional[float] = None
@@ -89,6 +94,7 @@ class Pcie:
     slot_known: bool = False
     card: typing.Optional[float] = None
     payload: typing.Optional[int] = None
+    alone: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,9 +153,9 @@ def find_line_rates(
         seen, why = find_topology_or_first_view(membership, topologies)
         links = _find_infiniband(seen, why, [member for _name, member, _pci in members])
     else:
-        links = _find_ethernet([(member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
+        links = _find_ethernet([(name, member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
     expected = fabric.line_rate.expected_gbps
-    most = _find_most_of_boards([member.hca for _name, member, _pci in members])
+    boards = Boards([(name, member.hca) for name, member, _pci in members])
     result = {}
     for (name, member, pci), (now, could, by) in zip(members, links):
         told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
@@ -157,7 +163,8 @@ def find_line_rates(
             found = HcaRates(member.hca.name, member.rail, None, *told)
         else:
             share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
-            pcie = find_pcie(_with_most(member.hca, pci.link, most))
+            pcie = find_pcie(boards.complete_link(name, member.hca, pci.link))
+            pcie = dataclasses.replace(pcie, alone=boards.describe_alone(name, member.hca))
             least = _find_told_share(member.port.speed if member.port else None)
             found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least)
         result[name, pci.address] = found
@@ -171,33 +178,6 @@ def _find_told_share(speed: typing.Optional[str]) -> float:
     :param speed: name of the speed; None if unknown
     """
     return _DATA_OF_OLD if speed in _OLD else _DATA_OF_FDR if speed == "FDR" else 1.0
-
-
-def _find_most_of_boards(hcas: typing.Iterable[Hca]) -> dict[_Board, tuple[float, int]]:
-    """Return the highest speed and width that cards of each board report as their capability. All cards of one board
-    have the same capability, but a fault of the link may lower the reported value of a card.
-    """
-    most: dict[_Board, tuple[float, int]] = {}
-    for hca in hcas:
-        link = hca.pci.link if hca.pci else PcieLink()
-        if hca.pci and hca.board and PCIE_SPEED.fits(link.max_speed) and LANES.fits(link.max_width):
-            board = (hca.pci.vendor, hca.pci.device, hca.board)
-            speed, width = most.get(board, (0.0, 0))
-            most[board] = (max(speed, link.max_speed or 0.0), max(width, link.max_width or 0))
-    return most
-
-
-def _with_most(hca: Hca, link: PcieLink, most: typing.Mapping[_Board, tuple[float, int]]) -> PcieLink:
-    """Return the PCIe link with the capability of its card replaced by the highest capability of its board. A
-    capability that the card does not report remains unknown.
-
-    :param most: highest speed and width of each board
-    """
-    board = (hca.pci.vendor, hca.pci.device, hca.board) if hca.pci and hca.board else None
-    if board is None or link.max_speed is None or link.max_width is None:
-        return link
-    speed, width = most.get(board, (link.max_speed, link.max_width))
-    return dataclasses.replace(link, max_speed=speed, max_width=width)
 
 
 def find_pcie(link: PcieLink) -> Pcie:
@@ -337,26 +317,37 @@ def _parse_possible_rate(rate: float, width: typing.Optional[int], words: str) -
     return could if could > rate else None
 
 
-def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
+def _find_ethernet(hcas: typing.Sequence[tuple[str, Hca, typing.Optional[float]]]) -> list[_Link]:
     """Return for each NIC the present rate of its port in Gb/s, the rate that its link supports, and the source of the
     latter.
 
-    The capability of the port does not prove that of the switch. A port of the same kind that runs faster does.
+    The capability of the port does not prove that of the switch. A port of the same kind that runs faster does, on the
+    same node, or on two other nodes.
 
-    :param hcas: NICs, each with the rate in Gb/s that was read in a pod, or None
+    :param hcas: node of each NIC, the NIC, and the rate in Gb/s that was read in a pod, or None
     """
-    ports = [_find_ethernet_port(hca, in_pod) for hca, in_pod in hcas]
-    best: dict[typing.Optional[float], float] = {}
-    for now, card, _partner in ports:
-        best[card] = max(now or 0.0, best.get(card, 0.0))
+    ports = [(node, *_find_ethernet_port(hca, in_pod)) for node, hca, in_pod in hcas]
+    of_kind: dict[typing.Optional[float], dict[str, float]] = {}
+    for node, now, card, _partner in ports:
+        known = of_kind.setdefault(card, {})
+        known[node] = max(now or 0.0, known.get(node, 0.0))
+    kinds = {card: find_witnessed(known) for card, known in of_kind.items()}
     result: list[_Link] = []
-    for now, card, partner in ports:
+    for node, now, card, partner in ports:
+        seen, own = kinds[card], of_kind[card][node]
+        best = max(seen.most, own)
+        note = (
+            f"; {seen.alone} alone reports a faster port of its kind ({seen.above:g} Gb/s)"
+            if seen.alone not in ("", node)
+            else ""
+        )
         if card is not None and partner is not None:
             result.append((now, min(card, partner), "ethtool: both ends of its link"))
         elif card is not None and now is not None and now >= card:
             result.append((now, now, "ethtool: the highest rate that its port supports"))
-        elif now is not None and now < best[card]:
-            result.append((now, best[card], "other ports of its kind on this fabric"))
+        elif now is not None and now < best:
+            where = f" ({join_first(seen.nodes, 3)})" if seen.most >= own else ""
+            result.append((now, best, f"other ports of its kind on this fabric{where}"))
         elif card is not None:
             result.append(
                 (
@@ -364,12 +355,12 @@ def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) ->
                     None,
                     (
                         f"its port supports {card:g} Gb/s, and the capability of the port at the other end of its cable"
-                        " is unknown"
+                        f" is unknown{note}"
                     ),
                 )
             )
         else:
-            result.append((now, None, "its driver does not report the rates that its port supports"))
+            result.append((now, None, f"its driver does not report the rates that its port supports{note}"))
     return result
 
 

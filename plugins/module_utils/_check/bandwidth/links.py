@@ -154,6 +154,15 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
 
 
 def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.Iterator[_Said]:
+    if pcie.alone:
+        yield _Said(
+            WARN,
+            f"This node alone reports this PCIe maximum for a card of its board: {pcie.alone}. The floors of other"
+            " nodes do not use it.",
+            "As root, run lspci -vv on this node and on another node with this board, and compare LnkCap of the cards."
+            " If the card is built for less, repair or reinstall this node. If it is built for this maximum, the other"
+            " cards report too little: reseat them. Then run stages discover and bandwidth again.",
+        )
     if pcie.could is None:
         return
     if pcie.trained_down and pcie.slot_known:
