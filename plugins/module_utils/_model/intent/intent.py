@@ -195,6 +195,8 @@ class Pods:
     :ivar image: image that contains rping, ib_write_bw and rdma (iproute2)
     :ivar image_pull_policy: pull policy of Kubernetes
     :ivar runtime_class: RuntimeClass that gives access to RDMA devices where the device plugin does not mount them
+    :ivar priority_class: PriorityClass of the pods; with preemptionPolicy Never they preempt no other pod. None for the
+        default of the cluster
     :ivar mount_infiniband: mount the host's /dev/infiniband, where the device plugin does not
     :ivar connection: how perftest connects: by rdma_cm (needed by iWARP), or by TCP
     :ivar message_bytes: message size in bytes
@@ -212,6 +214,7 @@ class Pods:
     image: str = "nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"
     image_pull_policy: typing.Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     runtime_class: typing.Optional[str] = None
+    priority_class: typing.Optional[str] = None
     mount_infiniband: bool = False
     connection: typing.Literal["tcp", "rdma_cm"] = "tcp"
     message_bytes: int = 1048576

@@ -380,12 +380,13 @@ def _render_template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent
 
 
 def _render_admission(fabric: Fabric) -> Object:
-    """Return those fields of the pod spec that the intent sets for all pods on this fabric: runtime class, tolerations,
-    service account and pull secrets.
+    """Return those fields of the pod spec that the intent sets for all pods on this fabric: runtime class, priority
+    class, tolerations, service account and pull secrets.
     """
     wanted = fabric.pods
     found = {
         "runtimeClassName": wanted.runtime_class,
+        "priorityClassName": wanted.priority_class,
         "tolerations": [dict(item) for item in wanted.tolerations],
         "serviceAccountName": wanted.service_account,
         "imagePullSecrets": [{"name": name} for name in wanted.image_pull_secrets],

@@ -68,6 +68,8 @@ def render_measuring_pod(
     }
     if wanted.runtime_class:
         spec["runtimeClassName"] = wanted.runtime_class
+    if wanted.priority_class:
+        spec["priorityClassName"] = wanted.priority_class
     if wanted.tolerations:
         spec["tolerations"] = [dict(item) for item in wanted.tolerations]
     if wanted.service_account:

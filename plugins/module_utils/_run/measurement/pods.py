@@ -35,6 +35,7 @@ from ..._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, render_meas
 from ..cluster.watch import WatchFeed
 from .measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
 from .pod_inspection import PodInspector
+from .pod_priority import PodPriority
 from .pod_readiness import ReadinessWait, explain_unready, find_node
 from .pod_removal import SELECTOR, PodRemoval, name_with_namespace
 
@@ -78,6 +79,7 @@ class MeasuringPods:
         self._plan = plan
         self._clock = clock
         self._pause = pause
+        self._priority = PodPriority(say)
         self._say = say
         #: the threads of an interrupted run open no further connection
         self._over = False
@@ -111,6 +113,7 @@ class MeasuringPods:
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
             return tuple(list_unstarted(self._plan, fabric, refusal.text, refusal.cause))
+        self._priority.announce(fabric)
         known = self._nodes
         pods: list[RdmaPod] = []
         wanted = resource_of(fabric, self._plan.cluster)
@@ -278,6 +281,7 @@ class MeasuringPods:
                 (RdmaPod(fabric.name, node, "", NAMESPACE, error=refusal.text, cause=refusal.cause), {})
                 for node in wanted
             ]
+        self._priority.announce(fabric)
         made = list(pool.map(lambda node: self._create_until_known(fabric, node, wanted[node]), wanted))
         ready = self._readiness.wait([item for item in made if not item.error], together=True)
         self._whole.update(name for name, (item, _found) in ready.items() if not item.error)
@@ -305,7 +309,9 @@ class MeasuringPods:
         end, lost = self._clock() + self._plan.pod_seconds, False
         while True:
             try:
-                self._uids[result.name] = self._create_or_adopt_pod(wanted, lost)["metadata"]["uid"]
+                made = self._create_or_adopt_pod(wanted, lost)
+                self._uids[result.name] = made["metadata"]["uid"]
+                self._priority.report_policy(fabric, made)
                 return result
             except ApiError as error:
                 # a webhook that does not answer is a cause, which is reported at once
