@@ -48,7 +48,7 @@ def node(speed: float, supported: typing.Optional[float], card: float = 32.0) ->
     """
     link = PcieLink(current_speed=32.0, current_width=16, max_speed=card, max_width=16, slot_speed=64.0, slot_width=16)
     pci = PciFunction("0000:3b:00.0", "15b3", "1021", "0200", driver="mlx5_core", link=link)
-    netdev = Netdev("ens1", hardware_address=None, state="up", speed_gbps=speed, supported_gbps=supported)
+    netdev = Netdev("ens1", hardware_address="", state="up", speed_gbps=speed, supported_gbps=supported)
     return NodeHcas((Hca("mlx5_0", rdma_device="mlx5_0", board="MT_0000000838", pci=pci, netdevs=(netdev,)),))
 
 
