@@ -17,7 +17,9 @@ description:
     returns the same settings.
   - Then waits until the C(Profile) of each node shows that TuneD has applied them. The wait ends early for a node that
     cannot get them, for example if another C(Tuned) has a higher priority or TuneD reports an error.
-  - Applies nothing if a C(PerformanceProfile) selects one of the nodes, because a node gets only one profile.
+  - Applies nothing if a C(PerformanceProfile) selects one of the nodes, or if another C(Tuned) than those of OpenShift
+    tunes one of them, because a node gets only one profile. This applies to all nodes that the C(Tuned) would match,
+    whether they are in O(nodes) or not.
   - Never changes a C(Tuned) without the label of the collection.
   - If the cluster does not have the Node Tuning Operator, the module changes nothing and returns in RV(plain) the nodes
     to set by the module M(linerate.rdma.kernel_settings).

@@ -837,6 +837,9 @@ DATA: dict[str, Data] = {
     "operators.node_tuning.parse_recommended_profiles": Data(
         parser("operators.node_tuning.parse_recommended_profiles"), objects("node-tuning.yaml", "Tuned"), ({},)
     ),
+    "operators.node_tuning.parse_recommendations": Data(
+        parser("operators.node_tuning.parse_recommendations"), objects("node-tuning.yaml", "Tuned"), ((),)
+    ),
     "operators.node_tuning.selected_nodes": Data(
         parser("operators.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)
     ),

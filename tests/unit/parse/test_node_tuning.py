@@ -16,6 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.node_tuning import (
     explain_invalid,
     node_profile,
+    parse_recommendations,
     parse_recommended_profiles,
     selected_nodes,
 )
@@ -72,6 +73,31 @@ def test_tuneds() -> None:
         "openshift-node": 40,
     }
     assert parse_recommended_profiles(ITEMS["Tuned", "linerate-rdma"]) == {"linerate-rdma": 10}
+
+
+def test_recommendations_of_a_tuned() -> None:
+    control, worker = parse_recommendations(ITEMS["Tuned", "default"])
+    assert control.matches == (
+        {"node-role.kubernetes.io/control-plane": None},
+        {"node-role.kubernetes.io/infra": None},
+    )
+    assert (worker.profile, worker.priority, worker.matches, worker.pool_labels) == ("openshift-node", 40, ({},), {})
+
+
+def test_conditions_within_conditions_hold_together() -> None:
+    inner = [{"label": "b"}, {"label": "a", "value": "2"}, {"label": "a"}, {"label": "c", "type": "pod"}]
+    entry = {"profile": "p", "priority": 25, "match": [{"label": "a", "value": "1", "match": inner}]}
+    (found,) = parse_recommendations({"metadata": {"name": "t"}, "spec": {"recommend": [entry]}})
+    assert found.matches == ({"a": "1", "b": None}, {"a": "1"})
+
+
+def test_conditions_that_are_nested_too_deep_are_an_error() -> None:
+    match: list[typing.Any] = []
+    for _level in range(40):
+        match = [{"label": "a", "match": match}]
+    entry = {"profile": "p", "priority": 25, "match": match}
+    with pytest.raises(ResourceError, match="more than 32 levels"):
+        parse_recommendations({"metadata": {"name": "t"}, "spec": {"recommend": [entry]}})
 
 
 def test_a_performance_profile() -> None:

@@ -6,6 +6,7 @@ way of each node, and ends for it."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 import typing
 
 import pytest
@@ -210,6 +211,105 @@ def test_a_performance_profile_of_other_nodes_is_none_of_ours(served: typing.Cal
         {"metadata": {"name": "cnf"}, "spec": {"nodeSelector": {"node-role.kubernetes.io/worker-cnf": ""}}},
     )
     assert run(world)[0].refusal == ""
+
+
+WORKER = {"label": "node-role.kubernetes.io/worker", "value": ""}
+
+
+def other_tuned(priority: int, **recommend: typing.Any) -> Resource:
+    """Return a Tuned of an administrator that tunes databases."""
+    entry = {"profile": "database", "priority": priority, "match": [WORKER], **recommend}
+    text = "[main]\ninclude=openshift-node\n[sysctl]\nvm.nr_hugepages=4096\n"
+    spec = {"profile": [{"name": "database", "data": text}], "recommend": [entry]}
+    return {"metadata": {"name": "database", "uid": "7"}, "spec": spec}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("priority", [20, 25])
+def test_profile_of_another_tuned_is_not_replaced(
+    served: typing.Callable[..., World], priority: int, check_mode: bool
+) -> None:
+    world = served()
+    world.put("Tuned", other_tuned(priority), NAMESPACE)
+    for name in NODES:
+        world.put("Profile", profile(name, "database", "database"), NAMESPACE)
+    found = run(world, check_mode)[0]
+    assert f"Tuned database (priority {priority}) tunes worker-1, worker-2 with profile database" in found.refusal
+    assert "not in the inventory" not in found.refusal and "rdma_cluster.tuning.set: false" in found.remedy
+    assert not writes(world)
+
+
+def test_profile_of_another_tuned_on_a_node_outside_of_the_inventory_is_not_replaced(
+    served: typing.Callable[..., World],
+) -> None:
+    world = served()
+    world.put("Node", node("db-1"))
+    world.put("Profile", profile("db-1", "database", "database"), NAMESPACE)
+    world.put("Tuned", other_tuned(25), NAMESPACE)
+    found = run(world)[0]
+    assert "tunes db-1" in found.refusal and "not in the inventory: db-1" in found.refusal
+    assert "rdma_cluster.node_selector" in found.remedy and not writes(world)
+
+
+def test_performance_profile_of_a_node_outside_of_the_inventory_is_named(served: typing.Callable[..., World]) -> None:
+    world, label = served(), "node-role.kubernetes.io/worker-cnf"
+    world.put("Node", node("ran-1", **{label: ""}))
+    world.put("PerformanceProfile", {"metadata": {"name": "ran"}, "spec": {"nodeSelector": {label: ""}}})
+    assert "PerformanceProfile ran tunes ran-1" in run(world)[0].refusal
+    assert not writes(world)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # it does not select the nodes, or only together with a label that they lack, or wins over the collection's
+        other_tuned(25, match=[{"label": "db"}]),
+        other_tuned(25, match=[{**WORKER, "match": [{"label": "db"}]}]),
+        other_tuned(25, match=[{**WORKER, "value": "x"}]),
+        other_tuned(25, match=[], machineConfigLabels={"machineconfiguration.openshift.io/role": "db"}),
+        other_tuned(25, match=[{"label": "app", "value": "db", "type": "pod"}]),
+    ],
+)
+def test_tuned_of_other_nodes_is_no_obstacle(served: typing.Callable[..., World], other: Resource) -> None:
+    world = served()
+    world.put("Tuned", other, NAMESPACE)
+    found = run(world)[0]
+    assert (found.refusal, {item.state for item in found.nodes.values()}) == ("", {"set"})
+
+
+def test_tuned_that_wins_keeps_its_node_and_is_named(served: typing.Callable[..., World]) -> None:
+    world = served(bends={name: lambda text, name=name: profile(name, "database", "database") for name in NODES})
+    world.put("Tuned", other_tuned(10), NAMESPACE)
+    for name in NODES:
+        world.put("Profile", profile(name, "database", "database"), NAMESPACE)
+    found = run(world)[0]
+    assert found.refusal == "" and "of Tuned database, priority 10" in found.nodes["worker-1"].why
+
+
+@pytest.mark.parametrize(
+    "match", [{}, {"match": []}, {"match": [{**WORKER, "match": [{"label": next(iter(LABELS)), "value": "true"}]}]}]
+)
+def test_profile_that_the_tuned_has_replaced_before_is_named(
+    served: typing.Callable[..., World], match: Resource
+) -> None:
+    world = served()
+    run(world)
+    world.put("Tuned", other_tuned(25, **match), NAMESPACE)
+    assert "Tuned database (priority 25) tunes worker-1" in run(world)[0].refusal
+
+
+def test_empty_selector_selects_the_nodes_of_the_pool(served: typing.Callable[..., World]) -> None:
+    world, role = served(), "machineconfiguration.openshift.io/role"
+    spec = {"machineConfigSelector": {"matchLabels": {role: "worker"}}, "nodeSelector": {"matchLabels": LABELS}}
+    world.serve("MachineConfigPool", [{"metadata": {"name": "worker"}, "spec": spec}])
+    other = other_tuned(25, match=[], machineConfigLabels={role: "worker"})
+    world.put("Tuned", other, NAMESPACE)
+    world.put("Profile", profile("worker-1", "database", "database"), NAMESPACE)
+    intent = intent_of()
+    intent = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, node_selector={}))
+    setter = TuningSetter(world.client(world.url), intent, NODES, lambda: world.now, world.pause, lambda _line: None)
+    found = setter.run(collect_settings(intent), True, 1.0)[0]
+    assert "Tuned database (priority 25) tunes worker-1 with profile database" in found.refusal
 
 
 def test_a_tuned_of_somebody_else_is_left_alone(served: typing.Callable[..., World]) -> None:

@@ -127,7 +127,8 @@ def find_setting(
         owner = seen.owners.get(profile.wanted, "")
         why = f"the operator has selected profile {profile.wanted or 'none'}{f' of {owner}' if owner else ''}"
         remedy = (
-            "Set the priority of that Tuned above 20, or change its match so that it does not select this node; then:"
+            "Change the match of that Tuned so that it does not select this node. Or write the settings into its"
+            f" profile, and set rdma_cluster.tuning.set: false. Then run stage tuning again. See the profile:"
             f" {look}."
         )
         return NodeSetting("stuck" if late else "coming", why, remedy)

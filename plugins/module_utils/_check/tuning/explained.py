@@ -265,6 +265,10 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "A PerformanceProfile sets the same values.",
             "A different Tuned object has a lower priority number and matches the node.",
+            (
+                "A different Tuned object tunes a node that the Tuned of this collection would take from it, perhaps a"
+                " node outside of the inventory. Then nothing is set."
+            ),
             "TuneD is degraded on the node because it cannot apply one of the values.",
             "This collection reads the node through an observer, and the cluster has no Node Tuning Operator.",
             (
@@ -278,8 +282,9 @@ EXPLAINED: dict[str, Explanation] = {
             "tuned-adm active",
         ),
         remedy=(
-            "Remove the value from one of the two objects, or correct the value that TuneD reports. Alternatively set"
-            " the value by hand and set `rdma_cluster.tuning.set: false`. Then run stage `tuning` again."
+            "Write the values into the profile of the other Tuned, or correct the value that TuneD reports."
+            " Alternatively set the value by hand and set `rdma_cluster.tuning.set: false`. Then run stage `tuning`"
+            " again."
         ),
     ),
 }

@@ -70,6 +70,26 @@ class NodeProfile:
 
 
 @dataclasses.dataclass(frozen=True)
+class Recommendation:
+    """An entry of ``spec.recommend`` of a Tuned: a profile, and the nodes for which it is recommended.
+
+    :ivar tuned: name of the Tuned
+    :ivar profile: name of the recommended profile
+    :ivar priority: the lowest number wins
+    :ivar matches: conditions on labels of a node, by label, of which one mapping must hold; a value of None stands for
+        any value. An empty mapping holds for each node
+    :ivar pool_labels: labels of MachineConfigs; the entry also holds for the nodes of the MachineConfigPools that
+        select these MachineConfigs. Empty for none
+    """
+
+    tuned: str
+    profile: str
+    priority: int
+    matches: tuple[dict[str, typing.Optional[str]], ...] = ()
+    pool_labels: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
 class NodeSetting:
     """The progress of applying the tuning settings on one node.
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.node.node_tuning import NodeProfile
-from ..kubernetes.resource import Resource, excerpt_of, items_of, mapping_at, name_of, number_of
+from ..._model.node.node_tuning import NodeProfile, Recommendation
+from ..kubernetes.resource import Resource, ResourceError, excerpt_of, items_of, mapping_at, name_of, number_of
+
+#: levels of conditions within conditions that are read
+_DEEPEST = 32
 
 
 def node_profile(resource: Resource) -> NodeProfile:
@@ -68,6 +71,47 @@ def parse_recommended_profiles(resource: Resource) -> dict[str, int]:
         name, priority = str(item.get("profile") or ""), number_of(item.get("priority") or 0, what)
         found[name] = min(priority, found.get(name, priority))
     return found
+
+
+def parse_recommendations(resource: Resource) -> tuple[Recommendation, ...]:
+    """Return the entries of ``spec.recommend`` of a Tuned. Conditions on labels of pods are left out, because they hold
+    for changing nodes. [cluster-node-tuning-operator pkg/operator/profilecalculator.go]
+
+    :raises ResourceError: the object is not a valid Tuned
+    """
+    name = name_of(resource)
+    what = f"Tuned {name}"
+    found = []
+    for item in items_of(mapping_at(resource, "spec"), "recommend", what):
+        pools = {str(key): str(value) for key, value in mapping_at(item, "machineConfigLabels").items()}
+        matches = _list_matches(item, {}, what, 0) if item.get("match") else () if pools else ({},)
+        number = number_of(item.get("priority") or 0, what)
+        found.append(Recommendation(name, str(item.get("profile") or ""), number, tuple(matches), pools))
+    return tuple(found)
+
+
+def _list_matches(
+    parent: Resource, above: typing.Mapping[str, typing.Optional[str]], what: str, depth: int
+) -> typing.Iterator[dict[str, typing.Optional[str]]]:
+    """Yield the conditions on labels of a node under ``match``. An entry holds only together with the entry that it is
+    in.
+
+    :param above: conditions of the entries that ``parent`` is in, and of itself
+    :raises ResourceError: the entries are not valid, or are nested too deep
+    """
+    if depth > _DEEPEST:
+        raise ResourceError(f"{what}: match has more than {_DEEPEST} levels")
+    for item in items_of(parent, "match", what):
+        label, value = str(item.get("label") or ""), item.get("value")
+        outer = above.get(label)
+        text = outer if value is None else str(value)
+        if str(item.get("type") or "node").lower() != "node" or (outer is not None and text != outer):
+            continue
+        here = {**above, label: text}
+        if item.get("match"):
+            yield from _list_matches(item, here, what, depth + 1)
+        else:
+            yield here
 
 
 def _find_condition(status: typing.Mapping[str, typing.Any], kind: str, what: str) -> typing.Mapping[str, typing.Any]:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.node_tuning import TuningState, explain_refusal, find_setting, get_parent_profile
+from ..._analysis.controllers.tuned_profiles import explain_replaced, find_selected_nodes
 from ..._model.base.marks import mark_intent
 from ..._model.intent.intent import Intent
+from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
 from ..._observe.kubernetes.apply import apply_all
@@ -25,8 +27,8 @@ from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
-from ..._parse.operators import node_tuning
-from ..._render.node.tuned import render_profile, render_tuned
+from ..._parse.operators import machine_config, node_tuning
+from ..._render.node.tuned import PRIORITY, render_profile, render_tuned
 
 PAUSE_SECONDS = 2.0
 Say = typing.Callable[[str], None]
@@ -65,17 +67,20 @@ class TuningSetter:
             return TuningSet("nothing"), (), ()
         if not self._cluster.serves(GROUP):
             return TuningSet("kernel_settings"), (), ()
-        there = {name_of(item): core.parse_node(item) for item in self._cluster.list("Node").items}
-        taking_part = [there[name] for name in self._nodes if name in there]
+        there = [core.parse_node(item) for item in self._cluster.list("Node").items]
+        pools = [machine_config.machine_pool(item) for item in self._list_if_served("MachineConfigPool")]
         cluster = self._intent.cluster
-        wanted = mark_intent(
-            render_tuned(settings, self._selector, cluster.host.machine_role, get_parent_profile(taking_part)),
-            cluster.intent_name,
-        )
-        why, remedy = self._explain_tuned_refusal(wanted, taking_part)
+        role = cluster.host.machine_role
+        selected = find_selected_nodes(there, self._selector, role, pools)
+        touched = [node for node in there if node.name in self._nodes or node in selected]
+        parent = get_parent_profile(touched)
+        wanted = mark_intent(render_tuned(settings, self._selector, role, parent), cluster.intent_name)
+        why, remedy = self._explain_tuned_refusal(wanted, touched)
+        if not why:
+            why, remedy = self._explain_replaced_profile(selected, pools)
         if why:
             return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
-        text = render_profile(settings, get_parent_profile(taking_part))
+        text = render_profile(settings, parent)
         before = self._find_node_settings(text, 0.0)
         (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
         if outcome.applied.action == "refused":
@@ -101,7 +106,7 @@ class TuningSetter:
         written.
 
         :param wanted: the rendered Tuned
-        :param nodes: nodes of the cluster
+        :param nodes: nodes of the run, and all nodes that the Tuned selects
         """
         found = read_existing(self._cluster, wanted)
         if found is not None and not has_our_label(found):
@@ -115,16 +120,36 @@ class TuningSetter:
                     " yaml."
                 ),
             )
+        performance = self._list_if_served("PerformanceProfile")
+        profiles = {name_of(item): node_tuning.selected_nodes(item) for item in performance}
+        return explain_refusal(profiles, nodes)
+
+    def _explain_replaced_profile(
+        self, selected: typing.Sequence[ClusterNode], pools: typing.Sequence[MachinePool]
+    ) -> tuple[str, str]:
+        """Return which profile of another Tuned the collection's Tuned would replace, with the remedy; empty texts if
+        it replaces only the defaults of OpenShift.
+
+        :param selected: all nodes that the Tuned selects
+        :param pools: MachineConfigPools of the cluster
+        """
+        profiles = [node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items]
+        entries = [
+            entry
+            for item in self._cluster.list("Tuned", NAMESPACE).items
+            for entry in node_tuning.parse_recommendations(item)
+        ]
+        by_node = {profile.node: profile for profile in profiles}
+        return explain_replaced(selected, by_node, entries, pools, PRIORITY, self._nodes)
+
+    def _list_if_served(self, kind: str) -> list[Resource]:
+        """Return all objects of a kind; an empty list if the API server does not have the kind."""
         try:
-            profiles = {
-                name_of(item): node_tuning.selected_nodes(item)
-                for item in self._cluster.list("PerformanceProfile").items
-            }
+            return list(self._cluster.list(kind).items)
         except ApiError as error:
             if not error.absent:
                 raise
-            profiles = {}
-        return explain_refusal(profiles, nodes)
+            return []
 
     def _find_node_settings(self, text: str, seconds: float) -> dict[str, NodeSetting]:
         seen = self._read_tuning_state()
