@@ -16,13 +16,13 @@ import typing
 from .._analysis.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware_fleet import Fleet
 from .._check.platform.firmware_settings import list_desired_settings
-from .._model.base.text import join_first
 from .._model.intent.intent import Fabric
 from .._model.kubernetes.node_roll import NodeDifferences
-from .._model.node.firmware import HcaFirmware, NicDevice, NicDevices, NicState, NicTemplate
+from .._model.node.firmware import BY_ADDRESS, HcaFirmware, NicDevices, NicState, NicTemplate
 from .._model.node.platform import ObservedPlatform, PciEvidence
 from .._render.cluster.names import Object, RenderError
 from .._render.node.nic_configuration import render_templates
+from .nic_serials import Card, find_strangers, leave_out, list_serials
 
 OPERATOR = "NVIDIA's NIC configuration operator"
 #: what the operator ends with, and what to do. It tries again by itself, and says so again
@@ -43,24 +43,17 @@ _CAUSES = {
     ),
     "PartiallyApplied": "the card does not support some settings. Remove these settings from rdma_cluster.firmware",
 }
+_NO_SERIAL = (
+    "the NicDevice reports no serial number, and a template without serial numbers would also select HCAs of nodes that"
+    " join the cluster later. Read it with mstflint -d ADDRESS query full, and check the log of the operator's daemon"
+    " on the node"
+)
+_LATER_NODES = (
+    f"NicConfigurationTemplate {{}} {BY_ADDRESS}, because no NicDevice reports a serial number: {OPERATOR} will also"
+    " drain and reboot a node of this kind that joins the cluster later. To prevent this, delete the template after"
+    " this run"
+)
 _FIRMWARE_CAUSES = ("FirmwareUpdateFailed", "FirmwareSourceFailed", "DeviceFirmwareConfigMismatch")
-#: nodes that may claim one serial number; where more do, none of them has it
-_MOST_CLAIMS = 16
-
-
-class _Card(typing.NamedTuple):
-    """An HCA of a fabric for which the NIC configuration operator has a NicDevice.
-
-    :ivar node: name of the node
-    :ivar address: PCI address of the HCA
-    :ivar nic: the NicDevice
-    :ivar settled: whether the HCA is known to have its desired settings
-    """
-
-    node: str
-    address: str
-    nic: NicDevice
-    settled: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,17 +103,21 @@ def by_operator(
         fabric = fabrics[membership.fabric]
         for kind, group in _make_groups(membership, fabric, platforms, fleet).items():
             made = _build_nic_template(fabric, kind, group, fleet)
-            ours = isinstance(made, dict) and any(item.ours and item.name == made["metadata"]["name"] for item in there)
-            if all(card.settled for card in group) and not ours:
+            named = made["metadata"]["name"] if isinstance(made, dict) else ""
+            ours = next((item for item in there if item.ours and item.name == named), None)
+            if all(card.settled for card in group) and ours is None:
                 continue
             why = made if isinstance(made, str) else unread or _explain_other_templates(group, there)
-            strangers = _find_strangers(kind, group, nics)
+            strangers = find_strangers(kind, group, nics)
             # then the addresses of these cards do not suffice to tell them from others
             doubtful = bool(strangers or nics.errors)
+            numbered = any(card.nic.serial for card in group)
             if why:
                 left_out = {card.nic.name: why for card in group}
+            elif doubtful:
+                left_out = leave_out(kind, group, nics, strangers)
             else:
-                left_out = _leave_out(kind, group, nics, strangers) if doubtful else {}
+                left_out = {card.nic.name: _NO_SERIAL for card in group if numbered and not card.nic.serial}
             for card in group:
                 if card.nic.name in left_out:
                     notes.setdefault(card.node, {})[
@@ -130,10 +127,14 @@ def by_operator(
                         )
                     ] = None
             chosen = [card for card in group if card.nic.name not in left_out]
-            if chosen and not isinstance(made, str) and doubtful:
-                made = _build_nic_template(fabric, kind, chosen, fleet, by_serial=True)
-            if isinstance(made, str) or not chosen or (all(card.settled for card in chosen) and not ours):
+            if chosen and not isinstance(made, str):
+                serials = list_serials(kind, chosen, nics, ours, platforms)
+                made = _build_nic_template(fabric, kind, chosen, fleet, serials)
+            if isinstance(made, str) or not chosen or (all(card.settled for card in chosen) and ours is None):
                 continue
+            if not numbered:
+                for card in chosen:
+                    notes.setdefault(card.node, {})[_LATER_NODES.format(made["metadata"]["name"])] = None
             objects.append((fabric.name, made))
             going.update(dict.fromkeys(card.node for card in chosen if not card.settled))
             for card in chosen:
@@ -236,9 +237,9 @@ def of_operator(
 
 def _make_groups(
     membership: Membership, fabric: Fabric, platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
-) -> dict[str, list[_Card]]:
+) -> dict[str, list[Card]]:
     """Return the cards of one fabric, grouped by their PCI device id. BlueFields in DPU mode are left out."""
-    found: dict[str, list[_Card]] = {}
+    found: dict[str, list[Card]] = {}
     for node, members in membership.members.items():
         platform = platforms.get(node, ObservedPlatform()).value
         functions = {function.address: function for function in platform.functions} if platform is not None else {}
@@ -246,7 +247,7 @@ def _make_groups(
             nic, seen = (fleet.nic_of(node, pci.address), fleet.firmware_of(node, pci.address)) if pci else (None, None)
             if pci is not None and nic is not None and not nic.dpu and not (seen is not None and seen.dpu):
                 found.setdefault(pci.device.lower(), []).append(
-                    _Card(node, pci.address, nic, _settled(fabric, functions.get(pci.address), seen, fleet))
+                    Card(node, pci.address, nic, _settled(fabric, functions.get(pci.address), seen, fleet))
                 )
     return found
 
@@ -276,13 +277,13 @@ def _settled(
 
 
 def _build_nic_template(
-    fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: Fleet, by_serial: bool = False
+    fabric: Fabric, kind: str, group: typing.Sequence[Card], fleet: Fleet, serials: typing.Sequence[str] = ()
 ) -> typing.Union[Object, str]:
     """Return the template for a group of cards. Its selector contains their PCI addresses, so that it matches no other
     card of their nodes. If no template can be rendered, return the reason as a text.
 
     :param kind: PCI device id of the cards
-    :param by_serial: whether the selector also contains the serial numbers of the cards
+    :param serials: serial numbers of the selector; empty if the serial number of no card is known
     """
     narrowed = dataclasses.replace(
         fabric, select=dataclasses.replace(fabric.select, pci=tuple(sorted({card.address for card in group})))
@@ -291,12 +292,12 @@ def _build_nic_template(
         (made,) = render_templates([narrowed], fleet.intent.cluster, {fabric.name: [kind]}, group[0].nic.namespace)
     except RenderError as error:
         return str(error)
-    if by_serial:
-        made["spec"]["nicSelector"]["serialNumbers"] = sorted({card.nic.serial for card in group})
+    if serials:
+        made["spec"]["nicSelector"]["serialNumbers"] = list(serials)
     return made
 
 
-def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequence[NicTemplate]) -> str:
+def _explain_other_templates(group: typing.Sequence[Card], there: typing.Sequence[NicTemplate]) -> str:
     """Return the reason why no template must be applied to a group of cards: a template that the collection did not
     create configures them already. Return an empty text if there is no such template.
 
@@ -310,90 +311,6 @@ def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequen
             " template to an HCA that two templates select. Add the required settings to that template"
         )
     return ""
-
-
-def _find_strangers(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> list[NicDevice]:
-    """Return the cards outside of a group that a template for the group would also match, because they have the same
-    PCI device id and a PCI address of the group.
-
-    :param kind: PCI device id of the group
-    :param nics: all NicDevices of the cluster
-    """
-    ports: dict[str, set[str]] = {}
-    for card in group:
-        ports.setdefault(card.nic.name, set()).add(card.address)
-    addresses = {card.address for card in group}
-    return [
-        nic
-        for nic in nics.devices
-        if nic.type in ("", kind) and addresses & {*nic.ports} and not {*nic.ports} <= ports.get(nic.name, set())
-    ]
-
-
-def _leave_out(
-    kind: str, group: typing.Sequence[_Card], nics: NicDevices, strangers: typing.Sequence[NicDevice]
-) -> dict[str, str]:
-    """Return the cards of a group that no template may select, by name, each with the reason: even with the serial
-    number of the card in its selector, the template would match other cards. Serial numbers should be unique. If a
-    false NicDevice of one node repeats serial numbers, only a few cards are excluded, and not those of all nodes.
-
-    :param kind: PCI device id of the group
-    :param nics: all NicDevices of the cluster
-    :param strangers: cards outside of the group that have a PCI address of it. If empty, the reason is that not all
-        cards are known
-    """
-    names = join_first(sorted(nic.name for nic in strangers), 5)
-    why = (
-        (
-            f"the template would also match ports of {names}, which do not belong to the fabric or to this run. Create"
-            " your own NicConfigurationTemplate for the HCAs"
-        )
-        if strangers
-        else f"not all NicDevices are known ({nics.errors[0]}), so the template could also match other HCAs"
-    )
-    claims: dict[str, dict[str, str]] = {}
-    for nic in nics.devices:
-        if nic.serial and nic.type in ("", kind):
-            claims.setdefault(nic.serial, {}).setdefault(nic.node, nic.name)
-    doubted = _find_doubted({serial: set(nodes) for serial, nodes in claims.items()})
-    strange = {(nic.node, nic.serial) for nic in strangers}
-    found = {}
-    for card in group:
-        serial = card.nic.serial
-        if not serial or (card.node, serial) in strange:
-            found[card.nic.name] = why
-        elif card.node in doubted or len(claims[serial]) > _MOST_CLAIMS:
-            others = sorted(name for node, name in claims[serial].items() if node != card.node)
-            claimed = f" ({join_first(others, 5)} and {card.nic.name})" if others else ""
-            found[card.nic.name] = (
-                f"NicDevices of several nodes have the same serial number{claimed}, so at least one of them is false."
-                " Compare the serial numbers with the output of mstflint -d ADDRESS query full on these nodes, and"
-                " delete the false NicDevice"
-            )
-    return found
-
-
-def _find_doubted(claims: typing.Mapping[str, set[str]]) -> set[str]:
-    """Return the nodes that may report serial numbers of cards of other nodes. If a node shares serial numbers with
-    several nodes, only this node is in doubt. If two nodes share a serial number only with each other, both are in
-    doubt.
-
-    :param claims: nodes that report a serial number, by serial number
-    """
-    left = {serial: set(nodes) for serial, nodes in claims.items() if 1 < len(nodes) <= _MOST_CLAIMS}
-    doubted: set[str] = set()
-    while True:
-        others: dict[str, set[str]] = {}
-        for nodes in left.values():
-            for node in nodes:
-                others.setdefault(node, set()).update(nodes - {node})
-        most = max(map(len, others.values()), default=0)
-        if not most:
-            return doubted
-        worst = sorted(node for node in others if len(others[node]) == most)
-        gone = set(worst if most == 1 else worst[:1])
-        doubted |= gone
-        left = {serial: nodes - gone for serial, nodes in left.items()}
 
 
 def _has_template_values(has: typing.Mapping[str, typing.Any], template: Object) -> bool:

@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.no
     NodeStep,
     RollPlan,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import BY_ADDRESS
 
 PLAN = RollPlan((NodeStep("worker-1", "reboot"),))
 
@@ -52,6 +53,16 @@ def test_half_of_it_is_unknown() -> None:
 
 def test_refused() -> None:
     assert status(RollPlan(PLAN.steps, refusal="rdma_cluster.disruption is drain."), ()) == [("cluster", "fail")]
+
+
+def test_template_without_serial_numbers_is_a_warning() -> None:
+    steps = (NodeStep("worker-1", "nothing", notes=(f"NicConfigurationTemplate t {BY_ADDRESS}, because",)),)
+    found = list(check(RollPlan(steps), (NodeOutcome("worker-1", "nothing"),), ""))
+    assert [(one.subject, one.status) for one in found] == [("worker-1", "pass"), ("NicConfigurationTemplate", "warn")]
+    assert "the NicDevices of worker-1 report no serial number" in found[1].why and "stage platform" in found[1].remedy
+    assert status(
+        RollPlan((NodeStep("worker-1", "nothing", notes=("x",)),)), (NodeOutcome("worker-1", "nothing"),)
+    ) == [("worker-1", "pass")]
 
 
 def test_nothing_to_roll() -> None:

@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firm
     collect_fleet as compared,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
+    BY_ADDRESS,
     FirmwareIntent,
     FirmwareSetting,
     NicDevice,
@@ -26,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
     NodeFirmware,
     ObservedFirmware,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import (
     ByOperator,
     by_operator,
@@ -80,7 +82,7 @@ def test_nothing_is_made_where_all_is_proven_to_be_as_wanted() -> None:
 def test_what_no_tool_shows_is_asked_of_the_operator() -> None:
     known = cards()
     found = planned(NicDevices(tuple(known)), tools=False, ats_enabled=False)
-    assert found.notes == {} and {*found.wanted} == {card.name for card in known} and {*found.cards} == {*HCAS}
+    assert {*found.wanted} == {card.name for card in known} and {*found.cards} == {*HCAS}
     for _fabric, template in found.objects:
         addresses = set(template["spec"]["nicSelector"]["pciAddresses"])
         assert template["metadata"]["namespace"] == NAMESPACE and addresses <= {card.ports[0] for card in known}
@@ -142,10 +144,75 @@ def test_a_card_of_another_node_with_the_address_of_ours_keeps_none_from_its_tem
     other = dataclasses.replace(known[0], name="elsewhere", node="node-99", serial="MT9999")
     found = planned(NicDevices((*known, other)), tools=False, ats_enabled=False)
     sound = planned(NicDevices(tuple(known)), tools=False, ats_enabled=False)
-    assert found.notes == {} and found.cards == sound.cards and _serials(sound) == set()
-    (narrowed,) = [made for _fabric, made in found.objects if "serialNumbers" in made["spec"]["nicSelector"]]
-    ours = {card.serial for card in known if card.ports[0] in narrowed["spec"]["nicSelector"]["pciAddresses"]}
-    assert set(narrowed["spec"]["nicSelector"]["serialNumbers"]) <= ours and "MT9999" not in _serials(found)
+    assert found.notes == {} and found.cards == sound.cards and _serials(found) == _serials(sound)
+    for _fabric, made in found.objects:
+        selector = made["spec"]["nicSelector"]
+        ours = {card.serial for card in known if card.ports[0] in selector["pciAddresses"]}
+        assert set(selector["serialNumbers"]) == ours
+
+
+def _selects(template: typing.Any, card: NicDevice) -> bool:
+    """Return whether the operator applies a template to a card, by its model, addresses and serial number."""
+    selector = template["spec"]["nicSelector"]
+    return (
+        selector["nicType"] == card.type
+        and bool(set(selector["pciAddresses"]) & set(card.ports))
+        and card.serial in selector.get("serialNumbers", [card.serial])
+    )
+
+
+def test_template_does_not_select_cards_of_nodes_that_join_later() -> None:
+    known = numbered()
+    found = planned(NicDevices(tuple(known)), tools=False, ats_enabled=False)
+    later = dataclasses.replace(known[0], name="elsewhere", node="node-99", serial="MT9999")
+    assert found.notes == {} and all(any(_selects(made, card) for _of, made in found.objects) for card in known)
+    assert not any(_selects(made, later) for _of, made in found.objects)
+
+
+def test_plan_names_templates_without_serial_numbers() -> None:
+    found = planned(NicDevices(tuple(cards())), tools=False, ats_enabled=False)
+    assert _noted(found) == {*HCAS} and _serials(found) == set()
+    names = {made["metadata"]["name"] for _fabric, made in found.objects}
+    for notes in found.notes.values():
+        assert all(BY_ADDRESS in note and "a node of this kind that joins the cluster later" in note for note in notes)
+        assert {name for name in names if any(f" {name} " in note for note in notes)} == names
+
+
+def test_card_without_a_serial_number_beside_others_is_left_out() -> None:
+    first, *rest = numbered()
+    found = planned(NicDevices((dataclasses.replace(first, serial=""), *rest)), tools=False, ats_enabled=False)
+    assert _noted(found) == {first.node} and "reports no serial number" in found.notes[first.node][0]
+    assert {*found.wanted} == {card.name for card in rest} and _serials(found) == {card.serial for card in rest}
+
+
+def test_card_of_a_node_that_cannot_be_read_stays_selected() -> None:
+    known = numbered()
+    lost = known[0].node
+    made = planned(NicDevices(tuple(known)), tools=False, ats_enabled=False).objects
+    there = [
+        NicTemplate(
+            template["metadata"]["name"],
+            ours=True,
+            cards=tuple(card.name for card in known if _selects(template, card)),
+        )
+        for _fabric, template in made
+    ]
+    intent = dataclasses.replace(
+        FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareIntent(ats_enabled=False))
+    )
+    memberships = [
+        dataclasses.replace(one, members={name: of for name, of in one.members.items() if name != lost})
+        for one in MEMBERSHIPS
+    ]
+    nothing = {name: ObservedFirmware(NodeFirmware()) for name in FACTS.firmware}
+    nics = NicDevices(tuple(known))
+    platforms = {**FACTS.platforms, lost: ObservedPlatform(error="unreachable")}
+    fleet = compared(intent, memberships, nothing, nics)
+    again = by_operator(memberships, platforms, fleet, nics, there)
+    assert _serials(again) == {card.serial for card in known}
+    without = {name: one for name, one in platforms.items() if name != lost}
+    gone = by_operator(memberships, without, fleet, nics, there)
+    assert _serials(gone) == {card.serial for card in known if card.node != lost}
 
 
 def test_a_card_that_is_not_known_keeps_none_with_a_serial_number_from_its_template() -> None:
@@ -191,7 +258,7 @@ def test_a_card_with_a_port_of_no_fabric_is_left_out_alone() -> None:
 
 
 def test_a_card_of_another_model_at_the_same_address_is_no_stranger() -> None:
-    known = cards()
+    known = numbered()
     other = dataclasses.replace(known[0], name="elsewhere", node="node-99", type="1015")
     assert planned(NicDevices((*known, other)), tools=False, ats_enabled=False).notes == {}
 

@@ -8,8 +8,10 @@ import collections
 import typing
 
 from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from ..._model.node.firmware import BY_ADDRESS
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 _CHECK, _EXPECTED = "platform.roll", "nodes with the desired settings, after at most one reset"
 _CONTINUE = "Run stage platform again. It continues with the node at which it stopped."
@@ -75,8 +77,35 @@ def check(
     steps = collections.Counter(step.node for step in planned.steps)
     for node, of_node in told.items():
         yield _check_one(node, steps[node], of_node)
+    yield from _check_templates(planned)
     if not told:
         yield build_pass(_CHECK, "cluster", "no node needs a change", _EXPECTED)
+
+
+def _check_templates(planned: RollPlan) -> typing.Iterator[Finding]:
+    """Warn about templates for NVIDIA's operator that do not select HCAs by serial number."""
+    nodes = [step.node for step in planned.steps if any(BY_ADDRESS in note for note in step.notes)]
+    if nodes:
+        why = (
+            "A NicConfigurationTemplate of this collection stays in the cluster and selects HCAs by model and PCI"
+            f" address only, because the NicDevices of {join_first(nodes, 4)} report no serial number. NVIDIA's NIC"
+            " configuration operator will also drain and reboot a node of this kind that joins the cluster later,"
+            " without a run."
+        )
+        remedy = (
+            "Find out why the operator reads no serial number: kubectl get nicdevices -A -o yaml. Then run stage"
+            " platform again. Or delete the template before nodes join the cluster: kubectl delete"
+            " nicconfigurationtemplates -A -l app.kubernetes.io/managed-by=linerate.rdma."
+        )
+        yield Finding(
+            _CHECK,
+            "NicConfigurationTemplate",
+            WARN,
+            "HCAs selected by model and PCI address",
+            "HCAs selected by serial number",
+            why,
+            remedy,
+        )
 
 
 def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:

@@ -316,6 +316,10 @@ class NicDevices:
     unread: tuple[UnreadNic, ...] = ()
 
 
+#: in the note of a plan about a template that also selects HCAs of nodes that join the cluster later
+BY_ADDRESS = "selects HCAs by model and PCI address only"
+
+
 def format_value(value: typing.Any) -> str:
     """Return a value of the intent as mstconfig writes it. A boolean becomes True or False.
 
