@@ -6,15 +6,19 @@ options are documented in the module of the same name.
 
 from __future__ import annotations
 
+import json
+import pathlib
 import typing
 
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_json, write_text
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm_machine_and_lease
 from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, limit_answers, marked_loss
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, remove_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
@@ -40,9 +44,13 @@ class ActionModule(ActionBase):
         "module": {"type": "str", "required": True},
         "options": {"type": "dict", "default": {}},
         "writes": {"type": "bool", "default": False},
+        "in_turn": {"type": "str"},
         **CONFIRM_SPEC,
     }
-    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("writes", True, ("facts_dir", "run"))]}
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "required_if": [("writes", True, ("facts_dir", "run"))],
+        "required_by": {"in_turn": ("run",)},
+    }
     #: the node, as soon as it is asked
     _asked = ""
 
@@ -79,7 +87,28 @@ class ActionModule(ActionBase):
                     )
                 except RdmaError as error:
                     return {**result, "failed": True, "msg": str(error)}
-            return remove_effects(action.run(task_vars=task_vars))
+            if not given["in_turn"] or self._task.check_mode:
+                return remove_effects(action.run(task_vars=task_vars))
+            return self._run_in_turn(path_of(given["in_turn"], str(given["run"])), action, node, task_vars)
+
+    def _run_in_turn(self, path: str, action: ActionBase, node: str, task_vars: typing.Optional[Result]) -> Result:
+        """Run the module unless it failed on an earlier node. The file names the node until the module has succeeded
+        there, so the module also counts as failed if its process was killed or the node was lost.
+
+        :param path: file that the tasks of the sequence share
+        """
+        before = read_json(path)
+        if isinstance(before, dict):
+            stopped = (
+                f"not run on this node, because it failed on {before['node']} before. Correct the cause there, then run"
+                " the stage again"
+            )
+            return {"failed": True, "msg": stopped}
+        write_text(path, json.dumps({"node": node}))
+        answer: Result = remove_effects(action.run(task_vars=task_vars))
+        if not (answer.get("failed") or answer.get("unreachable")):
+            pathlib.Path(path).unlink()
+        return answer
 
     def cleanup(self, force: bool = False) -> None:
         """Remove the temporary folder on the node. ansible-core calls this after ``run``."""

@@ -37,6 +37,12 @@ options:
     description: Whether O(module) writes on the node. Set O(facts_dir) and O(run) as well.
     type: bool
     default: false
+  in_turn:
+    description:
+      - Name of a sequence. After O(module) failed on a node, or the node was lost, the tasks of the sequence fail on
+        all later nodes of this C(ansible-playbook) without running O(module).
+      - Set C(throttle) of the task to 1, so that one node follows the other.
+    type: str
   facts_dir:
     description: Report folder on the controller.
     type: path

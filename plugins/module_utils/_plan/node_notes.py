@@ -28,7 +28,8 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
         if _collect_row_values(tuning, "memlock", "containerd") != {wanted}:
             notes.append(
                 f"{_NO_REBOOT}: stage host sets the limit of locked memory to {wanted}, and restarts containerd if"
-                " the present limit differs. Running containers are not stopped"
+                " the present limit differs, on one node after the other until it fails on a node. Running containers"
+                " are not stopped"
             )
     kubelet = host.kubelet
     asked = (
