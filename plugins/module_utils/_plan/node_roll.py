@@ -40,7 +40,8 @@ class RollCluster(GateInputs, PodsOfCluster):
     :ivar pods: pods that drains would evict
     :ivar budgets: PodDisruptionBudgets of these pods
     :ivar configs: MachineConfigs and KubeletConfigs to apply
-    :ivar kubelets: KubeletConfigs that the collection does not manage
+    :ivar kubelets: KubeletConfigs that the collection does not manage, and the present MachineConfig of each pool that
+        would lose limits of CRI-O
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
     """
 

@@ -203,6 +203,11 @@ def test_peermem_needs_one_cluster_policy_that_is_ready(
         (HostNeeds(Memlock("containerd", 0)), "memlock.limit_gib"),
         (HostNeeds(Memlock("containerd", 1, proof_mib=1025)), "memlock.proof_mib"),
         (HostNeeds(Memlock("containerd", 64, proof_mib=2048)), "memlock.proof_mib"),
+        (HostNeeds(Memlock("containerd", 64, ulimits=("nofile=1:1",))), "memlock.ulimits"),
+        *(
+            (HostNeeds(Memlock("machine_config", 64, ulimits=(entry,))), "memlock.ulimits")
+            for entry in ("", "nofile", "nofile=1:2:3", "memlock=1:1", "nofile=1\n", 'nofile=1", "x=1')
+        ),
         (HostNeeds(machine_role="Worker"), "machine_role"),
         (HostNeeds(kernel_arguments=("iommu=pt intel_iommu=on",)), "kernel_arguments[0]"),
         (HostNeeds(kubelet=Kubelet()), "kubelet"),

@@ -843,6 +843,26 @@ DATA: dict[str, Data] = {
     "operators.node_tuning.selected_nodes": Data(
         parser("operators.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)
     ),
+    "operators.crio.parse_ulimits": Data(
+        parser("operators.crio.parse_ulimits"),
+        [
+            named(
+                spec={
+                    "config": {
+                        "storage": {
+                            "files": [
+                                {
+                                    "path": "/etc/crio/crio.conf.d/10-a.conf",
+                                    "contents": {"source": "data:,default_ulimits%20%3D%20%5B%22nofile%3D1%3A2%22%5D"},
+                                }
+                            ]
+                        }
+                    }
+                }
+            )
+        ],
+        ((),),
+    ),
     "operators.machine_config.machine_pool": Data(
         parser("operators.machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")
     ),

@@ -13,6 +13,7 @@ import typing
 import hypothesis
 import hypothesis.strategies as some
 import pytest
+import tomllib
 import yaml
 from ansible.errors import AnsibleFilterError
 
@@ -91,6 +92,12 @@ def test_files_are_readable_and_in_bytes() -> None:
     (config,) = host.render_host_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))
     same_as_golden("crio-memlock.golden", file_of(config))
     same_as_golden("containerd-memlock.golden", host.make_containerd_drop_in(Memlock("containerd", limit_gib=64)))
+
+
+def test_other_limits_of_crio_are_kept() -> None:
+    memlock = Memlock("machine_config", limit_gib=1, ulimits=("nofile=1048576:1048576", "core=-1"))
+    limits = tomllib.loads(host.crio_config(memlock))["crio"]["runtime"]["default_ulimits"]
+    assert limits == ["memlock=1073741824:1073741824", "nofile=1048576:1048576", "core=-1"]
 
 
 def test_unlimited_is_said_as_each_runtime_says_it() -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import typing
+import urllib.parse
 
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
@@ -227,3 +228,68 @@ def test_kubelet_configs_that_cannot_be_read_close_the_gate() -> None:
     assert read_config(
         OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"), KubeletConfig=()), KUBELET
     ).unread == {"KubeletConfig": "cannot get"}
+
+
+MEMLOCK = render_host_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))[0]
+LIMITS = '[crio.runtime]\ndefault_ulimits = [\n  "nofile=1048576:1048576", # of databases\n  "memlock=1:1",\n]\n'
+
+
+class WithLimits(OpenShift):
+    """An OpenShift on which another MachineConfig sets limits of CRI-O."""
+
+    def __init__(self, rendered: typing.Union[dict[str, typing.Any], ApiError]) -> None:
+        super().__init__()
+        spec = {**POOL["spec"], "configuration": {"name": "rendered-worker-1"}}
+        self.objects["MachineConfigPool"] = ({**POOL, "spec": spec},)
+        self.rendered = rendered
+
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
+        if name != "rendered-worker-1":
+            return super().get(kind, namespace, name)
+        if isinstance(self.rendered, ApiError):
+            raise self.rendered
+        return self.rendered
+
+
+def rendered_config(files: typing.Mapping[str, str]) -> dict[str, typing.Any]:
+    """Return the MachineConfig of a pool, with files of CRI-O's folder."""
+    listed = [
+        {
+            "path": f"/etc/crio/crio.conf.d/{name}.conf",
+            "contents": {"source": f"data:,{urllib.parse.quote(text)}"},
+        }
+        for name, text in files.items()
+    ]
+    return {"metadata": {"name": "rendered-worker-1"}, "spec": {"config": {"storage": {"files": listed}}}}
+
+
+def test_limits_of_crio_that_a_machine_config_would_remove_block_its_pool() -> None:
+    planned = read_config(WithLimits(rendered_config({"10-admin": LIMITS})), MEMLOCK)
+    (pool,) = planned.pools
+    assert pool.waves is None and len(pool.blockers) == 1, pool
+    assert (
+        "rendered-worker-1): nofile=1048576:1048576. Add them to rdma_cluster.host.memlock.ulimits" in pool.blockers[0]
+    )
+    (kept,) = render_host_configs(
+        HostNeeds(Memlock("machine_config", limit_gib=64, ulimits=("nofile=1048576:1048576",)))
+    )
+    assert read_config(WithLimits(rendered_config({"10-admin": LIMITS})), kept).pools[0].blockers == ()
+
+
+@pytest.mark.parametrize(
+    "rendered",
+    [
+        rendered_config({}),
+        rendered_config({"10-admin": '[crio.runtime]\ndefault_ulimits = ["memlock=-1:-1"]\n'}),
+        rendered_config({"10-admin": "[crio.runtime]\n# default_ulimits = ['nofile=1:1']\n"}),
+        rendered_config({"10-admin": LIMITS, "20-later": "[crio.runtime]\ndefault_ulimits = []\n"}),
+        # it replaces the limit of the collection, and not the other way round
+        rendered_config({"99-other": LIMITS}),
+        ApiError(403, "Forbidden", "cannot get", "GET"),
+        ApiError(404, "NotFound", "x", "GET"),
+    ],
+)
+def test_nothing_that_is_lost_or_known_blocks_no_pool_and_is_named(rendered: typing.Any) -> None:
+    planned = read_config(WithLimits(rendered), MEMLOCK)
+    assert planned.pools[0].blockers == () and planned.unread == {}
+    assert "which replaces the other default_ulimits of CRI-O as a whole" in planned.nodes[0].reasons[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector, MachinePool
-from ..._model.kubernetes.host import ROLE_LABEL, HostConfig
+from ..._model.kubernetes.host import CRIO_FILE, ROLE_LABEL, HostConfig
 from ..._model.kubernetes.objects import ClusterNode
 from .budgets import BudgetIndex, find_held_pods
 from .sriov_operator import describe_pool, find_machine_pool, labels_match
@@ -73,16 +73,28 @@ def has_unrendered_config(pool: MachinePool, config: HostConfig, pools: typing.I
 def find_conflicting_configs(
     pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> tuple[str, ...]:
-    """Return why a KubeletConfig conflicts with other KubeletConfigs of a pool, as one text per conflict. Each
-    KubeletConfig becomes the complete configuration file of the kubelet, so that only one of several is effective.
+    """Return why a configuration conflicts with others of a pool, as one text per conflict. Each KubeletConfig becomes
+    the complete configuration file of the kubelet, so that only one of several is effective. The file with the limit of
+    locked memory replaces all limits that CRI-O has from earlier files.
 
     [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common
     MergeMachineConfigs]
 
     :param config: MachineConfig or KubeletConfig
-    :param others: other KubeletConfigs of the cluster
+    :param others: other KubeletConfigs of the cluster, and the present MachineConfig of each pool that would lose
+        limits of CRI-O
     :param pools: MachineConfigPools of the cluster
     """
+    if config.kind == "MachineConfig" and CRIO_FILE in config.what and find_rendered_configs(pool, config, pools):
+        return tuple(
+            (
+                f"MachineConfig {config.name} would remove limits of CRI-O that MachineConfigPool {pool.name} has now"
+                f" (default_ulimits in {other.name}): {other.what}. Add them to rdma_cluster.host.memlock.ulimits, or"
+                " remove them from the MachineConfig that sets them"
+            )
+            for other in others
+            if (other.kind, other.name) == ("MachineConfig", pool.wanted_config)
+        )
     if config.kind != "KubeletConfig" or not find_rendered_configs(pool, config, pools):
         return ()
     return tuple(
@@ -91,7 +103,7 @@ def find_conflicting_configs(
             " only one of them"
         )
         for other in others
-        if find_rendered_configs(pool, other, pools)
+        if other.kind == "KubeletConfig" and find_rendered_configs(pool, other, pools)
     )
 
 

@@ -31,7 +31,8 @@ class Machines(PodsOfCluster):
     """The configurations to apply and the objects of the cluster from which their effects are predicted.
 
     :ivar configs: MachineConfigs and KubeletConfigs to apply
-    :ivar others: KubeletConfigs that the collection does not manage
+    :ivar others: KubeletConfigs that the collection does not manage, and the present MachineConfig of each pool that
+        would lose limits of CRI-O
     :ivar pools: MachineConfigPools of the cluster
     :ivar nodes: nodes of the cluster
     :ivar pods: pods of all namespaces

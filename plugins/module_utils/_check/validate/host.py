@@ -18,6 +18,8 @@ from .cluster import _LABEL
 from .refusal import refuse_value
 
 _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+#: [docker/go-units ParseUlimit]
+_ULIMIT = re.compile(r"[a-z]{1,16}=(-1|[0-9]{1,18})(:(-1|[0-9]{1,18}))?")
 
 
 def check_host(intent: Intent) -> list[Finding]:
@@ -33,7 +35,9 @@ def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
     return (
         []
         if host.memlock is None
-        else run_rules((_check_memlock_size, _check_limit_gib, _check_proof_mib), host.memlock, f"{path}.memlock")
+        else run_rules(
+            (_check_memlock_size, _check_limit_gib, _check_proof_mib, _check_ulimits), host.memlock, f"{path}.memlock"
+        )
     )
 
 
@@ -76,6 +80,29 @@ def _check_proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
             "1 to 2047 MiB, and within limit_gib",
             why,
             f"Set {path}.proof_mib to a value in this range, or remove the key.",
+        )
+
+
+def _check_ulimits(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+    wrong = [entry for entry in memlock.ulimits if not _ULIMIT.fullmatch(entry) or entry.startswith("memlock=")]
+    if wrong:
+        yield refuse_value(
+            "host",
+            f"{path}.ulimits",
+            ", ".join(f"'{entry}'" for entry in wrong),
+            "entries such as nofile=1048576:1048576, without memlock",
+            "CRI-O does not start with an entry of default_ulimits that it cannot read.",
+            f"Write each entry of {path}.ulimits as NAME=SOFT:HARD. Set the limit of locked memory by limit_gib.",
+        )
+    elif memlock.ulimits and memlock.by != "machine_config":
+        yield refuse_value(
+            "host",
+            f"{path}.ulimits",
+            f"by: {memlock.by}",
+            "by: machine_config",
+            "Only the file of CRI-O replaces other limits. The drop-in of containerd changes the limit of locked memory"
+            " alone.",
+            f"Remove {path}.ulimits.",
         )
 
 

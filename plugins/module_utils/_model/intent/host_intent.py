@@ -19,12 +19,15 @@ class Memlock:
     :ivar limit_gib: limit in GiB; None only with ``unlimited``
     :ivar unlimited: whether there is no limit at all, so that a container can lock all memory of its node
     :ivar proof_mib: amount of memory that a non-root pod registers as proof, in MiB
+    :ivar ulimits: further entries of CRI-O's ``default_ulimits`` (``nofile=1048576:1048576``), with ``machine_config``
+        only
     """
 
     by: typing.Literal["machine_config", "containerd"]
     limit_gib: typing.Optional[int] = None
     unlimited: bool = False
     proof_mib: int = 1024
+    ulimits: tuple[str, ...] = ()
 
     @property
     def limit_bytes(self) -> typing.Optional[int]:

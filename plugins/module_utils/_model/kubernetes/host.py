@@ -16,6 +16,9 @@ from .disruption import LabelSelector, MachinePool
 
 #: of containerd's unit, with the limit of locked memory
 DROP_IN = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
+#: of CRI-O, with the limit of locked memory. CRI-O reads all files of its folder in the order of their names, and a
+#: later default_ulimits replaces an earlier one as a whole
+CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 #: by which MachineConfigPools select MachineConfigs
 ROLE_LABEL = "machineconfiguration.openshift.io/role"
 #: kinds that reboot the machines of their pools

@@ -10,7 +10,7 @@ import typing
 from ..._model.base.marks import MANAGER
 from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.kubernetes.disruption import MachinePool
-from ..._model.kubernetes.host import HostConfig
+from ..._model.kubernetes.host import CRIO_FILE, HostConfig
 from ..kubernetes.resource import (
     Resource,
     excerpt_of,
@@ -34,6 +34,7 @@ PAUSED_ANNOTATION = "linerate.rdma/paused"
 DAEMON = "machineconfiguration.openshift.io/"
 #: by which the clocks of the API server and of the operator may differ
 _CLOCKS = datetime.timedelta(seconds=2)
+_REPLACES = ", which replaces the other default_ulimits of CRI-O as a whole"
 #: settings of the kubelet in words
 _SETTINGS = {
     "topologyManagerPolicy": "topology manager",
@@ -103,7 +104,8 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
     name, spec, seen = name_of(resource), mapping_at(resource, "spec"), live or {}
     kind = str(resource.get("kind"))
     what = f"{kind} {name}"
-    files = [f"file {item.get('path')}" for item in items_of(mapping_at(spec, "config", "storage"), "files", what)]
+    paths = [str(item.get("path")) for item in items_of(mapping_at(spec, "config", "storage"), "files", what)]
+    files = [f"file {path}{_REPLACES if path == CRIO_FILE else ''}" for path in paths]
     arguments = texts_of(spec, "kernelArguments", what)
     settings = [f"{_SETTINGS.get(key, key)} {value}" for key, value in mapping_at(spec, "kubeletConfig").items()]
     words = [*files, *([f"kernel arguments {' '.join(arguments)}"] if arguments else []), *settings]

@@ -7,11 +7,12 @@ and the patch of the ClusterPolicy.
 from __future__ import annotations
 
 import base64
+import json
 import typing
 
 from ..._model.base.marks import DEFAULT_INTENT, mark_intent
 from ..._model.intent.host_intent import HostNeeds, Kubelet, Memlock
-from ..._model.kubernetes.host import ROLE_LABEL
+from ..._model.kubernetes.host import CRIO_FILE, ROLE_LABEL
 from ..cluster.names import MANAGED_BY, keep_filled, object_name
 
 Object = dict[str, typing.Any]
@@ -20,9 +21,6 @@ _VERSION = "machineconfiguration.openshift.io/v1"
 #: with the name behind it, on OpenShift's own pools worker and master [machine-config-operator
 #: manifests/worker.machineconfigpool.yaml]
 _POOL_LABEL = "pools.operator.machineconfiguration.openshift.io/"
-#: CRI-O reads all files of its folder in the order of their names, and a later default_ulimits replaces an earlier one
-#: as a whole
-_CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 
 
 def render_host_configs(needs: HostNeeds, intent: str = DEFAULT_INTENT) -> tuple[Object, ...]:
@@ -34,7 +32,7 @@ def render_host_configs(needs: HostNeeds, intent: str = DEFAULT_INTENT) -> tuple
     made = []
     if needs.machine_memlock is not None:
         file = {
-            "path": _CRIO_FILE,
+            "path": CRIO_FILE,
             "mode": 0o644,
             "overwrite": True,
             "contents": {
@@ -84,10 +82,14 @@ def _render_kubelet_config(role: str, kubelet: Kubelet) -> Object:
 
 def crio_config(memlock: Memlock) -> str:
     """Return the text of CRI-O's drop-in file with the limit of locked memory, as soft and hard limit in bytes; -1
-    means unlimited. [cri-o internal/config/ulimits, docker/go-units ParseUlimit]
+    means unlimited. The further entries of the intent follow, since this file replaces those of earlier files. [cri-o
+    internal/config/ulimits, docker/go-units ParseUlimit]
     """
     limit = -1 if memlock.limit_bytes is None else memlock.limit_bytes
-    return f'[crio.runtime]\ndefault_ulimits = [\n  "memlock={limit}:{limit}",\n]\n'
+    entries = (f"memlock={limit}:{limit}", *memlock.ulimits)
+    # a string of JSON is one of TOML
+    lines = "".join(f"  {json.dumps(entry)},\n" for entry in entries)
+    return f"[crio.runtime]\ndefault_ulimits = [\n{lines}]\n"
 
 
 def make_containerd_drop_in(memlock: Memlock) -> str:

@@ -29,6 +29,7 @@ from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
+from .read_ulimits import read_lost_ulimits
 
 #: of another kind of cluster: where the API server does not know them, there are none
 _OPTIONAL = ("MachineConfigPool", "NicClusterPolicy")
@@ -154,7 +155,10 @@ def read_plan(
     whole = dataclasses.replace(
         live,
         machine_pools=machine_pools,
-        kubelet_configs=machines.select_others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
+        kubelet_configs=(
+            *(machines.select_others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else ()),
+            *read_lost_ulimits(cluster, live.host_configs, machine_pools, rendered.host_configs),
+        ),
         budgets=budgets,
         pods=reader.kept("Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix,))),
     )

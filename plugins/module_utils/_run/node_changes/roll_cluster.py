@@ -23,6 +23,7 @@ from ..._plan.node_roll import RollCluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
+from .read_ulimits import read_lost_ulimits
 
 _T = typing.TypeVar("_T")
 
@@ -106,7 +107,10 @@ class RollClusterReader:
             machine_pools=pools,
             unread={**stand.unread, **unread},
             configs=configs,
-            kubelets=machines.select_others(items("KubeletConfig"), self._hosts) if kubelet else (),
+            kubelets=(
+                *(machines.select_others(items("KubeletConfig"), self._hosts) if kubelet else ()),
+                *read_lost_ulimits(self._cluster, configs, pools, self._hosts),
+            ),
             machines=frozenset(names),
             etcd=stand.etcd,
             health_checks=stand.health_checks,

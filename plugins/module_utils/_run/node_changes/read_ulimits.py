@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the default limits of containers that a MachineConfig with the limit of locked memory would replace."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.controllers.machine_config_operator import find_rendered_configs
+from ..._model.kubernetes.disruption import MachinePool
+from ..._model.kubernetes.host import CRIO_FILE, HostConfig
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.operators.crio import parse_ulimits
+
+
+def read_lost_ulimits(
+    cluster: Cluster,
+    configs: typing.Iterable[HostConfig],
+    pools: typing.Sequence[MachinePool],
+    wanted: typing.Iterable[Resource],
+) -> tuple[HostConfig, ...]:
+    """Return the present configuration of each MachineConfigPool that would lose limits of CRI-O, with these limits as
+    its text. A new or changed MachineConfig of the collection is read only.
+
+    The rights of docs/rbac do not permit to read the configuration of a pool, since it contains secrets. Then the
+    result is empty, and the plan names what the file of the collection replaces.
+
+    :param configs: MachineConfigs and KubeletConfigs to apply
+    :param pools: MachineConfigPools of the cluster
+    :param wanted: the same MachineConfigs and KubeletConfigs, as they are rendered
+    :raises ApiError: the API server cannot be reached
+    :raises ResourceError: the configuration of a pool has an unexpected form
+    """
+    new = [config for config in configs if not config.there and CRIO_FILE in config.what]
+    ours = [entry for item in wanted if item["kind"] == "MachineConfig" for entry in parse_ulimits(item, own=True)]
+    found = []
+    for pool in pools:
+        if not pool.wanted_config or not any(find_rendered_configs(pool, config, pools) for config in new):
+            continue
+        try:
+            rendered = cluster.get("MachineConfig", "", pool.wanted_config)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            continue
+        lost = _find_lost(parse_ulimits(rendered), ours)
+        found += [HostConfig("MachineConfig", pool.wanted_config, ", ".join(lost))] if lost else []
+    return tuple(found)
+
+
+def _find_lost(before: typing.Iterable[str], after: typing.Iterable[str]) -> tuple[str, ...]:
+    """Return the entries of ``default_ulimits`` whose limit a later list does not set.
+
+    :param before: entries that take effect now
+    :param after: entries of the later list
+    """
+    named = {entry.partition("=")[0].strip().lower() for entry in after}
+    return tuple(entry for entry in before if entry.partition("=")[0].strip().lower() not in named)
