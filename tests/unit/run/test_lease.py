@@ -149,6 +149,14 @@ def test_what_nobody_of_us_wrote_is_never_taken_for_free() -> None:
     assert parse.parse_lease({}).holder.run == ""
 
 
+def test_long_names_in_a_lease_are_cut() -> None:
+    annotations = dict.fromkeys((parse.RUN, parse.HOST, parse.PROCESS, parse.DOING), f"x\x1b[2J{'A' * 200000}")
+    for metadata in ({"annotations": annotations}, {}):
+        lease = parse.parse_lease({"metadata": metadata, "spec": {"holderIdentity": "B" * 200_000}})
+        said = str(LeaseHeld(lease, NOON))
+        assert len(said) < 3000 and "\x1b" not in said and "200" in said
+
+
 def test_dates_of_answers() -> None:
     assert parse.http_date("Fri, 02 Jan 2026 12:00:00 GMT") == NOON
     assert [parse.http_date(text) for text in ("", "yesterday", "Fri, 99 Foo 2026")] == [None] * 3

@@ -8,6 +8,7 @@ import datetime
 import email.utils
 import typing
 
+from ..._model.base.text import cut_plain
 from ..._model.boundary.kubernetes import UID
 from ..._model.boundary.words import WORD
 from ..._model.run.lease import BETWEEN, Holder, Lease
@@ -15,31 +16,31 @@ from .resource import Resource, mapping_at, moment_of, normalize_known
 
 #: annotations: who holds it, in more words than spec.holderIdentity has
 RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host", "process", "module"))
+#: characters of each name that a Lease contains; those of runs are shorter
+_MOST_WORDS = 256
 
 
 def parse_lease(resource: Resource) -> Lease:
     """Parse the Lease of the run that changes the cluster, whichever client wrote it. An invalid field gets its
-    default. The Lease is free only if spec.holderIdentity is empty.
+    default, and a long name is cut, because each message about the Lease contains the names. The Lease is free only if
+    spec.holderIdentity is empty.
 
     If the annotations of linerate.rdma are missing, the name of the holder is that in spec.holderIdentity.
 
     :raises ResourceError: the object has an unexpected form
     """
     metadata, spec = mapping_at(resource, "metadata"), mapping_at(resource, "spec")
-    told, identity = mapping_at(metadata, "annotations"), str(spec.get("holderIdentity") or "")
+    annotations, identity = mapping_at(metadata, "annotations"), str(spec.get("holderIdentity") or "")
+    told = {key: cut_plain(str(annotations.get(key) or ""), _MOST_WORDS) for key in (RUN, HOST, PROCESS, DOING)}
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     return Lease(
         # an empty identity is a Lease that was let go, whatever its annotations say
-        (
-            Holder(str(told.get(RUN) or identity), str(told.get(HOST) or ""), str(told.get(PROCESS) or ""))
-            if identity
-            else Holder("")
-        ),
+        (Holder(told[RUN] or cut_plain(identity, _MOST_WORDS), told[HOST], told[PROCESS]) if identity else Holder("")),
         moment_of(spec.get("acquireTime")),
         moment_of(spec.get("renewTime")),
         seconds if isinstance(seconds, int) and seconds > 0 else BETWEEN,
         transitions if isinstance(transitions, int) else 0,
-        str(told.get(DOING) or ""),
+        told[DOING],
         normalize_known(UID, metadata.get("uid")),
         normalize_known(WORD, metadata.get("resourceVersion")),
     )
