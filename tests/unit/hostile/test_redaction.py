@@ -25,6 +25,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded, measure_seconds
 
 WORD = "hunter2hunter2hunter2"
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
+#: output of real tools, logs and objects
+REAL = sorted(path for path in FIXTURES.rglob("*") if path.suffix in (".txt", ".log", ".stderr", ".yaml"))
 SECRETS: typing.Sequence[tuple[str, str]] = (
     ("https://x.blob.example/a?sv=1&sig=abc%2Fdef", "abc%2F"),
     ("kubeadm join 10.0.0.1:6443 with abcdef.0123456789abcdef failed", "0123456789abcdef"),
@@ -103,6 +106,30 @@ SECRETS: typing.Sequence[tuple[str, str]] = (
     (f"name: NGC_API_KEY,  value: {WORD}", WORD),
     (f"Bearer {WORD} was refused", WORD),
     ("PASSWORD=123456", "123456"),
+    (f"export BMC_PASS={WORD} && next", WORD),
+    ("IPMI_PASS=123456", "123456"),
+    (f"ansible_become_pass: {WORD}", WORD),
+    (f"become_pass={WORD}", WORD),
+    (f"vars: {{ansible_ssh_pass: {WORD}, a: b}}", WORD),
+    (f'{{"ansible_become_pass": "{WORD} two"}}', WORD),
+    (f"sudo-pass: '{WORD} two'", WORD),
+    (f"PASS={WORD}", WORD),
+    (f"pwd={WORD}", WORD),
+    (f"DB_PWD='{WORD}'", WORD),
+    (f"Server=a;Uid=b;Pwd={WORD};", WORD),
+    (f'{{"pwd": "{WORD}"}}', WORD),
+    ("m_key 0xdeadbeefcafebabe", "deadbeef"),
+    ("sm_key: 0xdeadbeef", "deadbeef"),
+    ("sm_key 0x1", "0x1"),
+    ("sa_key=12345678", "12345678"),
+    ("Mkey:............................0x00000000deadbeef", "deadbeef"),
+    (f"curl -sku admin:{WORD} -u admin:{WORD} https://bmc/redfish/v1", f"-u admin:{WORD}"),
+    (f"curl --user 'admin:{WORD}' https://bmc", WORD),
+    (f"['curl', '-u', 'admin:{WORD}', 'https://bmc']", WORD),
+    (f"ipmitool -H bmc -U root -P {WORD} power status", WORD),
+    (f"SG.abcdefghijklmnopqrstuv.ABCDEFGHIJKLMNOPQRST{WORD}", WORD),
+    (f"ya29.a0AfH6SMB{WORD}", WORD),
+    (f"GOCSPX-{WORD}", WORD),
     (f"token=1{WORD}", WORD),
 )
 #: names of fields whose value is a secret
@@ -120,6 +147,7 @@ KEYS = (
         "Set-Cookie",
         "auth",
     ),
+    *("ansible_become_pass", "BMC_PASS", "db-pwd", "pwd", "sm_key", "sa_key"),
     *("client_secret", "clientSecret", "passphrase", "NGC_API_KEY", "identitytoken", "X-Auth-Token"),
 )
 #: names that only look like it
@@ -135,6 +163,9 @@ OTHERS = (
         "pkey",
         "author",
         "authentication",
+        "pass",
+        "bypass",
+        "oldpwd",
     ),
     *("tokenExpirationSeconds", "automountServiceAccountTokens_", "keys", "cookies_seen", "monkey"),
 )
@@ -145,6 +176,25 @@ def test_a_credential_goes(text: str, secret: str) -> None:
     assert secret not in redact_text(text) and REDACTED in redact_text(text)
     document = json.dumps({"said": [text]})
     assert not is_free(document) and secret not in json.dumps(redact(json.loads(document)))
+
+
+def test_password_of_a_login_goes_from_a_list_of_arguments() -> None:
+    assert redact(["/usr/bin/curl", "-k", "-u", f"admin:{WORD}", "https://bmc"]) == [
+        "/usr/bin/curl",
+        "-k",
+        "-u",
+        f"admin:{REDACTED}",
+        "https://bmc",
+    ]
+    assert redact(["ipmitool", "-U", "root", "-P", WORD]) == ["ipmitool", "-U", "root", "-P", REDACTED]
+    for other in (["podman", "run", "-u", "1000:1000"], ["curl", "-P", WORD], ["curl", "-u"]):
+        assert redact(other) == other
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.relative_to(FIXTURES).as_posix())
+def test_output_of_tools_stays(path: pathlib.Path) -> None:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        assert redact_text(line) == line
 
 
 def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
@@ -183,6 +233,25 @@ def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
         "auth: none, author: me",
         "--max_tokens=4096 num_tokens: 12, tokens/s 41003",
         '{"max_tokens": 4096}',
+        # environments, results of tests, IDs of users, keys of memory
+        "PWD=/root",
+        'OLDPWD="/root" PWD=~/x pwd=./build',
+        "bash: pwd: command not found",
+        '{"PWD": "/root", "OLDPWD": "/"}',
+        "pass=12 fail=0, PASS: 3, PASS = ok",
+        "first_pass: the compiler reads all files",
+        "second_pass=3 memtest_pass: ok",
+        '{"pass": 3, "fail": "none"}',
+        "ansible_become_pass: {{ vault_pass }}",
+        "BMC_PASS=$BMC",
+        "curl -u admin https://bmc, curl -o a:b",
+        "docker run -u root:root --user 1000:1000 image",
+        "sudo -u postgres psql, ib_write_bw -u 14 -P 1",
+        "mlx5_core 0000:3b:00.0: mkey 0x1ffbd, mkey=1234, lkey 0x1234, rkey: 0x5678",
+        "m_key 0x0000000000000000, sm_key 0x0, m_key_lease_period 60, m_key_protection_level 2",
+        "Mkey:............................0x0000000000000000",
+        "guid_key 0x1234, pci_wr_ordering per_mkey",
+        "SG.1 and SG.a.b, ya29.x, sg.example",
     ],
 )
 def test_what_is_none_stays(text: str) -> None:
@@ -261,6 +330,19 @@ def test_what_is_not_looked_through_has_nothing_to_take_out(texts: list[str]) ->
         "Bearer a1",
         "LS0tLS1CRUdJTi",
         "secret=",
+        "a_pass=",
+        "a_pass: ",
+        "pwd=",
+        "pass=",
+        "pass=1",
+        "m_key ",
+        "m_key 0",
+        "Mkey:.",
+        "curl -u a:",
+        "curl -u ",
+        "ipmitool -P ",
+        "SG.",
+        "ya29.",
     ],
 )
 def test_no_pattern_is_worse_than_linear(part: str) -> None:

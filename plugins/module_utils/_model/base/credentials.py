@@ -8,7 +8,8 @@ identifiers" (AKIA, ASIA, ...); GitHub, "About authentication to GitHub", token 
 (glpat-); RFC 3986 section 3.2.1 (userinfo); Azure Storage, "Create a service SAS" (sig) and "Configure connection
 strings" (AccountKey); dracut.cmdline(7), netroot (iscsi); Vault, "Tokens" (hvs., hvb.,
 hvr.); Slack, "Tokens" (xoxb-); npm, "About access tokens"; Google Cloud, "API keys" (AIza); crypt(5) ($6$);
-Kubernetes, "Authenticating with Bootstrap Tokens".
+Kubernetes, "Authenticating with Bootstrap Tokens"; Twilio SendGrid, "API keys" (SG.); Google Cloud, "OAuth 2.0" (ya29.,
+GOCSPX-); opensm.conf (m_key, sm_key, sa_key) and smpquery (Mkey); curl(1) (-u), ipmitool(1) (-P).
 """
 
 from __future__ import annotations
@@ -65,8 +66,29 @@ _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"\bsk-(?:(?:proj|ant|svcacct|admin)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{32,})"), REDACTED),
     (re.compile(r"\$(?:1|2[abxy]|5|6|7|g?y|argon2(?:id?|d))\$[A-Za-z0-9./$,=+-]{8,}"), REDACTED),
     (re.compile(r"(?i)(\bpsk[\"']?[ \t]{0,3}[:=][ \t]{0,3})(?:\"[^\"\n]{1,128}|'[^'\n]{1,128}|[^\s\"',]{8,})"), _KEEPS),
+    (re.compile(r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}"), REDACTED),
+    (re.compile(r"\b(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{20,}"), REDACTED),
+    # of the subnet manager; 0 is none. The key of a memory region has no line between the words
+    (
+        re.compile(
+            r"(?i)((?<![a-z0-9])(?:m|sm|sa)_key[\"']?[ \t]{0,8}[:=]?[ \t]{0,8}[\"']?)(?!0x?0{0,20}(?![0-9a-fx]))"
+            r"[0-9][0-9a-z_-]*"
+        ),
+        _KEEPS,
+    ),
+    (re.compile(r"(\bM_?[Kk]ey:\.{2,64})(?!0x?0{0,20}(?![0-9a-fx]))0x[0-9A-Za-z_-]+"), _KEEPS),
     (re.compile(r"(AccountKey[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9+/=]{16,}"), _KEEPS),
 )
+#: a login in the command line of curl. Elsewhere, -u may be the IDs of a user and a group
+_LOGIN = re.compile(
+    r"((?<![^\s\"'])(?:-u|-U|--user|--proxy-user)(?:=|[\"']?,?[ \t]{1,3})[\"']?[^\s:\"'/]{1,64}:)"
+    r"(?!\[redacted\])[^\s\"']+"
+)
+#: the password in the command line of ipmitool
+_OF_IPMITOOL = re.compile(r"((?<![^\s\"'])-P[\"']?,?[ \t]{1,3}[\"']?)(?!\[redacted\])[^\s\"']+")
+#: arguments among which the program is, behind sudo and the like
+_FIRST = 16
+_LOGINS = (("curl", _LOGIN), ("ipmitool", _OF_IPMITOOL))
 #: a bootstrap token in a document, where an escape may be before it
 _LIKE_BOOTSTRAP = re.compile(r"\.(?<=[a-z0-9]{6}\.)[a-z0-9]{16}")
 #: beginnings of the hashes of passwords
@@ -92,12 +114,14 @@ _HINTS = (
     ),
     *("hvs.", "hvb.", "hvr.", "xox", "npm_", "AIza", "sk-", "psk", "PSK", "Psk", *_HASHES),
     *("--", "://", "iscsi:", "ecret", "ECRET"),
+    *("SG.", "ya29.", "GOCSPX-", "m_key", "M_Key", "M_KEY", "sa_key", "SA_Key", "SA_KEY", "ey:..", "curl", "ipmitool"),
 )
 #: the same in lower case, for a document
 _SUSPECTS = (
     *("sha256~", "akia", "asia", "abia", "acca", *_GITHUB, "nvapi-", "hf_", "x-amz-signature", "glpat-"),
     *("://", "--", "iscsi:", "sig=", "accountkey"),
     *("hvs.", "hvb.", "hvr.", "xox", "npm_", "aiza", "sk-", "psk", *_HASHES),
+    *("sg.", "ya29.", "gocspx-", "m_key", "sa_key", "ey:..", "curl", "ipmitool"),
 )
 _WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
 
@@ -120,7 +144,24 @@ def remove_credentials(text: str) -> str:
         return text
     for form, instead in _FORMS:
         text = form.sub(instead, text)
+    for program, form in _LOGINS:
+        if program in text:
+            text = form.sub(_KEEPS, text)
     return text
+
+
+def remove_logins(arguments: typing.Sequence[typing.Any]) -> list[typing.Any]:
+    """Return the arguments of a command without the password of a login, which is an argument of its own: after ``-u``
+    of curl, and after ``-P`` of ipmitool.
+    """
+    kept = list(arguments)
+    for program, form in _LOGINS:
+        if any(isinstance(item, str) and item.rpartition("/")[2] == program for item in kept[:_FIRST]):
+            for place, (flag, item) in enumerate(zip(kept, kept[1:])):
+                if isinstance(flag, str) and isinstance(item, str):
+                    found = form.fullmatch(f"{flag} {item}")
+                    kept[place + 1] = item if found is None else f"{found[1][len(flag) + 1 :]}{REDACTED}"
+    return kept
 
 
 def asks_secret(argument: typing.Any) -> bool:

@@ -12,7 +12,14 @@ import functools
 import re
 import typing
 
-from .credentials import REDACTED, asks_secret, is_suspect_document, may_hold_credentials, remove_credentials
+from .credentials import (
+    REDACTED,
+    asks_secret,
+    is_suspect_document,
+    may_hold_credentials,
+    remove_credentials,
+    remove_logins,
+)
 
 __all__ = ["MOST_SUSPECT", "REDACTED", "is_free", "is_suspect", "redact", "redact_text"]
 
@@ -27,7 +34,8 @@ _WORDS = (
 # names of fields whose value is a secret whatever it looks like
 _SECRET_KEY = re.compile(
     rf"(?:{_WORDS})$"
-    r"|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg|psk"
+    r"|[_.-](?:pass|pwd)$|^pwd$"
+    r"|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|sa_?key|dockerconfigjson|dockercfg|psk"
     r"|community|keytab|credentials)$|[a-z0-9]\.key$"
     r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
     re.IGNORECASE,
@@ -41,7 +49,14 @@ _IS = rf"(?:{_QUOTE})?[ \t]{{0,8}}[:=]{{1,2}}>?[ \t]{{0,8}}"
 # how many tokens a model takes is none
 _NAME = _WORDS.replace("tokens?", rf"tokens?(?!{_IS}[0-9]{{1,9}}(?:[\s,;}})\]]|$))")
 _WORD = rf"(?!{_QUOTE}|(?:true|false|null)(?:[\s,;}})\]]|$))\S+"
+# the result of a test, a count, a template
+_NO_PASSWORD = (
+    rf"(?!{_QUOTE}|(?:true|false|null|none|yes|no|ok|on|off|pass(?:ed)?|fail(?:ed)?|skip(?:ped)?|[0-9]{{1,3}})"
+    r"(?:[\s,;})\]]|$)|\{\{|\$[({A-Za-z_])"
+)
+_SUFFIXED = r"[a-z0-9][_-]pass"
 _KEEPS = rf"\g<before>\g<open>{REDACTED}"
+_KEEPS_NAME = rf"\g<before>{REDACTED}"
 _SECRET_TEXT = (
     (
         re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
@@ -60,6 +75,33 @@ _SECRET_TEXT = (
         ),
         _KEEPS,
     ),
+    # BMC_PASS=..., and DB_PWD=..., but not the folder in PWD=/root
+    (
+        re.compile(rf"(?i)(?P<before>{_SUFFIXED}[ \t]{{0,8}}={{1,2}}>?[ \t]{{0,8}})(?:{_QUOTED}|{_NO_PASSWORD}\S+)"),
+        _KEEPS,
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<before>pwd[ \t]{{0,8}}={{1,2}}>?[ \t]{{0,8}})(?![\"'\\]{{0,8}}[/~.])"
+            rf"(?:{_QUOTED}|{_NO_PASSWORD}\S+)"
+        ),
+        _KEEPS,
+    ),
+    # before a colon, a value in quotes or the last one of its line: "first_pass: the ..." is prose
+    (
+        re.compile(
+            rf"(?i)(?P<before>(?:{_SUFFIXED}|[a-z0-9][_-]pwd|[\"']pwd)(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}})"
+            rf"(?![\"'\\]{{0,8}}[/~.]){_QUOTED}"
+        ),
+        _KEEPS,
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<before>{_SUFFIXED}:[ \t]{{1,8}})(?:{_NO_PASSWORD}[^\s,}}]+)(?=[ \t]{{0,8}}(?:$|[\r\n,}}]))"
+        ),
+        _KEEPS_NAME,
+    ),
+    (re.compile(rf"(?i)(?P<before>\bpass=){_NO_PASSWORD}(?=[^\sa-z]{{0,32}}[a-z])\S{{6,}}"), _KEEPS_NAME),
     # "The secret: it ..." is prose
     (re.compile(rf"(?i)(?P<before>\bsecret(?:(?:{_QUOTE})[ \t]{{0,8}}:|=)[ \t]{{0,8}})(?:{_QUOTED}|{_WORD})"), _KEEPS),
     (re.compile(rf"(?i)(?P<before>[\"'](?:auth|credentials){_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}){_QUOTED}"), _KEEPS),
@@ -105,6 +147,7 @@ _HINTS = (
         "cookie",
         "dockerc",
         ".key",
+        *("_pass", "-pass", "pass=", "pwd"),
         *(f"{name}{end}" for name in ("auth", "credentials") for end in ('"', "'", "\\")),
     ),
     *(
@@ -115,7 +158,19 @@ _HINTS = (
     *("client-certificate-data", "certificate-authority-data"),
 )
 # the same of names of fields, and of what JSON escapes and may hide one
-_SUSPECTS = (*_HINTS, "bearer", "authorization", "kubeconfig", "mkey", "m_key", "\\u", "community", "keytab")
+_SUSPECTS = (
+    *_HINTS,
+    "bearer",
+    "authorization",
+    "kubeconfig",
+    "mkey",
+    "m_key",
+    "\\u",
+    "community",
+    "keytab",
+    ".pass",
+    "sakey",
+)
 
 
 def is_free(document: str) -> bool:
@@ -185,13 +240,16 @@ def redact(data: typing.Any, key: str = "") -> typing.Any:
         }
     if isinstance(data, (list, tuple)):
         # of a command, the argument after --password is no text that shows what it is
+        data = remove_logins(data)
         before = [None, *data][: len(data)]
         return [
             REDACTED if item and isinstance(item, str) and asks_secret(flag) else redact(item, key)
             for flag, item in zip(before, data)
         ]
     if isinstance(data, str):
-        return REDACTED if data and _is_secret(key) else redact_text(data)
+        # the folder of a shell, in its environment
+        is_folder = key.lower() == "pwd" and data.startswith("/")
+        return REDACTED if data and _is_secret(key) and not is_folder else redact_text(data)
     return data
 
 
