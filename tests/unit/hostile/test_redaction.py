@@ -123,7 +123,7 @@ SECRETS: typing.Sequence[tuple[str, str]] = (
     ("sm_key 0x1", "0x1"),
     ("sa_key=12345678", "12345678"),
     ("Mkey:............................0x00000000deadbeef", "deadbeef"),
-    (f"curl -sku admin:{WORD} -u admin:{WORD} https://bmc/redfish/v1", f"-u admin:{WORD}"),
+    (f"curl -sku admin:{WORD} -u admin:{WORD} https://bmc/redfish/v1", WORD),
     (f"curl --user 'admin:{WORD}' https://bmc", WORD),
     (f"['curl', '-u', 'admin:{WORD}', 'https://bmc']", WORD),
     (f"ipmitool -H bmc -U root -P {WORD} power status", WORD),

@@ -81,7 +81,7 @@ _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
 )
 #: a login in the command line of curl. Elsewhere, -u may be the IDs of a user and a group
 _LOGIN = re.compile(
-    r"((?<![^\s\"'])(?:-u|-U|--user|--proxy-user)(?:=|[\"']?,?[ \t]{1,3})[\"']?[^\s:\"'/]{1,64}:)"
+    r"((?<![^\s\"'])(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)(?:=|[\"']?,?[ \t]{1,3})[\"']?[^\s:\"'/]{1,64}:)"
     r"(?!\[redacted\])[^\s\"']+"
 )
 #: the password in the command line of ipmitool
