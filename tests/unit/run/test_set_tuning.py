@@ -255,7 +255,8 @@ def test_performance_profile_of_a_node_outside_of_the_inventory_is_named(served:
     world, label = served(), "node-role.kubernetes.io/worker-cnf"
     world.put("Node", node("ran-1", **{label: ""}))
     world.put("PerformanceProfile", {"metadata": {"name": "ran"}, "spec": {"nodeSelector": {label: ""}}})
-    assert "PerformanceProfile ran tunes ran-1" in run(world)[0].refusal
+    found = run(world)[0]
+    assert "PerformanceProfile ran tunes ran-1" in found.refusal and "rdma_cluster.node_selector" in found.remedy
     assert not writes(world)
 
 

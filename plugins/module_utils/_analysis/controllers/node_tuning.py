@@ -57,12 +57,15 @@ def get_parent_profile(nodes: typing.Iterable[ClusterNode]) -> str:
 
 
 def explain_refusal(
-    profiles: typing.Mapping[str, typing.Mapping[str, str]], nodes: typing.Iterable[ClusterNode]
+    profiles: typing.Mapping[str, typing.Mapping[str, str]],
+    nodes: typing.Iterable[ClusterNode],
+    run_nodes: typing.Collection[str],
 ) -> tuple[str, str]:
     """Return why the collection must not create its Tuned object, and the remedy. Both are empty if it may create it.
 
     :param profiles: labels that select the nodes of each PerformanceProfile, by the name of the PerformanceProfile
     :param nodes: nodes that get the collection's profile
+    :param run_nodes: names of the nodes of the run
     """
     for name, labels in profiles.items():
         taken = [node.name for node in nodes if labels.items() <= node.labels.items()]
@@ -71,13 +74,16 @@ def explain_refusal(
                 f"PerformanceProfile {name} tunes {taken[0]}{f' and {len(taken) - 1} more' if len(taken) > 1 else ''};"
                 " a node can have only one profile"
             )
-            return (
-                why,
-                (
-                    f"Write the settings into your own Tuned with include=openshift-node-performance-{name} and a"
-                    " priority below 20, and set rdma_cluster.tuning.set: false."
-                ),
+            remedy = (
+                f"Write the settings into your own Tuned with include=openshift-node-performance-{name} and a"
+                " priority below 20, and set rdma_cluster.tuning.set: false."
             )
+            if not set(taken) & set(run_nodes):
+                remedy = (
+                    "These nodes are not in the inventory: set labels in rdma_cluster.node_selector that they do not"
+                    " have, then run stage tuning again."
+                )
+            return why, remedy
     return "", ""
 
 

@@ -122,7 +122,7 @@ class TuningSetter:
             )
         performance = self._list_if_served("PerformanceProfile")
         profiles = {name_of(item): node_tuning.selected_nodes(item) for item in performance}
-        return explain_refusal(profiles, nodes)
+        return explain_refusal(profiles, nodes, self._nodes)
 
     def _explain_replaced_profile(
         self, selected: typing.Sequence[ClusterNode], pools: typing.Sequence[MachinePool]
