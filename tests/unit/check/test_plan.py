@@ -1008,3 +1008,16 @@ def test_each_kubelet_config_is_looked_at_though_something_was_not_read() -> Non
         ("KubeletConfig", "unknown"),
         ("KubeletConfig linerate-worker", "pass"),
     ]
+
+
+def test_nodes_outside_of_the_inventory_that_get_virtual_functions_are_named() -> None:
+    world = planned(live(BARE, policies=()), POLICY, nodes=("a0",))
+    (found,) = (
+        item for item in check_plan(ClusterIntent(disruption="none"), world, ("a0",)) if "outside" in item.subject
+    )
+    assert found.status == "warn" and "kl-a" in found.why and "rdma_nodes" in found.remedy
+    assert not [
+        item
+        for item in check_plan(ClusterIntent(), planned(live(BARE, policies=()), POLICY), ("kl-a",))
+        if "outside" in item.subject and "kl-a" in item.why
+    ]

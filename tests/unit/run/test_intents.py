@@ -20,9 +20,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Disruption, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.scope import Scope
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
+    Removal,
+    find_leftovers,
+    remove_all,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import name_users
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
@@ -65,7 +70,8 @@ def objects_of(intent: Intent, marked: bool = True) -> list[dict[str, typing.Any
     made = [copy.deepcopy(item) for _fabric, item in network.render(intent.fabrics, intent.cluster, {}).objects]
     for item in made:
         item["metadata"]["uid"] = f"uid-{item['metadata']['name']}"
-        item["metadata"]["managedFields"] = [{"manager": "linerate.rdma", "operation": "Apply", "fieldsV1": {}}]
+        fields = {"f:spec": {f"f:{key}": {} for key in item.get("spec", {})}}
+        item["metadata"]["managedFields"] = [{"manager": "linerate.rdma", "operation": "Apply", "fieldsV1": fields}]
         if not marked:
             del item["metadata"]["labels"][INTENT_LABEL]
     return made
@@ -82,6 +88,15 @@ class Api(Base):
 
     def serves(self, group: str) -> bool:
         return True
+
+    def apply(
+        self, definition: dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
+        """One manager has written all, so what it does not apply any more is gone."""
+        result = copy.deepcopy(definition)
+        if not dry_run:
+            self.items[self.key(result)] = result
+        return result, ()
 
 
 def removed(api: Base, scope: Scope, kinds: typing.Sequence[str] = KINDS) -> tuple[Outcome, ...]:
@@ -248,3 +263,88 @@ def test_the_role_asks_before_it_holds_or_removes_anything() -> None:
     ]
     of_intent = [task for task in removals if task["kinds"] != ["SecurityContextConstraints"]]
     assert len(of_intent) == 3 and all("rdma_cluster" in task["cluster"] and "fabrics" in task for task in of_intent)
+
+
+def applied(api: Base, intent: Intent) -> dict[str, typing.Any]:
+    wanted = network.render(intent.fabrics, intent.cluster, {}).objects
+    outcomes = apply_all(typing.cast(Cluster, api), wanted, False, lambda: 0.0, lambda _seconds: None)
+    return {item.applied.kind: item.applied for item in outcomes}
+
+
+@pytest.mark.parametrize(("mine", "marked"), [("a", True), ("", True), ("", False), ("a", False)])
+def test_a_run_takes_no_object_of_its_name_from_another_intent(mine: str, marked: bool) -> None:
+    """Both have the fabric compute, for other nodes."""
+    other = intent_of("compute", "b" if mine and marked else "", "b", node_pool={"max_unavailable": 1})
+    api = Api(*objects_of(other, marked))
+    before = copy.deepcopy(api.items)
+    done = applied(api, intent_of("compute", mine, "a"))
+    policy = done["SriovNetworkNodePolicy"]
+    assert (policy.action, policy.reason) == ("refused", "OtherIntent")
+    assert f"linerate.rdma/intent={mine or 'NAME'}" in policy.refusal
+    key = ("SriovNetworkNodePolicy", "sriov", "linerate-compute")
+    assert api.items[key] == before[key]
+
+
+@pytest.mark.parametrize("name", ["", "a"])
+def test_objects_of_an_earlier_version_get_the_name(name: str) -> None:
+    mine = intent_of("compute", name)
+    api = Api(*objects_of(mine, marked=False))
+    assert {item.action for item in applied(api, mine).values()} == {"changed"}
+    assert {item["metadata"]["labels"][INTENT_LABEL] for item in api.items.values()} == {name or "default"}
+
+
+def test_a_namespace_stays_that_of_the_intent_that_made_it() -> None:
+    (space,) = (item for item in objects_of(intent_of("compute", "b")) if item["kind"] == "Namespace")
+    api = Api(space)
+    assert applied(api, A)["Namespace"].action == "unchanged"
+    assert api.items["Namespace", "", "jobs-compute"]["metadata"]["labels"][INTENT_LABEL] == "b"
+
+
+def test_each_intent_has_its_own_pool_of_nodes() -> None:
+    first = intent_of("compute", "a", node_pool={"max_unavailable": 1})
+    second = intent_of("storage", "b", "b", node_pool={"max_unavailable": 1})
+    api = Api(*objects_of(first))
+    applied(api, second)
+    pools = {name: item["spec"]["nodeSelector"] for (kind, _space, name), item in api.items.items() if "Pool" in kind}
+    assert pools == {
+        "linerate-a": {"matchLabels": {"kind": "a"}},
+        "linerate-b": {"matchLabels": {"kind": "b"}},
+    }
+    # without a name the pool keeps the one that earlier versions gave it, and is not moved
+    unnamed = [intent_of(fabric, "", fabric, node_pool={"max_unavailable": 1}) for fabric in ("compute", "storage")]
+    api = Api(*objects_of(unnamed[0]))
+    refused = applied(api, unnamed[1])["SriovNetworkPoolConfig"]
+    assert (refused.name, refused.action, refused.reason) == ("linerate", "refused", "OtherIntent")
+
+
+def shared(fabric: str, name: str, **operator: typing.Any) -> Intent:
+    wanted = {
+        "name": fabric,
+        "profile": "rdma_shared",
+        "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+        "resource_name": fabric,
+        "network": {"namespace": "jobs", "name": f"net-{fabric}"},
+        "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+    }
+    named = {"intent_name": name} if name else {}
+    return parse_intent([wanted], None, {**named, "network_operator": operator})
+
+
+@pytest.mark.parametrize("name", ["", "a"])
+def test_the_nic_cluster_policy_of_another_intent_loses_no_entry(name: str) -> None:
+    theirs = shared("team_b", "b" if name else "", ofed_driver="doca3.2.0-25.10-1.2.8.0-2")
+    api = Api(*objects_of(theirs))
+    before = copy.deepcopy(api.items["NicClusterPolicy", "", "nic-cluster-policy"])
+    refused = applied(api, shared("team_a", name))["NicClusterPolicy"]
+    assert (refused.action, refused.reason) == ("refused", "OtherIntent")
+    assert "list all fabrics that need it in one intent" in refused.refusal
+    assert ("the intent 'b'" if name else "the resources team_b") in refused.refusal
+    assert api.items["NicClusterPolicy", "", "nic-cluster-policy"] == before
+    assert applied(api, theirs)["NicClusterPolicy"].action == "unchanged"
+
+
+def test_the_objects_of_another_intent_are_no_leftovers() -> None:
+    wanted = [item for _fabric, item in network.render(A.fabrics, A.cluster, {}).objects]
+    api = Api(*objects_of(A), *objects_of(B), *objects_of(intent_of("retired", "a")))
+    found = find_leftovers(typing.cast(Cluster, api), ["SriovNetwork"], SELECTOR, wanted)
+    assert [item.name for item in found.objects] == ["net-retired"]

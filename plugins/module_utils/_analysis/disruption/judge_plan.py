@@ -21,6 +21,8 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: pods that are named
 _NAMED = 5
+#: nodes outside of the inventory that are named
+_MOST_UNLISTED = 20
 #: the rank of an action, and of the value of rdma_cluster.disruption that allows it
 _RANK: dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
 #: kinds without which it is not known which nodes the operator disturbs; the others only show what blocks it
@@ -101,6 +103,7 @@ def check_plan(
         for node in planned.nodes
         if node.listed or node.node in inventory or node.action in ("drain", "reboot")
     ]
+    found += _report_unlisted(planned, inventory, cluster)
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
         return (
@@ -139,6 +142,33 @@ def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
         " installed, see the findings of stage operators. Then run stage network again."
     )
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
+
+
+def _report_unlisted(
+    planned: DisruptionPlan, inventory: typing.Container[str], cluster: ClusterIntent
+) -> list[Finding]:
+    """Return a warning that names the nodes outside of the inventory that get virtual functions, because they have the
+    label that the policies select. Nodes that drain or reboot have a finding of their own.
+    """
+    names = [
+        node.node
+        for node in planned.nodes
+        if node.action == "configure" and not node.listed and node.node not in inventory
+    ]
+    if not names:
+        return []
+    selector = ",".join(f"{key}={value}" for key, value in cluster.node_selector.items())
+    why = (
+        f"These nodes have the label {selector}, which the policies select, so the operator creates virtual functions"
+        f" on their NICs as well, and a NIC loses its link meanwhile: {join_first(names, _MOST_UNLISTED)}."
+    )
+    remedy = (
+        "Add the nodes to the group rdma_nodes of the inventory, or set rdma_cluster.node_selector to a label that only"
+        " the nodes of the inventory have. Then run stage network again."
+    )
+    measured = f"{count_of(len(names), 'node')} outside of the inventory: virtual functions are created"
+    subject = "nodes outside of the inventory"
+    return [Finding("network.disruption", subject, WARN, measured, "only nodes of the inventory change", why, remedy)]
 
 
 def _report_missing(name: str, cluster: ClusterIntent) -> Finding:

@@ -18,7 +18,7 @@ from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
-from ..._model.kubernetes.apply import COPIED, FOREIGN, TAKEN, AppliedObject, Leftovers
+from ..._model.kubernetes.apply import COPIED, FOREIGN, OTHER_INTENT, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import HOST_KINDS, KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
@@ -270,7 +270,8 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         place = f" -n {item.namespace}" if item.namespace else ""
         remedy = (
             f"If no other intent for this cluster contains the object, delete it: kubectl delete {name_kind(item.kind)}"
-            f" {item.name}{place}. A teardown also deletes the object. Then run stage network again."
+            f" {item.name}{place}. With rdma_cluster.intent_name, a teardown also deletes the object. Then"
+            " run stage network again."
         )
         if item.kind == "NicClusterPolicy":
             remedy = (
@@ -392,6 +393,8 @@ def _explain_refusal(item: AppliedObject) -> str:
         return "The API server does not serve the kind, or the namespace does not exist: the operator is not installed."
     if item.reason == "Conflict":
         return "Another tool owns a field of the object with a different value."
+    if item.reason == OTHER_INTENT:
+        return "Another intent of this cluster may need the object, so it was not changed."
     if item.reason == FOREIGN:
         return (
             "An admin, a user or another tool created an object of this name. linerate.rdma does not change an object"
@@ -426,6 +429,11 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         return (
             "Let only one tool manage the object: delete the object, or remove it from the configuration of the other"
             " tool. Then run stage network again."
+        )
+    if item.reason == OTHER_INTENT:
+        return (
+            "Give each intent of the cluster its own rdma_cluster.intent_name and its own names of fabrics and"
+            " networks, and follow the message under 'measured'. Then run stage network again."
         )
     if item.reason == FOREIGN:
         return (

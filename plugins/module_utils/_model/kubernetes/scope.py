@@ -124,6 +124,31 @@ class Scope:
         )
 
 
+def explain_other_intent(wanted: Item, there: Item) -> str:
+    """Return why an existing object may belong to another intent than a rendered one of the same name. Return an empty
+    text if it belongs to the same intent.
+
+    :param wanted: the rendered object; without the label of an intent it belongs to none
+    :param there: the object in the cluster
+    """
+    labels, found = _mapping(wanted, "metadata", "labels"), _mapping(there, "metadata", "labels")
+    mine, theirs, kind = labels.get(INTENT_LABEL), found.get(INTENT_LABEL), str(wanted.get("kind"))
+    if mine is None or (theirs == mine and mine != DEFAULT_INTENT):
+        return ""
+    if theirs is not None and theirs != mine:
+        return f"it belongs to the intent '{theirs}'"
+    if kind == "NicClusterPolicy":
+        asked = list_entries({"spec": wanted.get("spec")})
+        dropped = [entry for entry in list_entries(there) if entry not in asked]
+        return f"it has the resources {', '.join(dropped)}, which would be dropped" if dropped else ""
+    if found.get(FABRIC, labels.get(FABRIC)) != labels.get(FABRIC):
+        return f"it is of the fabric '{found.get(FABRIC)}'"
+    selected, selector = find_selector(kind, there), find_selector(kind, wanted)
+    if selected != selector:
+        return f"it selects the nodes with {_format_labels(selected or {})} instead of {_format_labels(selector or {})}"
+    return ""
+
+
 def list_entries(policy: Item) -> tuple[str, ...]:
     """Return the names of the resources that the device plugins of a NicClusterPolicy offer, of the plugins whose
     configuration the collection wrote. A configuration that is no JSON object has none.

@@ -8,8 +8,9 @@ import dataclasses
 import time
 import typing
 
-from ..._model.base.marks import LABEL, SELECTOR
-from ..._model.kubernetes.apply import FOREIGN, AppliedObject
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, LABEL, SELECTOR, mark_intent
+from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
+from ..._model.kubernetes.scope import explain_other_intent
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
 from .errors import ApiError
@@ -123,6 +124,13 @@ def _plan_apply(
         return definition, Outcome(
             dataclasses.replace(applied, action="unchanged"), strip_volatile(there), strip_volatile(there)
         )
+    if there is not None and definition["kind"] == "Namespace":
+        # several intents may use it, and it stays that of the intent that made it
+        definition = _keep_intent(definition, there)
+    elif there is not None and (has_our_label(there) or definition["kind"] in JOINT_KINDS):
+        why = explain_other_intent(definition, there)
+        if why:
+            return definition, _compare_other_intent(cluster, applied, definition, there, why)
     if there is not None and definition["kind"] in JOINT_KINDS and not has_our_label(there):
         # with the collection's label the teardown would delete an object of others
         definition = {**definition, "metadata": {"name": definition["metadata"]["name"]}}
@@ -140,6 +148,45 @@ def _plan_apply(
     return definition, Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
 
 
+def _keep_intent(definition: Resource, there: Resource) -> Resource:
+    """Return a rendered object with the label of the intent that the existing object has."""
+    intent = (there["metadata"].get("labels") or {}).get(INTENT_LABEL)
+    if intent is None or INTENT_LABEL not in (definition["metadata"].get("labels") or {}):
+        return definition
+    return mark_intent(definition, str(intent))
+
+
+def _compare_other_intent(
+    cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource, why: str
+) -> Outcome:
+    """Return the outcome for an object that may belong to another intent. The outcome is unchanged if a dry run shows
+    that the object equals the rendered one, and refused otherwise. Nothing is written.
+
+    :param why: why it may belong to another intent
+    """
+    before, mine = strip_volatile(there), definition["metadata"]["labels"][INTENT_LABEL]
+    try:
+        result, warnings = cluster.apply(_keep_intent(definition, there), FIELD_MANAGER, dry_run=True)
+    except ApiError as error:
+        return Outcome(describe_refusal(applied, error), before, before)
+    if strip_volatile(result) == before:
+        used = f"{why}, so it is used unchanged, and a teardown of this intent leaves it"
+        return Outcome(dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used)), before, before)
+    name = mine if mine != DEFAULT_INTENT else "NAME"
+    rename = "" if mine != DEFAULT_INTENT else f"set rdma_cluster.intent_name: {name}, and "
+    where = f"-n {applied.namespace} " if applied.namespace else ""
+    another = (
+        "A cluster has one NicClusterPolicy: list all fabrics that need it in one intent"
+        if definition["kind"] in JOINT_KINDS
+        else "Use another name in this intent"
+    )
+    refusal = (
+        f"{why}, and differs from the rendered object. {another}. If it is of this intent, {rename}label it: kubectl"
+        f" {where}label {kind_of(definition).lower()} {applied.name} {INTENT_LABEL}={name} --overwrite"
+    )
+    return Outcome(dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=refusal), before, before)
+
+
 def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource) -> Outcome:
     """Return the outcome for a foreign object that would get the label of the collection. The outcome is unchanged if a
     dry run shows that the object equals the rendered one, and refused otherwise. Nothing is written.
@@ -149,7 +196,12 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
     :param there: the existing object
     """
     metadata, before = dict(definition["metadata"]), strip_volatile(there)
-    metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in (LABEL, FABRIC_LABEL)}
+    metadata["labels"] = {
+        key: value for key, value in metadata["labels"].items() if key not in (LABEL, FABRIC_LABEL, INTENT_LABEL)
+    }
+    # a user who takes the label of the collection off leaves that of the intent
+    kept = (there["metadata"].get("labels") or {}).get(INTENT_LABEL)
+    metadata["labels"] |= {INTENT_LABEL: kept} if kept is not None else {}
     if not metadata["labels"]:
         del metadata["labels"]
     differs = "differs from the rendered object"

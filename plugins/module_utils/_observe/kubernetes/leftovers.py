@@ -13,7 +13,7 @@ from .copies import mark_copy
 from .kinds import Resource
 from .machines import find_labelled
 from .outcome import identify_object
-from .remove import find_leftovers
+from .remove import find_leftovers, is_of_another
 
 
 def find_all_leftovers(
@@ -26,8 +26,9 @@ def find_all_leftovers(
     :raises ApiError: the API server cannot be reached
     """
     found, hosts = find_leftovers(cluster, kinds, selector, wanted), find_labelled(cluster, wanted)
+    mine = [item for item in hosts.objects if not is_of_another(item, wanted)]
     # first, because tenants can make any number of the others
-    objects = (*(mark_copy(identify_object("", item), item) for item in hosts.objects), *found.objects)
+    objects = (*(mark_copy(identify_object("", item), item) for item in mine), *found.objects)
     return dataclasses.replace(
         found,
         objects=objects[:MOST_LEFT],

@@ -226,6 +226,16 @@ def _find_kept(
             yield applied.name, Outcome(applied, strip_volatile(item), strip_volatile(item))
 
 
+def is_of_another(item: Resource, wanted: typing.Iterable[Resource]) -> bool:
+    """Return whether an object has the name of another intent than the rendered objects.
+
+    :param wanted: objects that the intent requires
+    """
+    names = {(one["metadata"].get("labels") or {}).get(INTENT_LABEL) for one in wanted} - {None}
+    intent = (item["metadata"].get("labels") or {}).get(INTENT_LABEL)
+    return bool(names) and intent is not None and intent not in names
+
+
 def _find_used_namespaces(cluster: Cluster, removal: Removal) -> dict[str, str]:
     """Return the namespaces that jobs or networks of other intents use, each with the reason."""
     used: dict[str, str] = {}
@@ -242,11 +252,12 @@ def find_leftovers(
     cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]
 ) -> Leftovers:
     """Return the objects that have the label but are no longer among the objects that the intent requires. An object
-    with an owner is left out, because it is deleted with its owner.
+    with an owner is left out, because it is deleted with its owner, and so are objects with the name of another intent.
 
     :param wanted: objects that the intent requires
     :raises ApiError: the API server cannot be reached
     """
+    wanted = tuple(wanted)
     asked = {identify_object("", item) for item in wanted}
     found: list[AppliedObject] = []
     errors: list[str] = []
@@ -264,7 +275,9 @@ def find_leftovers(
         mine = [
             item
             for item in items
-            if not item["metadata"].get("ownerReferences") and item["metadata"].get("namespace") != MEASURING
+            if not item["metadata"].get("ownerReferences")
+            and item["metadata"].get("namespace") != MEASURING
+            and not is_of_another(item, wanted)
         ]
         for item in mine:
             if identify_object("", item) in asked:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.marks import DEFAULT_INTENT
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import attachment_kind, is_infiniband
 from ..cluster.names import (
@@ -97,7 +98,13 @@ def render_node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
     }
     if cluster.node_pool.rdma_mode is not None:
         spec["rdmaMode"] = cluster.node_pool.rdma_mode
-    metadata = {"name": object_name("linerate"), "namespace": cluster.operator_namespace, "labels": dict(MANAGED_BY)}
+    # by intent: one name would move the pool from the nodes of one intent to those of another
+    own = cluster.intent_name if cluster.intent_name != DEFAULT_INTENT else ""
+    metadata = {
+        "name": object_name("linerate", own),
+        "namespace": cluster.operator_namespace,
+        "labels": dict(MANAGED_BY),
+    }
     return ({"apiVersion": API, "kind": "SriovNetworkPoolConfig", "metadata": metadata, "spec": spec},)
 
 
