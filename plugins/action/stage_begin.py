@@ -40,7 +40,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     get_holder,
     refuse_folder_in_use,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import FirstCause, find_cause
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import find_cause
 from ansible_collections.linerate.rdma.plugins.plugin_utils._host_keys import count_unchecked_hosts
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     describe_installer,
@@ -144,7 +144,7 @@ class ActionModule(ControllerAction):
             process=get_holder(),
         )
         places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
-        cause = FirstCause() if nodes else find_cause(variables.get("ansible_inventory_sources"))
+        cause = find_cause(variables.get("ansible_inventory_sources"))
         start = dataclasses.replace(
             start,
             mistyped=values,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stores the reasons why an inventory plugin found no nodes. Ansible only warns about them and continues. Tasks can
-read the reasons, since their processes are forked from the process that read the inventory.
+"""Stores the reasons why a source of the inventory gave no nodes. Ansible only warns about them and continues.
+Tasks can read the reasons, since their processes are forked from the process that read the inventory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _UNASKED = "/etc/ansible/hosts"
 
 
 class FirstCause(typing.NamedTuple):
-    """The reason for which an inventory has no nodes.
+    """The reason for which a source of the inventory has no nodes.
 
     :ivar text: the reason, as a sentence; empty if it is not known
     :ivar kind: ``library`` if the Kubernetes client is not installed, ``api_server`` if the API server gave no usable
@@ -32,19 +32,19 @@ _causes: list[FirstCause] = []
 
 
 def note_cause(cause: FirstCause) -> None:
-    """Store a reason why an inventory has no nodes."""
+    """Store a reason why a source of the inventory has no nodes."""
     _causes.append(cause)
 
 
 def get_first() -> FirstCause:
-    """Return the first stored reason why an inventory has no nodes; empty if there is none."""
+    """Return the first stored reason why a source of the inventory has no nodes; empty if there is none."""
     return _causes[0] if _causes else FirstCause()
 
 
 def find_cause(sources: typing.Any) -> FirstCause:
-    """Return the reason why an inventory has no nodes: the first stored reason, or the inventory files that do not
-    exist. Ansible only warns about a missing file, and continues with an implicit localhost. Return an empty reason if
-    neither is known.
+    """Return the reason why a source of the inventory has no nodes: the first stored reason, or the inventory files
+    that do not exist. Ansible only warns about a missing file, and continues with the nodes of the other sources, or
+    with an implicit localhost. Return an empty reason if neither is known.
 
     :param sources: value of ``ansible_inventory_sources``: files, folders, and lists of hosts, which contain a comma
     """

@@ -204,3 +204,11 @@ def test_the_last_line_of_a_run_names_an_inventory_file_that_does_not_exist(tmp_
     assert code != 0, output
     verdict = output.rpartition("NOT GREEN - stage validate: ")[2]
     assert f"could not read the nodes: the inventory file {tmp_path}/nothere.yml does not exist" in verdict
+
+
+@pytest.mark.processes
+def test_a_run_without_one_of_its_inventory_files_is_not_green(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hosts.yml").write_text("rdma_nodes:\n  hosts:\n    worker-1:\n", encoding="utf-8")
+    code, output = play(tmp_path, "linerate.rdma.validate", "-i", "hosts.yml", "-i", "nothere.yml")
+    assert code != 0, output
+    assert f"would leave out its nodes: the inventory file {tmp_path}/nothere.yml does not exist" in output

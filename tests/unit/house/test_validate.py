@@ -445,7 +445,14 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
         f"The inventory plugin could not read the nodes: {said}",
     )
     assert finding.remedy == "Correct this error, then run stage validate again."
-    assert closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)) == {}
+
+
+def test_an_inventory_of_which_a_source_is_unread_never_passes(fabrics: typing.Any) -> None:
+    said = "the inventory file other.yml does not exist. Give the file that contains the group rdma_nodes (-i FILE)"
+    (finding,) = closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)).values()
+    assert (finding.check, finding.measured) == ("validate.nodes", "1 host, without those of an unread source")
+    assert said in finding.why and "-i" in finding.remedy
+    assert closing(fabrics(), validate.Facts(nodes=("worker-1",))) == {}
 
 
 @pytest.mark.parametrize(

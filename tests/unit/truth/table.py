@@ -156,7 +156,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("run.inventory_error", "run.inventory_kind", "run.inventory_where"),
         ("",),
-        "It says why an inventory gave no nodes; that it gave some is what the nodes say.",
+        "It says why a source of the inventory gave no nodes; which nodes there are is what the nodes say.",
     ),
     Row(("run.unchecked_hosts",), ("",), "How a node proves its identity is no fault of the fabric.", warns=True),
     Row(

@@ -55,7 +55,7 @@ class Facts:
     :ivar strict_images: whether images must be named by digest
     :ivar mistyped: values that public variables cannot have, by variable
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path
-    :ivar inventory_error: error of the inventory if it contains no nodes; empty if unknown
+    :ivar inventory_error: error of a source of the inventory; empty if all were read, or if the error is unknown
     :ivar inventory_kind: cause of that error: ``library``, ``api_server``, or empty for any other
     :ivar inventory_where: origin of the API server's address that the inventory used; empty if there is none
     :ivar unchecked_hosts: number of nodes that are reached by ssh without a known check of their host keys
@@ -197,6 +197,14 @@ def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tup
 
 def _check_nodes(facts: Facts) -> list[Finding]:
     expected = "at least 1 host in group rdma_nodes"
+    if facts.nodes and facts.inventory_error:
+        why = (
+            "A source of the inventory could not be read, so the run would leave out its nodes:"
+            f" {facts.inventory_error.rstrip('. ')}."
+        )
+        remedy = "Correct this error, or remove the source from the inventory (-i). Then run stage validate again."
+        hosts = f"{count_of(len(facts.nodes), 'host')}, without those of an unread source"
+        return [refuse_value("nodes", "inventory", hosts, "all sources of the inventory are read", why, remedy)]
     if facts.nodes:
         return [build_pass("validate.nodes", "inventory", count_of(len(facts.nodes), "host"), expected)]
     if blamed := controller.find_cause(facts.controller, facts.inventory_kind, facts.inventory_where):

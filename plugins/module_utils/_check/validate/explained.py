@@ -297,12 +297,16 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "validate.nodes": Explanation(
-        means="The group rdma_nodes has no host. A run that checks no node must not pass.",
+        means=(
+            "The group rdma_nodes has no host, or a source of the inventory could not be read. A run that checks no"
+            " node, or leaves some out without a word, must not pass."
+        ),
         measured="The hosts in the group `rdma_nodes` of the inventory.",
         causes=(
             "The run used a different inventory, or no inventory.",
             "The group has a different name.",
             "The inventory plugin found no node with the label.",
+            "One of several inventory files does not exist, or its API server did not answer.",
         ),
         look=("ansible-inventory --graph rdma_nodes",),
         remedy=(

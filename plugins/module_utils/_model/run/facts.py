@@ -75,7 +75,7 @@ class RunStart:
     :ivar mistyped: values that public variables cannot have, by variable
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, if Ansible reports
         them
-    :ivar inventory_error: the inventory's own error for an empty inventory; empty if it has nodes, or no error is known
+    :ivar inventory_error: error of a source of the inventory; empty if all were read, or if the error is unknown
     :ivar inventory_kind: cause of an empty inventory: ``library``, ``api_server``, or empty for any other
     :ivar inventory_where: origin of the API server's address that the inventory used; empty if there is none
     :ivar by: user and machine, or user and job of AWX, that began the run; empty if not known
