@@ -105,8 +105,9 @@ class ActionModule(ObserverAction):
         )
 
     def _ask_once(self, arguments: Result, task_vars: Variables) -> Result:
-        """Run the module once, and add the controller's times of the request and of the answer to the clock of the
-        node. If the answer took long, the clock is read again, and the reading with the shorter round trip is used.
+        """Run the module once and return its result. Add to the fact ``clock`` when the controller asked and when the
+        answer came, as seconds of the epoch (``asked``, ``answered``). If the answer took long, the clock of the node
+        is read again, and the reading with the shorter round trip is used.
         """
         asked = time.time()
         answer = super().ask(arguments, task_vars)

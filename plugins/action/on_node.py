@@ -111,7 +111,10 @@ class ActionModule(ActionBase):
         return answer
 
     def cleanup(self, force: bool = False) -> None:
-        """Remove the temporary folder on the node. ansible-core calls this after ``run``."""
+        """Remove the temporary folder on the node. ansible-core calls this after ``run``.
+
+        :param force: whether the folder is removed even if the task runs asynchronously
+        """
         if self._asked:
             with cleaning_up(self, self._asked, MOST_BYTES):
                 super().cleanup(force)

@@ -49,8 +49,8 @@ class ActionModule(ControllerAction):
         )
 
     def _check_archive_place(self, options: Result, variables: Result) -> Result:
-        """Check the destination without sending an archive, and store the result as a fact, which stage validate
-        judges. No fact is stored if no destination is configured.
+        """Check the destination of the archive without sending one, and store the outcome as a fact, which stage
+        validate judges. Return the destination as ``place``. If none is configured, it is empty and no fact is stored.
         """
         shown = ""
         try:

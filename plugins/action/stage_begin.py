@@ -77,7 +77,7 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         """Begin the stage, and the run if it is new. With the option ``later``, record all later stages as not run
-        instead.
+        instead. Return the result of the task.
 
         :raises RdmaError: the inventory sets another connection for localhost, so that the API server would be called
             from another machine

@@ -92,10 +92,10 @@ def _stage_of(play: typing.Any) -> typing.Optional[str]:
 
 
 def _says_all(result: typing.Any) -> bool:
-    """Return whether the message of a failed task is sufficient, so that the rest of its result need not be shown. This
+    """Return whether the message of a failed task is sufficient, so that its other result keys need not be shown. This
     is the case for an error of this collection, whose single line contains cause and remedy.
 
-    :param result: result of the task
+    :param result: Ansible's ``TaskResult``
     """
     lines = lines_of(result._result) or []
     known = result._task.action.startswith(_OURS) and isinstance(result._result.get("failure"), dict)
@@ -308,7 +308,10 @@ class CallbackModule(Default):
             self._show_escaped_text(self._cause, color=constants.COLOR_ERROR)
 
     def _show_failed_hosts(self, stats: typing.Any) -> None:
-        """Show the hosts that were unreachable or on which a task failed. The other hosts are not shown."""
+        """Show the hosts that were unreachable or on which a task failed. The other hosts are not shown.
+
+        :param stats: Ansible's ``AggregateStats``, which counts the results of each host
+        """
         for host in sorted(stats.processed):
             counts = stats.summarize(host)
             trouble = [
@@ -324,6 +327,7 @@ class CallbackModule(Default):
     def _failed_in_short(self, result: typing.Any, said: str, ignored: bool) -> None:
         """Show a failed task of the collection on one line.
 
+        :param result: Ansible's ``TaskResult`` of the failed task
         :param said: message of the task; empty if the last line of the run contains it
         :param ignored: whether the run ignores the failure
         """
@@ -345,6 +349,7 @@ class CallbackModule(Default):
         """Show a text. Names and messages in it may come from a node or an API, so characters that control the terminal
         are escaped, and all lines but the first are indented.
 
+        :param color: name of Ansible's color for the text; None for the default of the terminal
         :param gap: whether an empty line precedes the text
         """
         self._display.display(("\n" if gap else "") + escape.escape_lines(text), color=color)
@@ -442,6 +447,8 @@ class CallbackModule(Default):
     def _handle_warnings(self, res: typing.Any) -> None:
         """Show warnings and deprecations with all non-printing characters escaped, since a node may have written
         them.
+
+        :param res: result of a task; its ``warnings`` and ``deprecations`` are replaced by escaped texts
         """
         for name in ("warnings", "deprecations"):
             if res.get(name):

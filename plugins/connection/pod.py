@@ -308,6 +308,9 @@ class Connection(ConnectionBase):
     ) -> tuple[int, bytes, bytes]:
         """Run a command line in the shell of the container, and return its exit code, stdout and stderr.
 
+        :param cmd: command line for ``/bin/sh -c``
+        :param in_data: bytes for stdin; None for no input
+        :param sudoable: whether ``become`` applies to the command
         :raises Unreachable: the container cannot be reached, or the output is too large
         :raises AnsibleError: become requires a password, which cannot be entered
         """
@@ -324,6 +327,8 @@ class Connection(ConnectionBase):
     def put_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the controller into the container.
 
+        :param in_path: path on the controller
+        :param out_path: path in the container, which is replaced
         :raises AnsibleError: the file cannot be read or written
         :raises Unreachable: the container cannot be reached
         """
@@ -348,6 +353,8 @@ class Connection(ConnectionBase):
     def fetch_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the container to the controller. A file that was not received completely is not written.
 
+        :param in_path: path in the container
+        :param out_path: path on the controller, which is replaced
         :raises AnsibleError: the file cannot be read or written
         :raises Unreachable: the container cannot be reached, or the file is too large
         """

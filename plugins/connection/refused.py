@@ -44,7 +44,7 @@ class Connection(ConnectionBase):
     has_pipelining = True
 
     def _connect(self) -> Connection:
-        """Refuse the connection.
+        """Refuse to connect to a node. The error names the cause that the inventory has set.
 
         :raises Unreachable: always
         """
@@ -55,7 +55,7 @@ class Connection(ConnectionBase):
     def exec_command(
         self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True
     ) -> tuple[int, bytes, bytes]:
-        """Refuse to run the command.
+        """Refuse to run a command on the node.
 
         :raises Unreachable: always
         """
@@ -63,14 +63,14 @@ class Connection(ConnectionBase):
         return 255, b"", b""
 
     def put_file(self, in_path: str, out_path: str) -> None:
-        """Refuse to copy the file.
+        """Refuse to copy a file to the node.
 
         :raises Unreachable: always
         """
         self._connect()
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
-        """Refuse to copy the file.
+        """Refuse to copy a file from the node.
 
         :raises Unreachable: always
         """

@@ -72,6 +72,8 @@ def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) ->
     """Return the value or the error of each host, from the result that a task has registered on it. The options are
     documented in DOCUMENTATION.
 
+    :param hostvars: Ansible's variable ``hostvars``
+    :param hosts: names of the hosts
     :param register: name of the registered variable
     :param key: key of the result whose value is returned
     :raises AnsibleFilterError: ``hostvars`` or ``hosts`` has the wrong type

@@ -26,15 +26,18 @@ def _parse_cluster(cluster: typing.Any) -> ClusterIntent:
 
 @guard_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
-    """Render the MachineConfigs and the KubeletConfig that the hosts need."""
+    """Render the MachineConfigs and the KubeletConfig that the intent needs on the hosts; empty if it needs none.
+
+    :param cluster: value of ``rdma_cluster``
+    """
     wanted = _parse_cluster(cluster)
     return [{"fabric": "", "object": item} for item in host.render_host_configs(wanted.host, wanted.intent_name)]
 
 
 @guard_filter
 def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
-    """Return the path and the content of containerd's drop-in file with the limit of locked memory. The content is
-    empty unless the intent sets this limit through containerd.
+    """Return containerd's drop-in file with the limit of locked memory: its ``path`` and its ``content``. The content
+    is empty unless the intent sets this limit through containerd.
 
     :param cluster: value of ``rdma_cluster``
     """
@@ -47,8 +50,9 @@ def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
 
 @guard_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
-    """Return the desired settings of the host that need no reboot, and the options with which the module
-    kernel_settings applies them.
+    """Return the settings of the host that the intent requests and that need no reboot: whether there are any
+    (``asked``), the names of their tuning rows (``rows``), the values by section and key (``sections``), and the
+    options of the module kernel_settings (``kernel_settings``).
 
     :param cluster: value of ``rdma_cluster``
     :param fabrics: value of ``rdma_fabrics``

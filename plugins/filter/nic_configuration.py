@@ -22,7 +22,14 @@ NAMESPACE = "nvidia-network-operator"
 def render_nic_configuration(
     fabrics: typing.Any, cluster: typing.Any = None, nic_types: typing.Any = None, namespace: str = NAMESPACE
 ) -> list[dict[str, typing.Any]]:
-    """Render the NicConfigurationTemplates of the fabrics with VFs."""
+    """Render the NicConfigurationTemplates of the fabrics with VFs, each as a mapping with its ``object`` and an empty
+    ``fabric``.
+
+    :param fabrics: value of ``rdma_fabrics``
+    :param cluster: value of ``rdma_cluster``
+    :param nic_types: PCI device ids of the HCAs, by name of the fabric
+    :param namespace: namespace of the templates
+    """
     intent = parse_intent(fabrics, None, cluster)
     types = load(dict[str, tuple[str, ...]], nic_types or {}, "nic_types")
     return [

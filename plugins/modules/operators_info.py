@@ -279,6 +279,7 @@ KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrus
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
     """Return the release with its chart and its images on the mirror.
 
+    :param helm: name or path of helm
     :raises RdmaError: the chart is not on the mirror, or Helm is not installed
     """
     chart = place_chart_on_mirror(

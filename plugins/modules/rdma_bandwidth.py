@@ -207,9 +207,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier impor
 
 
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:
-    """Return the result of the module.
+    """Return the result of the module: the measurements, a summary of each fabric, and the changes.
 
-    :param facts: the measurements
+    :param facts: all measurements of the run
     :param figures: the measurements without pairs whose figure is not valid, for the summary of each fabric; None for
         all
     """

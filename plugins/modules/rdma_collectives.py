@@ -231,7 +231,7 @@ def answer(
     steps: typing.Sequence[StepFigures] = (),
     latencies: typing.Sequence[LatencyFigures] = (),
 ) -> dict[str, typing.Any]:
-    """Return the result of the module for Ansible.
+    """Return the result of the module: the pods, the tests, a summary and the changes.
 
     :param facts: results of all tests
     :param steps: proven figures of each step of the collectives
@@ -248,7 +248,7 @@ def answer(
 
 
 def _require_collectives(intent: Intent) -> tuple[Collectives, Fabric]:
-    """Return the desired collectives, and the fabric over which they run.
+    """Return two objects: the settings of the collectives in the intent, and the fabric over which they run.
 
     :raises RdmaError: the intent has no collectives, or does not determine their fabric
     """
@@ -279,7 +279,8 @@ def _seen(module: AnsibleModule) -> Facts:
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
-    """Run the collectives of the intent, and return the result of the module. In check mode nothing is run."""
+    """Run the collectives of the intent, and return the result of the module: the pods, the tests and the changes. In
+    check mode nothing is run."""
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     wanted, fabric = _require_collectives(intent)

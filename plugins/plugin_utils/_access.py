@@ -146,6 +146,7 @@ def _describe_access_source(found: Credentials, variables: typing.Mapping[str, t
     """Return the source of the credentials, and the configured sources that are not used.
 
     :param found: credentials that the run uses
+    :param variables: variables of localhost by name
     :param given: whether the playbooks pass a kubeconfig to the modules
     """
     place = find_origins(variables, (VARIABLE,)).get(VARIABLE)

@@ -244,7 +244,8 @@ def _look_at_folder(place: Folder, dry: bool) -> None:
 
 
 def _look_at_login(place: Address, login: ArchiveLogin) -> None:
-    """Verify that the credentials can be sent to the destination.
+    """Verify that the credentials fit the destination: they are complete, and are not sent over an unencrypted
+    connection.
 
     :raises ArchiveError: the credentials are incomplete or contradictory, contain characters that no header can have,
         or would be sent unencrypted
@@ -277,6 +278,8 @@ def _list_archives_of_cluster(folder: str, report_dir: str, run: str) -> list[st
     has a list, a hidden file in the folder. It is named by the API server, since the kubeconfig may be another file in
     each run.
 
+    :param folder: folder with the archives
+    :param report_dir: folder of the report of this run
     :raises FileError: the list cannot be read or written
     """
     start = read_start(report_dir)
@@ -293,7 +296,10 @@ def _remove_old_archives(folder: str, of_cluster: typing.Sequence[str], run: str
     """Remove the oldest archives of a folder with their checksum files, and yield the paths of the archives. The
     archive of this run is never removed, and neither is one of another cluster.
 
+    :param folder: folder with the archives
     :param of_cluster: runs of this cluster with an archive in the folder, in order of time
+    :param run: id of this run
+    :param keep: number of archives of this cluster that remain
     :raises ArchiveError: an archive cannot be removed
     """
     try:

@@ -63,9 +63,9 @@ def send_request(
     with a server that reads or writes single bytes.
 
     :param place: destination of the archive
-    :param method: HTTP method
+    :param method: HTTP method, such as PUT
     :param base: address of the request, which names the file
-    :param login: credentials
+    :param login: user and password, or token, for the destination
     :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
         system
     :param patience: timeout of the socket in seconds
@@ -112,6 +112,7 @@ class _Body:
 
     :param end: moment of a monotonic clock after which no piece is sent
     :param seconds: time from the beginning to that moment
+    :ivar content: bytes of the body; None for a request without a body
     """
 
     def __init__(self, content: typing.Optional[bytes], end: float, seconds: float) -> None:
@@ -174,9 +175,9 @@ def _exchange(
 
 @contextlib.contextmanager
 def _bounded_heads() -> typing.Iterator[None]:
-    """Limit, as a context, the size of the header of each answer that a connection of http.client reads. The class of
-    the response is replaced, because ``open_url`` has no option for it. The task has a process of its own, in which
-    no other request runs meanwhile.
+    """Provide a context in which the size of the header of each answer that a connection of http.client reads is
+    limited. The class of the response is replaced, because ``open_url`` has no option for it. The task has a process of
+    its own, in which no other request runs meanwhile.
     """
     before = http.client.HTTPConnection.response_class
     http.client.HTTPConnection.response_class = BoundedResponse
@@ -198,7 +199,7 @@ def _describe_refusal(
 
 
 def _read_refusal(error: urllib.error.HTTPError, seconds: float) -> bytes:
-    """Read the message of a server that refused a request, as far as it arrives within ``seconds``."""
+    """Return the message of a server that refused a request, as far as it arrives within ``seconds``."""
     found, end = b"", time.monotonic() + seconds
     try:
         while len(found) < _MOST and time.monotonic() < end:
@@ -215,7 +216,8 @@ def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
     """Return the error that an exchange exceeded its time limit. It is not retried, since another attempt would exceed
     the limit too.
 
-    :param seconds: the time limit
+    :param shown: destination in the form for messages
+    :param seconds: time limit that was exceeded
     """
     seen = f"{shown} did not accept the archive within the limit of {seconds:.3g} s"
     return ArchiveError(
@@ -224,8 +226,13 @@ def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
 
 
 def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
-    """Remove the secrets of a request from the message of a server, in each of their forms: plain, percent-encoded or
-    decoded, in base64, escaped and in hexadecimal digits."""
+    """Return the message of a server without the secrets of the request, in each of their forms: plain, percent-encoded
+    or decoded, in base64, escaped and in hexadecimal digits.
+
+    :param words: message of the server
+    :param place: destination of the archive, whose query may be secret
+    :param login: user and password, or token, that were sent
+    """
     parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
     given = {login.password, login.token, place.query, *parts}
     bare = {
@@ -263,8 +270,10 @@ def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
 
 
 def _either_case(part: str) -> str:
-    """Return a regular expression for a part of a text. If the part is a percent-encoded character, its letters match
+    """Return a regular expression for a piece of text. If the piece is a percent-encoded character, its letters match
     in either case.
+
+    :param part: piece of a secret
     """
     return f"(?i:{part})" if re.fullmatch(r"%[0-9A-Fa-f]{2}", part) else re.escape(part)
 

@@ -64,7 +64,7 @@ class Awx:
     def bring(self, one: AwxObject) -> bool:
         """Create, change or remove one object by running its module.
 
-        :param one: the object, with the arguments of its module
+        :param one: object of AWX, with the arguments of its module
         :returns: whether the object changed, or would change in check mode. In check mode a failure after a predicted
             change counts as a change, since the object may refer to one that does not exist yet
         :raises RdmaError: AWX or the module refuses

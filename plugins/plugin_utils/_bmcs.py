@@ -54,8 +54,8 @@ def read_identities(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str
 
 
 def _read_bmc_variables(node: str, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Read the variables of a node's BMC from the inventory. Without an address nothing else is read, so that an
-    unneeded secret is not decrypted.
+    """Return the variables of a node's BMC in the inventory, as texts by name without the prefix ``rdma_bmc_``. Without
+    an address nothing else is read, so that an unneeded secret is not decrypted.
 
     :raises RdmaError: a variable cannot be read, such as a vaulted one without the password of the vault
     """

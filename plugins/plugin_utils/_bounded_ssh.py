@@ -66,8 +66,8 @@ class _Programs:
         return getattr(subprocess, name)
 
     def Popen(self, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
-        """Start a program. If it prints more bytes than the limit, it is killed, and reading its output raises
-        AnsibleConnectionFailure.
+        """Start a program, and return its ``subprocess.Popen``. If it prints more bytes than the limit, it is killed,
+        and reading its output raises AnsibleConnectionFailure.
         """
         started: typing.Any = self._start(*arguments, **options)
         self._started.append(started)
@@ -100,8 +100,8 @@ class _Programs:
 
 @contextlib.contextmanager
 def bounded_ssh(connection: typing.Any, node: str, most: int) -> typing.Iterator[None]:
-    """Limit, as a context, the output of each program that the ssh plugin starts. With another connection plugin, do
-    nothing.
+    """Provide a context in which the output of each program that the ssh plugin starts is limited. With another
+    connection plugin, do nothing.
 
     :param connection: connection plugin of the task
     :param node: name of the node, for messages

@@ -66,9 +66,9 @@ def confirm_machine_and_lease(
 
     :param name: name of the action, without that of the collection
     :param given: options, of which only those in CONFIRM_SPEC are used
-    :param variables: variables of the host. If the cluster has no Node of its name and the host does not come from the
-        cluster, an admin has set the address, and the machine is not compared
-    :param say: function that runs a command on the machine
+    :param variables: variables of the host; None counts as empty. If the cluster has no Node of its name and the host
+        does not come from the cluster, an admin has set the address, and the machine is not compared
+    :param say: function that runs a command on the machine and returns its ``rc`` and ``stdout``
     :raises RdmaError: the run does not hold the Lease, the machine is not the node, or either cannot be determined
     """
     if check_mode:
@@ -92,11 +92,13 @@ def confirm_machine_and_lease(
 
 
 def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> None:
-    """Verify that the machine is the node. A host that is not a Node of the cluster is accepted if the inventory did
-    not take it from the cluster.
+    """Verify that the host on which the task runs is the node of the cluster. A host that is not a Node of the cluster
+    is accepted if the inventory did not take it from the cluster.
 
     :param listed: whether the inventory took the host from the cluster
-    :raises RdmaError: the machine is not the node, or this cannot be determined
+    :param run: id of the run, whose cache of boot IDs is used
+    :param say: function that runs a command on the host and returns its ``rc`` and ``stdout``
+    :raises RdmaError: the host is another machine, or this cannot be determined
     """
     told = _find_reported_boot(cluster, node)
     if told is None:
@@ -145,6 +147,8 @@ def _read_cluster_boots(cluster: Cluster, run: str, node: str, boot: str) -> dic
     The cache is used only if it has the given boot ID for the node. A kubelet that has reported another ID since may
     report that of a node that has booted since.
 
+    :param run: id of the run, whose cache is used
+    :param node: name of the node
     :param boot: boot ID that the kubelet of the node reports now
     :raises RdmaError: the API server refuses, or cannot be reached
     """

@@ -101,6 +101,9 @@ class Caller:
     plugin, which has none, passes it to them.
 
     :param name: name of the action, without that of the collection
+    :ivar params: validated options of the action
+    :ivar check_mode: whether the task runs in check mode
+    :ivar no_log_values: texts of secret options, which no message may contain
     """
 
     def __init__(self, name: str, params: Result, check_mode: bool) -> None:
@@ -131,7 +134,7 @@ class ControllerAction(ActionBase):
     OF_STAGE: typing.ClassVar[bool] = False
 
     def work(self, options: Result, variables: Result) -> Result:
-        """Do the work of the action, and return its result.
+        """Do the work of the action, and return the result of the task. Each action plugin defines this method.
 
         :param options: options that were validated by SPEC, with defaults
         :param variables: variables of the host for which the task runs

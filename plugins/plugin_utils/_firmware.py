@@ -42,8 +42,10 @@ class Known(typing.NamedTuple):
 def read_firmware_facts(
     folder: FactFolder, nodes: typing.Iterable[str], fabrics: typing.Any, cluster: typing.Any
 ) -> Known:
-    """Return the firmware facts of the run.
+    """Return the firmware facts of the run: the HCAs of each fabric with virtual functions, their platform, their
+    firmware settings, and the NicDevices.
 
+    :param nodes: names of the nodes whose facts are read
     :param fabrics: the variable rdma_fabrics
     :param cluster: the variable rdma_cluster
     :raises RdmaError: the intent is invalid, or no node was observed

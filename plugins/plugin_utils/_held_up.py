@@ -45,7 +45,7 @@ def watch_node(node: str, task: typing.Any) -> typing.Iterator[None]:
     """Provide a context for a task on a node. If the task exceeds its timeout, store the node, so that it is not
     queried any more, and raise the error of the timeout again. Timeouts below LEAST_SECONDS are ignored.
 
-    :param task: task of Ansible, with its ``timeout``
+    :param task: Ansible's task, which may have a ``timeout`` in seconds
     """
     seconds = getattr(task, "timeout", None)
     start = time.monotonic()
@@ -66,6 +66,8 @@ def watch_node(node: str, task: typing.Any) -> typing.Iterator[None]:
 def _count(node: str, seconds: float) -> None:
     """Add to the time that the tasks of this run took on a node. If the total exceeds its limit, the node is not
     queried any more in this run.
+
+    :param seconds: duration of a task
     """
     kept = read_json(path_of("spent", node))
     spent = (kept["seconds"] if isinstance(kept, dict) else 0.0) + seconds

@@ -49,8 +49,8 @@ def complete_paths(environment: typing.Mapping[str, str], folder: str) -> dict[s
     """Return those environment variables that name credential files by relative paths, with absolute paths as their
     values. Modules on localhost run in the folder of the playbook, where a relative path would name another file.
 
-    :param environment: environment variables
-    :param folder: the current folder of ansible-playbook
+    :param environment: environment variables of ansible-playbook by name
+    :param folder: current folder of ansible-playbook
     """
     found = {}
     for name in _FILES:
@@ -80,6 +80,9 @@ def explain_refusal(
     Ansible runs nothing for an unknown tag, and exits with 0. An unknown tag in ``--skip-tags`` is accepted, because
     molecule excludes tags of its own.
 
+    :param tags: values of ``--tags``
+    :param skip_tags: values of ``--skip-tags``
+    :param start_at_task: value of ``--start-at-task``; None if it is not set
     :param playbooks: names of the playbooks. A playbook other than site has one tag, which is its name
     """
     tags, skip_tags = list(dict.fromkeys(map(str, tags))), list(dict.fromkeys(map(str, skip_tags)))

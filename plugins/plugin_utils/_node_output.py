@@ -85,8 +85,8 @@ def words_of(error: Exception) -> str:
 
 @contextlib.contextmanager
 def limit_answers(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
-    """Limit the size of the answers that a node sends to an action, and escape the text outside of a module's JSON.
-    This is a context.
+    """Provide a context in which the size of the answers that a node sends to an action is limited, and the text
+    outside of a module's JSON is escaped.
 
     The pod connection plugin stops at the limit. The connection plugins of ansible-core have read the whole answer by
     then, but an answer that is too large is not decoded. A node that exceeded the timeout of an earlier task of the run
@@ -172,8 +172,8 @@ def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
 
 @contextlib.contextmanager
 def quiet_ansible(indent: str = "") -> typing.Iterator[None]:
-    """Shorten and escape, as a context, the text that ansible-core itself shows. It quotes a node before any plugin has
-    seen the answer, such as the message of an ``rm`` that failed, or a key that it drops.
+    """Provide a context in which the text that ansible-core itself shows is shortened and escaped. It quotes a node
+    before any plugin has seen the answer, such as the message of an ``rm`` that failed, or a key that it drops.
 
     Each task runs in a process of its own, so the output of other tasks is not affected.
 
@@ -215,6 +215,9 @@ def _escape_message(text: str, most: int) -> str:
 def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
     """Provide the context for removing the temporary folder of a task from a node. A lost connection is ignored in it.
     The result of the task is therefore kept even if the connection is lost, or the node is not queried any more.
+
+    :param action: action plugin of the task
+    :param most: maximum number of bytes of the answer of the node
     """
     with contextlib.suppress(AnsibleConnectionFailure), marked_loss(), limit_answers(action, node, most):
         yield

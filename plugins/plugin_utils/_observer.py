@@ -101,7 +101,10 @@ class ObserverAction(ActionBase):
             return {**result, "failed": True, "msg": str(error)}
 
     def cleanup(self, force: bool = False) -> None:
-        """Remove the temporary folder on the node. ansible-core calls this after ``run``."""
+        """Remove the temporary folder on the node. ansible-core calls this after ``run``.
+
+        :param force: whether the folder is removed even if the task runs asynchronously
+        """
         if self._asked:
             with cleaning_up(self, self._asked, self.MOST_BYTES):
                 super().cleanup(force)

@@ -219,7 +219,7 @@ def format_said(value: typing.Any) -> str:
 
 
 def _shorten_failed_value(value: typing.Any) -> typing.Any:
-    """Return a value of a failed result, shortened to the part that is shown, with escapes for non-printing
+    """Return a value of a failed result, shortened to the length that is shown, with escapes for non-printing
     characters.
     """
     if isinstance(value, str):
@@ -274,7 +274,7 @@ def _clean_diff(item: typing.Any) -> typing.Any:
 
 
 def _side(value: typing.Any) -> typing.Any:
-    """Return one side of a diff, ``before`` or ``after``, shortened to the part that is shown, with escapes for
+    """Return one side of a diff, ``before`` or ``after``, shortened to the length that is shown, with escapes for
     non-printing characters. A short mapping remains a mapping.
     """
     text = format_said(value)

@@ -27,8 +27,13 @@ LOOK_SECONDS = 0.5
 def run_with_progress(
     action: ActionBase, module: str, task_vars: typing.Optional[dict[str, typing.Any]]
 ) -> dict[str, typing.Any]:
-    """Run the module of an action plugin with the option ``progress_file``, and show each line that the module writes
-    to that file. If the task sets the option, or the module runs on another machine, no line is shown.
+    """Run the module of an action plugin with the option ``progress_file``, show each line that the module writes to
+    that file, and return the result of the module. If the task sets the option, or the module runs on another machine,
+    no line is shown.
+
+    :param action: action plugin of the task
+    :param module: full name of the module
+    :param task_vars: variables of the task
     """
     arguments = dict(action._task.args)
     # a file of this machine is of no use to a module on another one
@@ -68,7 +73,10 @@ class ProgressAction(ActionBase):
 
 
 def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing.Any]) -> None:
-    """Show each complete line of the file. Return once ``done`` is set and the rest of the file is shown."""
+    """Show each complete line of the file. Return once ``done`` is set and all lines are shown.
+
+    :param show: function that shows a line
+    """
     with open(path, encoding="utf-8", errors="replace") as file:
         rest = ""
         while True:

@@ -28,7 +28,7 @@ class QueryError(RdmaError):
 
 
 def compile_query(query: str) -> typing.Any:
-    """Compile a JMESPath query.
+    """Return the compiled form of a JMESPath query.
 
     :param query: text of the query
     :raises QueryError: the query is not valid JMESPath, or the library is not installed
@@ -57,7 +57,8 @@ def ask(
     """Evaluate a query over the facts of each node in turn.
 
     :param question: compiled query
-    :param facts: for each node its name, ``{kind: value}``, and ``{kind: error}`` for the facts that contain an error
+    :param facts: three values for each node: its name, ``{kind: value}``, and ``{kind: error}`` for the facts that
+        contain an error
     :returns: ``{node, answer}`` of the nodes with an answer, and ``{node, kind, error}`` for each fact with an error
         and each node whose facts the query cannot process
     :raises QueryError: the query failed for at least one node, and returned a result for no node

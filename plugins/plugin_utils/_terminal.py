@@ -72,7 +72,7 @@ def format_span(seconds: float) -> str:
         >>> format_span(42.4), span(130)
         ('42 s', '2 min 10 s')
 
-    :param seconds: the duration
+    :param seconds: duration in seconds
     """
     whole = round(seconds)
     return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
@@ -84,6 +84,8 @@ def describe_changed(by_host: typing.Mapping[str, int]) -> str:
 
         >>> describe_changed({"localhost": 3, "worker-1": 0})
         '  changed             3 tasks: localhost 3'
+
+    :param by_host: number of tasks that changed something, by name of the host
     """
     some = sorted(((count, host) for host, count in by_host.items() if count), key=lambda item: (-item[0], item[1]))
     total = sum(count for count, _host in some)

@@ -34,8 +34,8 @@ _MOST_PLACES, _DEEPEST = 10_000, 20
 
 
 def describe_installer(variables: Variables) -> str:
-    """Return the person who started the run, for the header of the report: the AWX user and job, or otherwise the local
-    user and the name of this machine.
+    """Return the name of the user who started the run, for the header of the report: the AWX user and job, or otherwise
+    the local user and the name of this machine.
     """
     for prefix in ("awx", "tower"):
         user, job = (variables.get(f"{prefix}_{name}") for name in ("user_name", "job_id"))
@@ -73,7 +73,7 @@ def find_misspelt_of_nodes(of_nodes: typing.Mapping[str, Variables], variables: 
     ``host_vars``, each with the place in which it is written. If Ansible does not know the file, the place is the first
     node that has the variable.
 
-    :param of_nodes: variables of each node, as they are written
+    :param of_nodes: variables of each node, with templates that are not evaluated
     :param variables: variables of localhost
     """
     first: dict[str, tuple[str, typing.Any, typing.Any]] = {}

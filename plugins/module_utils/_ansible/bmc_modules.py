@@ -32,11 +32,10 @@ def _read_secret(name: str) -> dict[str, typing.Any]:
 
 
 def make_bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
-    """Return the argument spec of a module that queries BMCs. The doc fragment linerate.rdma._options.bmcs documents
-    it.
+    """Return the argument spec of a module that queries BMCs: nodes with their BMCs, TLS options and time limit. The
+    doc fragment linerate.rdma._options.bmcs documents it.
 
     :param seconds: default time limit for all requests to one BMC, in seconds
-    :param more: additional options of this module
     """
     of_one: dict[str, typing.Any] = {
         "node": {"type": "str", "required": True},

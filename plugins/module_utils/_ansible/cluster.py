@@ -69,6 +69,7 @@ def say_how_to_install() -> str:
 def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Return an argument spec with the authentication options of kubernetes.core, and the given options. The module
     also needs the doc fragment linerate.rdma._authentication.options.
+
     """
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
@@ -77,6 +78,7 @@ def make_facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Return an argument spec with three kinds of options: for authentication at the API server, for storing the result
     of the module as a fact, and the given ones. The module also needs the doc fragments
     linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts.
+
     """
     return make_cluster_spec(**FACT_SPEC, **options)
 
@@ -86,14 +88,15 @@ def make_pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
     storing the result as a fact, for the intent, the nodes and the wait for pods, and the given ones. The module
     also needs the doc fragments linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts,
     .intent and .pods.
+
     """
     nodes = {"type": "list", "elements": "str"}
     return make_facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
 
 
 def connect(module: AnsibleModule) -> Cluster:
-    """Connect to the API server that the module options and the environment select, by the rules of kubernetes.core.
-    Fail the module if the library kubernetes is not installed.
+    """Return a client of the API server that the module options and the environment select, by the rules of
+    kubernetes.core. Fail the module if the library kubernetes is not installed.
 
     :raises ApiError: the configuration is missing or invalid, or the API server does not answer
     """
@@ -107,7 +110,7 @@ def connect(module: AnsibleModule) -> Cluster:
 
 
 def select_options(module: AnsibleModule) -> dict[str, typing.Any]:
-    """Return the authentication options of kubernetes.core that are set for this module."""
+    """Return the authentication options of kubernetes.core that are set for this module, by name."""
     return {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
 
 
@@ -152,8 +155,8 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
 def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
     """Call a function in a thread, and return its result or raise its error.
 
-    :param limit: limit in seconds
-    :param ask: the function
+    :param limit: time limit in seconds
+    :param ask: function that is called in the thread
     :param where: source of the credentials, for the error message
     :raises ApiError: there is no result within the limit
     """

@@ -36,6 +36,7 @@ except ImportError:
     def load_incluster_config(client_configuration: typing.Any) -> None:
         """Replace the function of the kubernetes client, which is not installed.
 
+        :param client_configuration: not used
         :raises ConfigException: always, as the client does outside of a pod
         """
         raise ConfigException
@@ -172,12 +173,12 @@ def find_credentials(options: typing.Mapping[str, typing.Any], environment: Envi
 def _kubeconfig(
     options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment
 ) -> tuple[typing.Any, str]:
-    """Return the kubeconfig in effect and a description of its source. The order is: the option, which the playbooks
-    set from rdma_kubeconfig, then K8S_AUTH_KUBECONFIG, then KUBECONFIG, then the default path.
+    """Return two values: the kubeconfig in effect, and a description of its source. The order is: the option, which the
+    playbooks set from rdma_kubeconfig, then K8S_AUTH_KUBECONFIG, then KUBECONFIG, then the default path.
 
     :param options: options of the module
     :param given: options that are set by the module or the environment variables K8S_AUTH_*
-    :param environment: environment variables
+    :param environment: environment variables of the module by name
     """
     if given.get("kubeconfig"):
         return given["kubeconfig"], _BY_OPTION if options.get("kubeconfig") else _BY_K8S_AUTH
@@ -261,7 +262,8 @@ def shown_url(url: typing.Any) -> str:
 
 
 def _split_url(url: str) -> tuple[str, str, str]:
-    """Return scheme, user name with password, and the rest of a text. The text need not be a valid URL."""
+    """Return three texts: the scheme with ``://``, the user name with its password, and the server with its path. The
+    text need not be a valid URL. A missing component is empty."""
     scheme, mark, rest = url.rpartition("://")
     place, slash, path = rest.partition("/")
     user, _at, server = place.rpartition("@")
@@ -314,7 +316,8 @@ def _examine(path: str, where: str, by: str) -> None:
 def make_kubeconfig(
     configuration: typing.Any, headers: typing.Mapping[str, str], context: str
 ) -> dict[str, typing.Any]:
-    """Return the credentials of a client as a kubeconfig with secrets, for a tool that reads only kubeconfigs.
+    """Return the content of a kubeconfig with the credentials of a client, including secrets, for a tool that reads
+    only kubeconfigs.
 
     :param configuration: a kubernetes.client.Configuration
     :param headers: headers that the client adds to each request

@@ -52,8 +52,8 @@ class HeldLease:
 
 @contextlib.contextmanager
 def hold_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLease]:
-    """Hold the Lease, as a context, while the module changes the cluster. In check mode the Lease is not taken, and the
-    guard refuses every write.
+    """Hold the Lease, as a context, while the module changes the cluster. The context provides a client whose writes
+    stop as soon as the Lease is lost. In check mode the Lease is not taken, and every write is refused.
 
     :param cluster: client of the API server
     :raises LeaseHeld: another run holds the Lease

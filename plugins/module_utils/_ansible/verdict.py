@@ -17,8 +17,8 @@ from .._store.fact_file import format_now
 def conclude_module_findings(
     module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
 ) -> dict[str, typing.Any]:
-    """Return the verdict on findings as the result of a module that is not part of a stage. Fail the module if a
-    finding that no waiver covers closes the gate.
+    """Return the verdict on findings as the result of a module that is not part of a stage: ``gate``, ``lines`` and
+    ``findings``. Fail the module if a finding that no waiver covers closes the gate.
 
     :param subject: subject of the findings, for the first line of the message
     """

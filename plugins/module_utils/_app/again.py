@@ -43,6 +43,7 @@ Data = dict[str, typing.Any]
 def start_of(report_dir: str, variable: str = "rdma_report_dir") -> RunStart:
     """Return the start record of the run in a folder: its id, its nodes and its variables.
 
+    :param report_dir: folder of the run
     :param variable: variable with which a user names the folder, for the error message
     :raises FileError: the folder contains no run
     """
@@ -60,6 +61,7 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     :param target: folder for records and report; empty: ``judged`` in ``report_dir``
     :param wishes: intent to judge by, with the keys ``fabrics``, ``waivers`` and ``cluster``. The run supplies each
         value that is missing or None. ``applied`` is False for an intent that is not applied yet
+    :param ansible_version: version of ansible-core that judges, for the report
     :returns: the result of the module ``judge``
     :raises FileError: the folder contains no run, ``target`` is the folder of the run, or a file cannot be read or
         written
@@ -86,7 +88,7 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     def refused(stage: str) -> typing.Sequence[str]:
         """Return the facts that could not be used since the last call, each with the reason, as text.
 
-        :param stage: name of the stage for which they were read
+        :param stage: name of the stage for which the facts were read
         """
         found, folder.refused = folder.refused, []
         return found
@@ -135,6 +137,8 @@ def write_pages(report_dir: str, ansible_version: str) -> None:
     """Write the report of a run again from its facts and records, which do not change. This is for a folder from an
     unpacked archive, whose report pages cannot be trusted.
 
+    :param report_dir: folder of the run
+    :param ansible_version: version of ansible-core that writes the report, for its page
     :raises FileError: the folder contains no run, or a file cannot be read or written
     """
     start = start_of(report_dir)
@@ -150,9 +154,10 @@ def _read_versions(start: RunStart, ansible_version: str) -> dict[str, str]:
 
 
 def sign_sheet(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
-    """Write the acceptance sheet of a run, which two parties sign.
+    """Write the acceptance sheet of a run, a page that two parties sign.
 
-    :param sheet: path of the page
+    :param report_dir: folder of the run
+    :param sheet: path of the page to write
     :param archive: file name of the evidence archive
     :param sha256: checksum of the archive
     :param parties: names of ``customer``, ``cluster`` and ``contractor``; an empty name becomes a blank line
@@ -171,6 +176,7 @@ def read_snapshot(report_dir: str, variable: str = "rdma_report_dir") -> Snapsho
     """Return the results of a run that a comparison with another run needs. A fact that cannot be read becomes an error
     of its node. The result also names the records and figures that could not be read.
 
+    :param report_dir: folder of the run
     :param variable: variable with which a user names the folder, for the error message
     :raises FileError: the folder contains no run
     """
@@ -223,8 +229,12 @@ def _of_this_form(form: type, what: str, fact: Data) -> Data:
 
 
 def compare_folders(before_dir: str, report_dir: str) -> Data:
-    """Compare two runs, and write the differences into the folder of the later run as JSON and HTML.
+    """Compare two runs, and write the differences into the folder of the later run as JSON and HTML. Return the result
+    of the module: the ids of both runs, the number of differences, their description in lines, and the paths of the
+    files.
 
+    :param before_dir: folder of the earlier run
+    :param report_dir: folder of the later run
     :raises FileError: one of the folders contains no run, or the folder cannot be written
     """
     before, after = read_snapshot(before_dir, "rdma_before_dir"), read_snapshot(report_dir)
@@ -239,9 +249,12 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
 
 
 def compare_with_kept(before_dir: str, report_dir: str) -> Since:
-    """Compare a run with a kept earlier run, and write the differences into the folder of the later run. If the earlier
-    run cannot be compared, because another version wrote it for example, the result contains the reason.
+    """Compare a run with a kept earlier run, and write the differences into the folder of the later run. Return the
+    number and the description of the differences. If the earlier run cannot be compared, for example because another
+    version wrote it, return the reason instead.
 
+    :param before_dir: folder of the earlier run
+    :param report_dir: folder of the later run
     :raises FileError: the folder of the report cannot be written
     """
     run = os.path.basename(before_dir)

@@ -90,7 +90,7 @@ def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[]
     """Return the kinds of node facts that a stage needs and that this run has not yet read on every node. If the stage
     needs LLDP neighbors, also store as a fact which nodes must listen for them.
 
-    :param intent: returns the intent; called only for stages that need it
+    :param intent: function that returns the intent; called only for stages that need it
     :raises FileError: the folder cannot be written
     """
     nodes = folder.start().nodes
@@ -119,8 +119,9 @@ def find_missing_since(
 
 
 def read_answers(folder: FactFolder) -> NodeAnswers:
-    """Return the HCAs and subnet managers of the nodes that answered.
+    """Return the HCAs and the subnet managers of the nodes for which the run has these facts.
 
+    :param folder: fact folder of the run
     :raises FileError: this run has read the HCAs of no node, so a plan would be empty
     :raises LoadError: a fact does not have the form that this version expects
     """
@@ -156,7 +157,7 @@ def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
     """Return the value of one key in a fact about the cluster, which must exist.
 
     :param kind: kind of the fact
-    :param key: key in its value
+    :param key: key in the value of the fact
     :raises FileError: the fact or the key does not exist in this run
     """
     value = _read_mapping(folder, kind)
@@ -239,10 +240,11 @@ def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNo
 
 
 def _extract_node_part(item: Data, source: OfNodes) -> Data:
-    """Return one key of a node's fact. If the fact does not have this key, return an error in its place.
+    """Return the value of one key in a node's fact, as a dictionary with ``value`` and ``error`` like the fact itself.
+    If the fact does not have this key, ``error`` says so. The error of the fact is passed on.
 
     :param item: the fact, as a dictionary with ``value`` and ``error``
-    :param source: names the key
+    :param source: kind of the fact and name of the key
     """
     if item["error"] is not None:
         return item

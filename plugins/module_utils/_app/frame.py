@@ -75,15 +75,16 @@ def new_run() -> str:
 
 
 def records_dir(report_dir: str) -> str:
-    """Return the path of the folder with the records of the stages, below the report folder."""
+    """Return the path of the folder with the records of the stages: ``stages`` in the report folder."""
     return os.path.join(report_dir, "stages")
 
 
 def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolder:
-    """Begin a run: write its id, its nodes and its variables into the folder of the report.
+    """Begin a run: write its id, its nodes and its variables into the folder of the report. Return this folder.
 
     :param options: options of the frame, as the user wrote them
     :param start: nodes and variables of the run; this function adds the id, the time, the intent and the versions
+    :param ansible_version: version of ansible-core, for the report
     :raises FileError: the folder cannot be written
     """
     folder = FactFolder(options["report_dir"], new_run())
@@ -164,6 +165,8 @@ def _read_cluster_uid(folder: FactFolder) -> str:
 def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
     """Yield the facts that the resumed run keeps. Unreadable facts are skipped: the stage that reads them reports the
     error.
+
+    :param resume_from: name of the stage from which the run resumes; facts of kinds that earlier stages read are kept
     """
     for kind in sorted(list_seen_kinds(resume_from)):
         for node in (CLUSTER, *start.nodes):
@@ -202,8 +205,8 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
 
 def _describe_look(kinds: typing.Sequence[str]) -> Data:
-    """Return the part of a module's result that lists the facts to read: their kinds, the machines on which they are
-    read, and the kinds that observer pods read.
+    """Return the keys of a module's result that list the facts to read: their kinds (``look``), the machines on which
+    they are read (``look_at``), and the kinds that observer pods read (``look_by_observers``).
 
     :param kinds: kinds of facts that must still be read from the nodes
     """
@@ -218,8 +221,9 @@ def pass_over(
     options: Data, folder: FactFolder, check_mode: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]
 ) -> Data:
     """Record all later stages as not run, because the gate of this stage is closed. The records are the same as if each
-    stage had been started.
+    stage had been started. Return the names of these stages (``stages``) and a line that reports them (``lines``).
 
+    :param options: options of the frame, with the stage whose gate is closed
     :param tags: tags of the run; a stage that the tags exclude gets no record
     :param skip_tags: tags that the run skips
     :raises FileError: the folder cannot be read or written

@@ -43,7 +43,7 @@ def report_of(
 
     :param facts: folder and run of the figures
     :param records: records by stage, of any run
-    :param unreadable: by stage, the reason why its record could not be read
+    :param unreadable: reason why the record of a stage could not be read, by stage
     :param versions: software versions that the report shows, by name
     """
     start = read_start(facts.report_dir)
@@ -96,12 +96,12 @@ def publish(
     :param facts: folder and run of the figures
     :param target: folder for the report
     :param records: records by stage, of any run
-    :param unreadable: by stage, the reason why its record could not be read
+    :param unreadable: reason why the record of a stage could not be read, by stage
     :param versions: versions of the calling software, by name
-    :param since: differences from the previous run, if one is kept
+    :param since: differences from the previous run; None if none was kept
     :param pages: URL template of the pages that explain findings; ``{page}`` is replaced by the name of the page
-    :param errors: error counters that the earlier kept runs have read
-    :returns: the result of the module ``report``
+    :param errors: error counters that the earlier kept runs have read; None if there are none
+    :returns: the result of the module ``report``: verdict, summary, statistics, changes and the paths of the files
     :raises FileError: a file cannot be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}

@@ -30,8 +30,8 @@ Judge = typing.Callable[[typing.Any], typing.Sequence[Finding]]
 class _Verdict:
     """The nodes without whose answers a check passes.
 
-    :ivar guilty: for each node whose answer makes the check raise, the error
-    :ivar doubted: for each set of nodes whose answers make the check raise only together, the error
+    :ivar guilty: error that the check raises over the facts of a single node, by node
+    :ivar doubted: error that the check raises only over the facts of several nodes together, by these nodes
     """
 
     guilty: typing.Mapping[str, str]
@@ -46,9 +46,9 @@ class _Trial:
     """
 
     def __init__(self, judge: Judge, facts: typing.Any, error: Exception) -> None:
-        """Store the check and its first result.
+        """Store the check, the facts of all nodes, and the exception that the check raises over them.
 
-        :param judge: the check
+        :param judge: check that is repeated with the facts of fewer nodes
         :param facts: facts of all nodes
         :param error: exception that the check raises over the answers of all nodes
         """
@@ -147,10 +147,10 @@ def _find_blamed_nodes(trial: _Trial) -> typing.Optional[_Verdict]:
 
 
 def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
-    """Return a small set of nodes without whose answers the check passes. It contains the responsible nodes, and few
-    others. Return None if no small set is found.
+    """Return the names of a small set of nodes without whose facts the check raises no exception. It contains the
+    responsible nodes, and few innocent ones. Return None if no small set is found.
 
-    :param trial: the check and the answers of the nodes
+    :param trial: check and facts of the nodes
     """
     aside: list[str] = []
     for _turn in range(_MOST):
@@ -170,7 +170,8 @@ def _find_least(trial: _Trial, names: typing.Sequence[str]) -> list[str]:
     """Return a minimal set of these nodes whose answers together make the check raise. Return an empty list if such a
     set has more than ``_TOGETHER`` nodes.
 
-    :param trial: the check and the answers of the nodes
+    :param trial: check and facts of the nodes
+    :param names: names of the nodes among which the set is sought
     """
     kept: list[str] = []
     rest = list(names)
@@ -232,12 +233,12 @@ def _report_refused(stage: str, node: str, raised: str) -> Finding:
 
 
 def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
-    """Return the finding on nodes whose answers make the check raise only together. The finding blames none of them
-    alone.
+    """Return the finding of status ``unknown`` on several nodes whose facts make the check raise an exception only
+    together, so that none of them alone can be named as the cause.
 
     :param stage: name of the stage
     :param nodes: names of the nodes
-    :param raised: error of the check
+    :param raised: description of the exception
     """
     every = _join_names(nodes)
     why = (

@@ -42,7 +42,7 @@ class RawIntent:
     cluster: typing.Any = None
 
     def intent(self) -> Intent:
-        """Return the loaded intent.
+        """Return the intent, parsed from the values that the user wrote.
 
         :raises IntentError: the variables do not fit the schema
         """
@@ -110,7 +110,7 @@ def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> t
     not start if a variable name is misspelled or a variable has an invalid value.
 
     :param context: the stage that is judged
-    :param raw: the user's variables
+    :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them
     :param facts: facts of stage validate
     """
     if context.stage == "validate":
@@ -135,13 +135,13 @@ def judge_stage(
     changes: typing.Sequence[str] = (),
     counts: typing.Sequence[FactCount] = (),
 ) -> Record:
-    """Run the check of a stage on its facts, judge the findings, and return the record.
+    """Run the check of a stage on its facts, judge the findings by the waivers, and return the record of the stage.
 
-    :param context: the stage
-    :param raw: the user's variables
-    :param facts: plain data for the stage's class ``Facts``
+    :param context: name, run, times and check mode of the stage
+    :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them
+    :param facts: plain data from which the stage's class ``Facts`` is loaded
     :param changes: changes that the stage made, or would make in check mode, one text each
-    :param counts: for each kind of fact, the number of facts that were read and that are missing
+    :param counts: number of facts that were read and that are missing, one item for each kind of fact
     """
     facts_class, check = TABLE[context.stage]
     try:
@@ -172,7 +172,7 @@ def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typin
 
     :param stage: name of the stage
     :param error: why the intent could not be loaded
-    :param raw: the user's variables
+    :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them
     :param facts: plain data of the facts of the stage
     """
     if stage != "validate":
@@ -191,7 +191,7 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     ``validate.*`` ids.
 
     :param context: the stage that the record is for
-    :param raw: the user's variables
+    :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them
     :param facts: facts of stage validate
     """
     try:
@@ -215,7 +215,7 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     denied access, the gate is closed.
 
     :param context: the stage that is judged
-    :param raw: the user's variables
+    :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them
     :param error: name of the failed task and its message, as one text
     """
     why = "A task of the stage failed, so the rest of the stage was not checked."
@@ -269,7 +269,7 @@ def make_record(
     :param findings: findings of the stage
     :param waivers: waivers of the intent
     :param changes: changes that the stage made, or would make in check mode
-    :param facts: for each kind of fact, the number of facts that were read and that are missing
+    :param facts: number of facts that were read and that are missing, one item for each kind of fact
     :param intent: the loaded intent, which the record stores; None if it could not be loaded
     """
     gate = judge(findings, waivers)

@@ -31,7 +31,7 @@ class ResumeError(RdmaError):
 
 
 def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
-    """Check that a run can resume at a stage.
+    """Verify that a run can resume at a stage with this invocation.
 
     :param resume_from: stage at which the run resumes (``rdma_from``)
     :param stage: first stage of this invocation

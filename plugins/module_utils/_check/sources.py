@@ -58,7 +58,7 @@ class OfCluster(typing.NamedTuple):
     keeps its default.
 
     :ivar kind: kind of the fact
-    :ivar key: the key
+    :ivar key: name of the value in the fact
     """
 
     kind: str

@@ -42,7 +42,7 @@ class Facts:
     :ivar nodes: names of the nodes that took part
     :ivar removed: result for each object; None when not every removal task reported its results
     :ivar sync: answer of sriov_sync after the removal; None when it did not run
-    :ivar operators: answer of sriov_operator_info after the removal; None when there is none
+    :ivar operators: result of sriov_operator_info after the removal; None if it did not run
     :ivar operator_removed: whether the SR-IOV operator was removed as well
     :ivar rolls: rolls of the MachineConfigPools after MachineConfigs and KubeletConfigs were removed; None when they
         were not read
@@ -76,7 +76,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return findings on each object, each fabric on each node, each node, and the SR-IOV operator if it was removed.
+    """Check that the teardown has removed each object of the collection, the settings of each fabric on each node, the
+    changes of each host, and the SR-IOV operator if this was requested. Return findings on each object, each fabric on
+    each node, each node and the operator.
 
     In check mode return findings only for nodes that are reached by observers. A teardown does not change these nodes,
     so the findings show the result in advance.
@@ -180,6 +182,9 @@ def _check_object(item: AppliedObject) -> Finding:
 def _check_copy(subject: str, item: AppliedObject) -> Finding:
     """Return a warning on an object that a user copied with the label of linerate.rdma. It does not close the gate,
     because a tenant can make any number of such objects.
+
+    :param subject: subject of the finding
+    :param item: object with the label that no run wrote
     """
     why = (
         f"The object was not deleted: it has the label {SELECTOR}, but no run wrote it. A user copied it with"
@@ -210,8 +215,8 @@ def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
 
 
 def _check_namespace(subject: str, item: AppliedObject) -> Finding:
-    """Return the finding on a namespace of linerate.rdma that was not deleted: it contains objects not managed by
-    linerate.rdma, or its content is not known.
+    """Return the finding on a namespace of linerate.rdma that was not deleted: a failed one if it contains objects not
+    managed by linerate.rdma, one of status ``unknown`` if its content could not be read.
 
     :param subject: subject of the finding
     :param item: result of the deletion
@@ -239,7 +244,7 @@ def _report_stays(item: RetainedObject) -> Finding:
     """Return a warning on an object that the teardown leaves on purpose, with the command by which the user can delete
     it.
 
-    :param item: the object
+    :param item: object that remains
     """
     by_hand = (
         "Set teardown_operator: true and run the teardown again to remove the operator. Delete a CRD manually only if"

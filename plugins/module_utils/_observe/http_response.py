@@ -56,7 +56,8 @@ class BoundedResponse(http.client.HTTPResponse):
         self._read_skipped(super()._read_and_discard_trailer, 0)  # type: ignore[misc]
 
     def _read_skipped(self, read: typing.Callable[[], typing.Any], free: int) -> typing.Any:
-        """Read lines whose content is not used: chunk sizes and the trailer.
+        """Call a function that reads lines whose content is not used (chunk sizes and the trailer), and return its
+        result. The bytes of these lines are limited.
 
         :param read: function of ``http.client`` that reads the lines
         :param free: bytes of each line that do not count against the limit
@@ -92,6 +93,7 @@ class _Head:
     def readline(self, size: int) -> bytes:
         """Return the next line of the header.
 
+        :param size: maximum number of bytes to read
         :raises HeadError: the headers have too many bytes, or the line has a CR that does not end it (RFC 9112, 2.2)
         """
         line: bytes = self._whole.readline(min(size, self._left + 1))
@@ -117,8 +119,9 @@ class _Skipped:
         self._whole, self._free, self.skipped = whole, free, skipped
 
     def readline(self, size: int) -> bytes:
-        """Return the next line.
+        """Return the next line of the response, and add its bytes to those of all skipped lines.
 
+        :param size: maximum number of bytes to read
         :raises HeadError: the lines have too many bytes
         """
         line: bytes = self._whole.readline(size)

@@ -40,7 +40,7 @@ class IntentError(RdmaError):
 
 
 def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None) -> Intent:
-    """Load the three user variables into an intent.
+    """Load the three variables of the user into an intent.
 
     :param fabrics: value of ``rdma_fabrics``, a list of mappings
     :param waivers: value of ``rdma_waivers``; None if the user has no waivers
@@ -151,12 +151,13 @@ def _add_managers(fabric: typing.Any) -> typing.Any:
 def _load_list(
     cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Optional[tuple[typing.Any, ...]]:
-    """Load a list of fabrics or waivers, and add all errors to ``problems``. Return None if the value is not a list,
-    has too many items, or is an empty list of fabrics.
+    """Load a list of fabrics or waivers. Return the items. Return None if the value is not a list, has too many items,
+    or is an empty list of fabrics.
 
     :param cls: dataclass of an item
     :param data: value of the variable as the user wrote it
     :param path: name of the variable, for messages
+    :param problems: list to which all errors are appended
     """
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, "missing" if data is None else kind_of(data), "a list of mappings"))

@@ -53,7 +53,7 @@ def decode_json(
 ) -> typing.Any:
     """Decode JSON that comes from a node, a pod, an API, a BMC or a folder, within limits on its size.
 
-    :param text: the JSON; bytes are UTF-8
+    :param text: JSON text; bytes are UTF-8
     :param what: tool, API or file that the JSON is from, for messages
     :param most_bytes: maximum number of bytes, or of characters of a text. The decoded values may take four times as
         many bytes of memory
@@ -156,7 +156,7 @@ def count_values_outside_strings(text: bytes) -> int:
     outside of strings.
 
     This takes three times the memory of the text, and more time than to count them in the whole text. If the text has
-    more strings than its values allow, it is not JSON, and the strings are counted too.
+    more strings than its values allow, it is not JSON, and commas and brackets in strings count too.
     """
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     most = count_values(text)
@@ -173,6 +173,7 @@ def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_val
     list stay readable.
 
     :param what: name of the response in messages
+    :param most_depth: maximum number of levels of lists and mappings
     :param most_values: maximum number of values; 0 for no limit, as for a list
     :raises ParseError: the response has more values, is not JSON, or has NaN, Infinity, an integer of more than 64
         digits or a number beyond the range of 64-bit floating point
@@ -291,6 +292,8 @@ def _refuse_constant(text: str) -> typing.NoReturn:
 def _limit_depth(data: typing.Any, what: str, most: int) -> None:
     """Raise an error if decoded JSON has too many levels.
 
+    :param what: tool, API or file that the data is from, for messages
+    :param most: maximum number of levels
     :raises ParseError: the data has more than ``most`` levels
     """
     level = [data]

@@ -110,9 +110,10 @@ def token_of(text: str) -> str:
 
 
 def parse_tags(text: str) -> tuple[str, ...]:
-    """Return the tags in the response of ``/v2/NAME/tags/list``. What the distribution spec does not allow as a tag is
-    left out.
+    """Return the tags in the response of ``/v2/NAME/tags/list``. Texts that the distribution spec does not allow as a
+    tag are left out.
 
+    :param text: body of the response
     :raises RdmaError: the response is not a list of tags
     """
     data = _decode_answer(text)

@@ -52,6 +52,9 @@ def make_body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, t
     """Return the body of the request to the settings object. It requests that the values are applied at the next reset,
     if the BMC supports that: without an apply time [DSP0266, 9.10] some BMCs keep the values but never create the job
     that applies them.
+
+    :param bios: BIOS of the node with the apply times that the BMC supports
+    :param writes: attributes to write, with their new values
     """
     attributes: dict[str, typing.Any] = {"Attributes": {write.attribute: write.after for write in writes}}
     return (

@@ -168,7 +168,7 @@ def _read_resource_name(found: typing.Mapping[str, typing.Any], fabric: Fabric, 
     """Return the name of the device plugin's resource from the annotation of a NetworkAttachmentDefinition. Return an
     empty text if it has no such annotation and needs none.
 
-    :param found: the NetworkAttachmentDefinition
+    :param found: NetworkAttachmentDefinition as the API server returned it
     :raises _Different: the name does not match the intent
     """
     annotations = (found.get("metadata") or {}).get("annotations") or {}

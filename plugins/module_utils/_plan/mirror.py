@@ -47,8 +47,8 @@ def collect_values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typi
 
 
 def merge(below: Values, above: Values) -> dict[str, typing.Any]:
-    """Merge two trees of Helm values as Helm does: a value of ``above`` overrides the value of ``below`` at the same
-    key.
+    """Return the combination of two trees of Helm values as Helm builds it: a value of ``above`` overrides the value of
+    ``below`` at the same key.
     """
     joined = dict(below)
     for key, value in above.items():

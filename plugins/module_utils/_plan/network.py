@@ -68,7 +68,8 @@ def plan(
     :param answers: HCAs and subnets that the nodes reported
     :param addresses: IP addresses that the cluster uses already
     :param operators: node states that the operator reports, and the existing policies
-    :param platforms: observed platform of each node, with the kernel arguments that the node runs with
+    :param platforms: observed platform of each node, with the kernel arguments that the node runs with; None if none
+        was observed
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.list_refused_fabrics(intent, ipam.check(intent, nodes, addresses))
@@ -124,9 +125,10 @@ def list_targets(
     the API server refused none of them. For a fabric with VFs, only its SriovNetworkNodePolicies count as its objects.
     A fabric whose profile selects no HCAs has a target even if no object was applied.
 
+    :param nodes: names of the nodes that each target waits for
     :param applied: outcomes of the applied objects
-    :param every: return the targets of all fabrics with VFs, and of no other fabrics, even if no object was applied.
-        This is for the removal of their VFs
+    :param every: whether to return the targets of all fabrics with VFs, and of no other fabrics, even if no object was
+        applied. This is for the removal of their VFs
     """
     chosen = []
     for fabric in intent.fabrics:

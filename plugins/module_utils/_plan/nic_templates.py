@@ -152,8 +152,7 @@ def by_operator(
 def find_progress(
     state: typing.Optional[NicState], template: Object
 ) -> tuple[typing.Literal["done", "waits", "failed"], str]:
-    """Return how far the operator has applied a template to a card, and the reason why it waits or failed. The reason
-    is empty for ``done``.
+    """Return how far the operator has applied a template to a card, and why it waits or failed (empty for ``done``).
 
     :param state: state of the card; None if its NicDevice no longer exists
     :param template: template values that the card must have
@@ -238,7 +237,10 @@ def of_operator(
 def _make_groups(
     membership: Membership, fabric: Fabric, platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, list[Card]]:
-    """Return the cards of one fabric, grouped by their PCI device id. BlueFields in DPU mode are left out."""
+    """Return the cards of one fabric by their PCI device id. BlueFields in DPU mode are left out.
+
+    :param platforms: observed PCI functions of each node, by node
+    """
     found: dict[str, list[Card]] = {}
     for node, members in membership.members.items():
         platform = platforms.get(node, ObservedPlatform()).value

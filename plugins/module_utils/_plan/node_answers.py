@@ -53,6 +53,10 @@ def collect_answers(
 ) -> NodeAnswers:
     """Return the facts of the nodes that reported them. A node with an error is left out, because the stage that
     queried it reports the error as a finding.
+
+    :param hcas: HCAs that node_info read, or the error, by node
+    :param subnets: subnet managers that the ports of a node see, or the error, by node
+    :param topologies: function that reads the topologies when they are needed
     """
     return NodeAnswers(
         {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},

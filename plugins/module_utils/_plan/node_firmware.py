@@ -30,8 +30,8 @@ class Unmet:
     """A firmware setting of an HCA that does not have its desired value now, or will not have it after the next reset.
 
     :ivar address: PCI address of the HCA
-    :ivar wish: the desired setting
-    :ivar setting: the setting as the HCA reports it
+    :ivar wish: desired value, with the name of the firmware parameter
+    :ivar setting: values of the parameter that the HCA reports: current, after the next reset, and default
     :ivar in_force: whether the desired value is in force now; None if the firmware does not report it
     :ivar stored: whether the desired value is stored, so that the next reset applies it
     """
@@ -70,10 +70,11 @@ class OfHost:
 
 
 def plan_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
-    """Compare the desired firmware settings of a node's HCAs with the reported ones. Settings that no tool reports are
-    left out, and so are HCAs that have a NicDevice, because the NIC configuration operator manages them.
+    """Return the firmware settings of a node's HCAs that differ from the desired ones, and that the host is to write.
+    Settings that no tool reports are left out, and so are HCAs that have a NicDevice, because the NIC configuration
+    operator manages them.
 
-    :param memberships: HCAs of each fabric
+    :param memberships: HCAs that belong to each fabric
     :param platform: observed PCI functions of the node
     :param fleet: intent, NicDevices and firmware settings of all nodes
     """

@@ -20,7 +20,9 @@ _NO_REBOOT = "no reboot required"
 def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
     """Return notes about changes for which a later stage restarts services on a node that is in no MachineConfigPool. A
     change whose value is already in force needs no restart and gets no note. If the present value is not known, the
-    note says that a restart is possible.
+    note calls the restart possible.
+
+    :param tuning: observed tuning of the node
     """
     host, notes = intent.cluster.host, []
     if host.memlock is not None and host.memlock.by == "containerd":

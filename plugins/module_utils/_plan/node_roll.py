@@ -76,9 +76,9 @@ def plan_roll(
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
-    """Plan the roll. Each node that needs a reset gets a step. A node that cannot be reset now gets the reason in its
-    step and is not reset. If the intent does not allow the resets, or their effect is not known, the plan as a whole is
-    refused.
+    """Return the plan of a roll. Each node that needs a reset gets a step. A node that cannot be reset now gets the
+    reason in its step and is not reset. If the intent does not allow the resets, or their effect is not known, the plan
+    as a whole is refused.
 
     :param seen: differences of each node from its desired settings, from all sources (such as BIOS and firmware)
         together
@@ -146,15 +146,16 @@ def choose_turn(
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[tuple[NodeStep, ...], str]:
-    """Return the nodes of a wave that may be reset now, given the present state of the cluster, and the first reason
-    why a node may not, with a remedy. The reason is empty if all nodes may be reset.
+    """Return two values: the steps of the nodes of a wave that may be reset now, given the present state of the
+    cluster, and the first reason why a node may not, with a remedy. The reason is empty if all nodes may be reset.
 
     Nodes that are already being reset (phase ``wait``) continue. Further nodes are added until max_unavailable nodes
     are down, with at most one control-plane node at a time.
 
-    :param wave: steps of the wave
+    :param wave: steps of the nodes that are reset together
     :param cluster: present state of the cluster, with the members of etcd if the wave has a control-plane node
-    :param planned: plan of the whole roll
+    :param planned: steps and order of all nodes of the roll
+    :param inventory: names of the nodes of the inventory
     """
     names, known = {step.node for step in wave}, {node.name: node for node in cluster.nodes}
     ours = {step.node for step in planned.steps if step.goes}
@@ -196,7 +197,7 @@ def explain_why_not_again(
 
     :param step: step of the node
     :param cluster: present state of the cluster, with pods and etcd
-    :param planned: plan of the whole roll
+    :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
     """
     node = next((node for node in cluster.nodes if node.name == step.node), None)
@@ -463,9 +464,9 @@ def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -
 def _order_in_waves(
     steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]
 ) -> tuple[NodeStep, ...]:
-    """Assign each step that a BMC carries out to a wave, which is a set of nodes that are reset together. Nodes that an
-    earlier run has already reset are in the first waves, since they are down. A wave has at most one control-plane
-    node.
+    """Return the steps, each of those that a BMC carries out with the number of its wave, which is a set of nodes that
+    are reset together. Nodes that an earlier run has already reset are in the first waves, since they are down. A wave
+    has at most one control-plane node.
 
     :param at_once: maximum number of nodes of a wave
     :param control: names of the control-plane nodes

@@ -29,7 +29,10 @@ _NAMED = 8
 
 def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
     """Return the BIOS settings of a node that differ from the desired ones. Add a refusal with a remedy for each
-    setting that its BMC cannot write, and a note on values that others have saved at the BMC.
+    setting that its BMC cannot write, and a note on values that another user or program has saved at the BMC.
+
+    :param bios: BIOS of the node
+    :param wanted: accepted values of each BIOS setting, by key of the intent
     """
     planned = plan_bios(bios, wanted)
     waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
@@ -95,7 +98,7 @@ def look_at_firmware(
     Settings that are not stored in the firmware yet need no reset. HCAs that the Arm cores of a BlueField or NVIDIA's
     NIC configuration operator manage are left out.
 
-    :param told: result of the attempt in this run to write the settings; None if there was no attempt
+    :param told: result of writing the settings in this run; None if they were not written
     """
     observed = fleet.firmware.get(node, ObservedFirmware(error="was not asked"))
     if platform.value is None or platform.error is not None or observed.value is None or observed.error is not None:

@@ -48,7 +48,7 @@ def plan_operator_objects(
     objects and does not delay the other operators.
 
     :param wishes: requested operators
-    :param seen: state of OLM
+    :param seen: objects of OLM in the cluster, as last read
     :param untrusted: namespaces in which no object may be created, each with the reason
     """
     objects: list[tuple[str, Resource]] = []
@@ -89,9 +89,9 @@ def plan_operator_objects(
 def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> None:
     """Check that a request is consistent with the other requests and with the state of OLM.
 
-    :param wish: the request to check
-    :param wishes: all requests
-    :param seen: state of OLM
+    :param wish: request that is checked
+    :param wishes: requests for all operators, including this one
+    :param seen: objects of OLM in the cluster, as last read
     :raises _Refusal: the request contradicts another request, an existing Subscription or an OperatorGroup
     """
     if sum(other.package == wish.package for other in wishes) > 1:
@@ -156,7 +156,7 @@ def _only_ours(space: str, seen: OlmState) -> bool:
     therefore be changed.
 
     :param space: name of the namespace
-    :param seen: state of OLM
+    :param seen: objects of OLM in the cluster, as last read
     """
     found = [item for item in seen.groups.values() if item.namespace == space]
     return len(found) == 1 and found[0].ours
@@ -164,14 +164,14 @@ def _only_ours(space: str, seen: OlmState) -> bool:
 
 def _whole(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> DesiredOperator:
     """Return the request for an operator completed with its channel and catalog. An installed operator keeps its
-    channel and catalog unless the request names others, even if the catalog's default changes.
+    channel and catalog unless the request names different ones, even if the catalog's default changes.
 
     A Subscription that has not installed anything is ignored, since its channel may be a mistake that the request
     corrects.
 
-    :param wish: the request
-    :param there: existing Subscription of the operator; None if there is none
-    :param seen: state of OLM
+    :param wish: request as the user made it
+    :param there: existing Subscription of the operator; None if it has none
+    :param seen: objects of OLM in the cluster, as last read
     :raises _Refusal: no catalog matches, or the catalog has no such package, channel or version
     """
     if there is not None and there.installed:
@@ -204,7 +204,7 @@ def _space_of(source: str, seen: OlmState) -> str:
     OpenShift's catalogs is used.
 
     :param source: name of the CatalogSource
-    :param seen: state of OLM
+    :param seen: objects of OLM in the cluster, as last read
     :raises _Refusal: no CatalogSource has this name, or several have it in other namespaces
     """
     spaces = [item.namespace for item in seen.catalogs.values() if item.name == source]
@@ -223,8 +223,8 @@ def _only_catalog(wish: DesiredOperator, seen: OlmState) -> DesiredOperator:
     """Return the request with the only catalog of the cluster. This is for a cluster that does not report the packages
     of its catalogs.
 
-    :param wish: the request
-    :param seen: state of OLM
+    :param wish: request that names no catalog
+    :param seen: objects of OLM in the cluster, as last read
     :raises _Refusal: the cluster reports packages and none matches, or it does not have exactly one catalog
     """
     names = (
@@ -255,8 +255,8 @@ def _examine_catalog_package(wish: DesiredOperator, seen: OlmState) -> DesiredOp
     Subscriptions of its namespace, so none is created then. Packages are not checked if the catalog is not ready or
     the cluster does not report them.
 
-    :param wish: the request
-    :param seen: state of OLM
+    :param wish: request with its channel and catalog
+    :param seen: objects of OLM in the cluster, as last read
     :raises _Refusal: there is no such catalog, or it has no such package, channel or version
     """
     catalog = seen.catalogs.get((wish.source_namespace, wish.source))

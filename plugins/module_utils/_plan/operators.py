@@ -90,8 +90,11 @@ class OperatorRequests:
 
 
 def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> OperatorRequests:
-    """Load the requests from the options of a module.
+    """Return the user's changes to the installation of operators, from the options of a module.
 
+    :param charts: changes to charts, by operator
+    :param packages: changes to OLM packages, by operator
+    :param leave: names of operators that the run must not install
     :raises RdmaError: a name is not the name of an operator, or a key is invalid
     """
     found: OperatorRequests = load(
@@ -148,7 +151,7 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
     earlier run installed. Return an empty tuple if OLM installs operators.
 
     :param seen: state of the operators in the cluster
-    :param wishes: the user's changes to the installation
+    :param wishes: settings with which the user changes the installation of the operators
     """
     if seen.olm:
         return ()
@@ -173,7 +176,7 @@ def find_chart(operator: Operator, wishes: OperatorRequests) -> typing.Optional[
     """Return the chart of an operator with the user's changes; None if the operator has no chart. A chart that the user
     replaced does not inherit repository and version.
 
-    :param wishes: the user's changes to the installation
+    :param wishes: settings with which the user changes the installation of the operators
     """
     wish, chart = wishes.charts.get(operator.name, ChartWish()), operator.chart
     if chart is None:
@@ -212,10 +215,11 @@ def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen)
 
 
 def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:
-    """Return the Helm values of an operator's chart: the user's values if there are any, else the values that follow
-    from the intent. The latter disable the operators that the chart bundles, since a run installs these separately.
+    """Return the Helm values of an operator's chart, by key: the user's values if there are any, else the values that
+    follow from the intent. The latter disable the operators that the chart bundles, since a run installs these
+    separately.
 
-    :param wishes: the user's changes to the installation
+    :param wishes: settings with which the user changes the installation of the operators
     """
     wish = wishes.charts.get(operator.name)
     if wish is not None and wish.values is not None:
@@ -234,6 +238,8 @@ def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests)
 def list_namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
     """Return the Namespace objects of the Helm releases. Only the Namespace of the SR-IOV operator has the label by
     which the teardown removes it.
+
+    :param made: Helm releases that the run installs
     """
     found: dict[str, Object] = {}
     for item in made:
@@ -252,7 +258,7 @@ def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
     those that OLM installed and may upgrade. Return an empty tuple if the cluster does not use OLM.
 
     :param seen: state of the operators in the cluster
-    :param wishes: the user's changes to the installation
+    :param wishes: settings with which the user changes the installation of the operators
     """
     if not seen.olm:
         return ()
@@ -272,10 +278,10 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
 
 
 def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
-    """Return the entry of an operator for the module ``olm``, with the user's changes. Return None if no catalog has
-    the operator.
+    """Return the entry of an operator for the option ``operators`` of the module ``olm``, with the user's changes.
+    Return None if no catalog has the operator.
 
-    :param wishes: the user's changes to the installation
+    :param wishes: settings with which the user changes the installation of the operators
     """
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
@@ -299,7 +305,7 @@ def list_unconfigured_operators(
     Without this object they do nothing.
 
     :param seen: state of the operators in the cluster
-    :param wishes: the user's changes to the installation
+    :param wishes: settings with which the user changes the installation of the operators
     """
     found = []
     for row in _list_needed_operators(intent, seen, wishes):
@@ -318,8 +324,8 @@ def list_unconfigured_operators(
 
 
 def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
-    """Return a row for each needed operator, for the result of the module: the reasons why it is needed, its observed
-    state, whether it works, and the remedy.
+    """Return a mapping for each needed operator, for the result of the module: the reasons why it is needed (``why``),
+    its observed state (``seen``), whether it works (``serves``), and the remedy.
 
     :param seen: state of the operators in the cluster
     :param nodes: names of the nodes of the run

@@ -39,7 +39,7 @@ def collect_charts(
     """Return the charts that Helm installs, each with its values, by operator.
 
     :param job: needs of a training job; None if there is no job
-    :param wishes: the user's changes to the installation
+    :param wishes: settings with which the user changes the installation of the operators
     """
     found = {}
     for row in list_wanted(intent, job, False, wishes):
@@ -60,7 +60,9 @@ def collect_pulls(
 ) -> Pulls:
     """Return all images, charts and packages that a run would pull.
 
-    :param wishes: the user's changes to the installation
+    :param job: needs of a training job; None if there is no job
+    :param olm: whether OLM installs the operators
+    :param wishes: settings with which the user changes the installation of the operators
     :param seen: images in the rendered chart of each operator, by operator
     :param named: additional images, by the variable that sets them. An empty name is left out, since the cluster
         provides that image
@@ -139,7 +141,14 @@ def _add_package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: 
 
 
 class _Made:
-    """A collector of images, charts and packages. It lists each image once, with all of its users."""
+    """A collector of images, charts and packages. It lists each image once, with all of its users.
+
+    :ivar images: names of the users of each image
+    :ivar charts: Helm charts that a run pulls
+    :ivar packages: packages of OLM catalogs that a run installs
+    :ivar notes: sentences on what the user must mirror or install manually
+    :ivar unlisted: sentences on images that could not be determined, with the reason
+    """
 
     def __init__(self) -> None:
         self.images: dict[ImageSeen, list[str]] = {}

@@ -20,8 +20,8 @@ _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
 
 
 def collect_settings(intent: Intent) -> Settings:
-    """Return the settings to write; empty if the intent does not enable them. Rows for which experts recommend
-    different values have no rule, and therefore no value, unless the intent sets one.
+    """Return the settings to write; empty if the intent does not enable them. A tuning row for which experts recommend
+    different values has no rule, and therefore no setting, unless the intent sets its value.
     """
     sections: dict[str, dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
     rows: list[str] = []
@@ -38,6 +38,9 @@ def _find_tuned_value(row: TuningRow, rule: str) -> typing.Optional[str]:
     such as a minimum, is passed as a bound for sysctls, so that TuneD keeps a value that already satisfies it.
 
     [tuned/plugins/base.py _process_assignment_modifiers; TuneD's own profile openshift has kernel.pid_max=>4194304]
+
+    :param row: tuning row (one observable property of a node)
+    :param rule: rule that the value must satisfy; empty if no value is expected
     """
     if row.setting is None or not rule:
         return None
@@ -48,8 +51,11 @@ def _find_tuned_value(row: TuningRow, rule: str) -> typing.Optional[str]:
 
 
 def collect_kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
-    """Return the options of the module kernel_settings; empty if there is nothing to set. The module supports neither
-    CPU idle states nor kernel modules, so these settings are left out.
+    """Return the options of the module kernel_settings: the values of ``sysctl`` and ``sysfs`` by name or path; empty
+    if there is nothing to set. The module supports neither CPU idle states nor kernel modules, so these settings are
+    left out.
+
+    :param found: settings of the intent in the sections of TuneD
     """
     files = {
         _GOVERNOR: found.cpu.get("governor", ""),

@@ -21,6 +21,8 @@ def read_earlier_errors(report_dir: str, run: str) -> EarlierErrors:
     """Return the error counters of the earlier kept runs, the oldest first. All kinds of runs count, because the
     counters belong to the links, and check mode reads them too.
 
+    :param report_dir: folder of the report, which contains the kept runs
+    :param run: id of this run
     :returns: the counters. A run that cannot be read is listed with the reason. A run without counters is left out
     :raises FileError: the folder of the kept runs cannot be read
     """

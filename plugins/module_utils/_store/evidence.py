@@ -80,15 +80,18 @@ class Once:
         raise tarfile.ReadError("a part of it would be read twice")
 
     def finished(self) -> str:
-        """Read the rest of the stream, and return the SHA-256 of all of its bytes as hexadecimal digits."""
+        """Read the stream to its end, and return the SHA-256 of all of its bytes as hexadecimal digits."""
         while self.read(MOST_AT_ONCE):
             pass
         return self._digest.hexdigest()
 
 
 def pack(report_dir: str, archive: str, top: str, replaces: bool = True) -> Packed:
-    """Write the archive of a report folder. The same folder always results in the same bytes.
+    """Write the archive of a report folder. Return its SHA-256, the checksum of each file in it, and the paths that
+    were left out. The same folder always results in the same bytes.
 
+    :param report_dir: folder of the report
+    :param archive: path of the archive
     :param top: name of the only folder in the archive
     :param replaces: whether an archive with other content is replaced
     :raises FileError: a file cannot be read or written, or there is an archive that is not replaced
@@ -128,9 +131,9 @@ def pack(report_dir: str, archive: str, top: str, replaces: bool = True) -> Pack
 
 @contextlib.contextmanager
 def open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
-    """Open an archive for reading.
+    """Provide an archive, opened for reading, as a context.
 
-    :raises FileError: it cannot be opened, or is not a regular file. A FIFO or a device could be endless
+    :raises FileError: the archive cannot be opened, or is not a regular file. A FIFO or a device could be endless
     """
     remedy = "Check that it exists, and that this user may read it"
     try:
@@ -147,6 +150,7 @@ def open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
 def list_files(report_dir: str) -> tuple[list[str], list[str]]:
     """List the files that runs have left in a folder. The folder of kept runs is skipped.
 
+    :param report_dir: folder of the report
     :returns: sorted paths of the files of runs; and sorted paths to leave out, because they are not regular files or
         not files of a run
     """
@@ -162,6 +166,8 @@ def list_files(report_dir: str) -> tuple[list[str], list[str]]:
 def _walk(report_dir: str) -> typing.Iterator[str]:
     """Yield the relative paths of all files in a folder, except those of kept runs. A symbolic link counts as a file,
     and so does a folder that is deeper than those of a run.
+
+    :param report_dir: folder of the report
     """
     open_folders = [""]
     while open_folders:

@@ -25,7 +25,7 @@ def format_now() -> str:
 
 
 def read_clock() -> datetime.datetime:
-    """Return the current time in UTC."""
+    """Return the current time of this machine, in UTC."""
     return datetime.datetime.now(datetime.timezone.utc)
 
 

@@ -48,7 +48,8 @@ def count_functions(value: typing.Any) -> int:
 
 
 def limit_of_node(kind: str) -> tuple[int, str]:
-    """Return the limit in bytes of a fact of one node, and a text for messages that says to which facts it applies."""
+    """Return the limit in bytes of a fact of one node, and a text for messages that names the facts to which it
+    applies."""
     if kind in list_kinds_at(TOPOLOGY):
         return MOST_FABRIC_ANSWER, "a fabric"
     most = MOST_ANSWER if kind in _OF_FABRIC else _MOST_OF_HCAS if kind.startswith("hcas") else _MOST_OF_NODE

@@ -91,7 +91,7 @@ class FactFolder:
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
 
     def limit(self, kind: str, node: str = CLUSTER) -> tuple[int, str]:
-        """Return the limit in bytes of a fact, and a text for messages that says to which facts the limit applies. The
+        """Return the limit in bytes of a fact, and a text for messages that names the facts to which it applies. The
         limit of a fact about the cluster grows with the number of nodes.
         """
         if node != CLUSTER:

@@ -84,6 +84,7 @@ def write_new(path: str, text: str, below: str = "") -> None:
     """Write a file that does not exist yet. Create its folder if necessary. An existing file is never overwritten, even
     if it was created at the same time.
 
+    :param below: folder below which no symbolic link is followed; empty for the folder of the file
     :raises FileError: the file exists, or cannot be written
     """
     with _translate_os_errors(path, "written"), _open_folder(path, below, make=True) as (folder, name):
@@ -102,8 +103,9 @@ def write_new(path: str, text: str, below: str = "") -> None:
 
 
 def remove_file(path: str, below: str = "") -> None:
-    """Remove a file if it exists.
+    """Remove a file. If it does not exist, do nothing.
 
+    :param below: folder below which no symbolic link is followed; empty for the folder of the file
     :raises FileError: the file cannot be removed
     """
     with (
@@ -117,6 +119,7 @@ def remove_file(path: str, below: str = "") -> None:
 def list_names_in(path: str, below: str = "") -> list[str]:
     """Return the sorted names in a folder. Return an empty list if the folder does not exist.
 
+    :param below: folder below which no symbolic link is followed; empty for ``path``
     :raises FileError: the folder cannot be read
     """
     with (
@@ -191,11 +194,12 @@ def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = T
 
 
 def decode_file_json(text: typing.Union[str, bytes], path: str, what: str = "it", most: int = MOST_BYTES) -> typing.Any:
-    """Return the data of the JSON text of a file, or of a part of it.
+    """Return the data of JSON text that was read from a file.
 
+    :param text: JSON text: the whole file, or one line of it
     :param path: path of the file, for the message
-    :param what: name of the part, for the message
-    :param most: limit in bytes
+    :param what: name of the text, for the message
+    :param most: maximum size in bytes
     :raises FileError: the text is too large, is not valid JSON, has a duplicate key, or nests too deeply
     """
     try:
@@ -210,7 +214,7 @@ def open_file(
     """Open a regular file for reading.
 
     :param below: folder below which no link is followed; empty for the folder of the file
-    :param most: limit in bytes
+    :param most: maximum size in bytes
     :param of_what: kind of file to which the limit applies, for the message
     :returns: the stream; None if the file does not exist
     :raises FileError: the file cannot be read, is not a regular file, or is too large
@@ -242,9 +246,10 @@ def open_regular(
 
 
 def read_bytes(path: str, below: str = "", most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file.
+    """Return the content of a regular file.
 
-    :param most: limit in bytes
+    :param below: folder below which no symbolic link is followed; empty for the folder of the file
+    :param most: maximum size in bytes
     :raises FileError: the file does not exist, cannot be read, is not a regular file, or is too large
     """
     with open_regular(path, below, most) as stream:

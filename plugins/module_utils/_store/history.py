@@ -27,6 +27,7 @@ _Value = typing.TypeVar("_Value")
 def list_kept(report_dir: str) -> list[str]:
     """Return the names of the kept runs, the oldest first. Other entries of the folder are ignored.
 
+    :param report_dir: folder of the report, which contains the kept runs
     :raises FileError: the folder cannot be read
     """
     names = list_names_in(os.path.join(report_dir, RUNS), report_dir)
@@ -42,10 +43,12 @@ def list_kept(report_dir: str) -> list[str]:
 def read_earlier(
     report_dir: str, run: str, read: typing.Callable[[str, str], _Value], most: typing.Optional[int] = None
 ) -> tuple[dict[str, _Value], tuple[str, ...]]:
-    """Read each kept run before this one, the oldest first. Return the results by name of the run, and a message for
-    each run that could not be read.
+    """Read each kept run before this one, the oldest first. Return two values: the results by name of the run, and a
+    message for each run that could not be read.
 
-    :param read: function of the folder and the name of a run
+    :param report_dir: folder of the report, which contains the kept runs
+    :param run: id of this run
+    :param read: function that is called with the folder and the name of a run, and returns its result
     :param most: limit of the number of runs, of which the newest are read; None means all
     :raises FileError: the folder of the kept runs cannot be read
     """
@@ -63,6 +66,8 @@ def find_before(report_dir: str, run: str) -> typing.Optional[str]:
     """Return the folder of the newest kept run before this one that has the same check mode. Runs in check mode are not
     compared with runs that change the cluster.
 
+    :param report_dir: folder of the report, which contains the kept runs
+    :param run: id of this run
     :returns: path of the folder; None if there is no such run
     :raises FileError: the folder of the kept runs, or the start of this run, cannot be read
     """
@@ -107,7 +112,10 @@ def keep_run(report_dir: str, run: str, most: int) -> list[str]:
 
 
 def find_folder(report_dir: str, run: str) -> str:
-    """Return the folder of a kept run."""
+    """Return the path of the folder in which a kept run is stored.
+
+    :param report_dir: folder of the report
+    """
     return os.path.join(report_dir, RUNS, run)
 
 

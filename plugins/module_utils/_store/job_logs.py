@@ -40,7 +40,7 @@ class _Left:
         self.characters, self.lines, self.end = _MOST_OF_ALL, _MOST_LINES, time.thread_time() + _MOST_SECONDS
 
     def take(self, path: str, piece: str) -> None:
-        """Subtract a piece of a log from the limits.
+        """Subtract the size of a piece of a log from the limits that remain.
 
         :param path: path of the log, for messages
         :param piece: text of the piece
@@ -75,6 +75,7 @@ def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
     is therefore not read: a FIFO or a device may have no end, and a link may lead to a file that its creator must not
     read.
 
+    :param paths: paths of the log files
     :raises RdmaError: a file does not exist
     :raises SourceRefused: a file cannot be read, is not a regular file, or is too large
     """
@@ -90,6 +91,7 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
     """Yield the name and the lines of each file, one file after the other. The name includes the folders if another
     file has the same name. The lines have their ends, and a line that is too long becomes an empty line.
 
+    :param paths: paths of the log files
     :raises RdmaError: raised by the iterator of lines if a file cannot be read
     """
     paths = list(dict.fromkeys(paths))
@@ -104,6 +106,7 @@ def has_several_logs(paths: typing.Sequence[str]) -> bool:
     """Return whether more than one of the files is a log, and not a JSON document of nccl-tests. Each log then belongs
     to one pod. A file that is refused counts as a log.
 
+    :param paths: paths of log files or JSON documents
     :raises RdmaError: there is no such file
     """
     found = 0

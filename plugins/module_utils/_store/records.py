@@ -57,11 +57,11 @@ class _Budget:
     nodes: int
 
     def take(self, path: str, findings: int, size: int) -> None:
-        """Subtract a record from the limits.
+        """Subtract the findings and the size of a record from the limits that remain.
 
         :param path: path of the record, for the message
-        :param findings: number of its findings
-        :param size: its size in bytes
+        :param findings: number of findings of the record
+        :param size: size of the record in bytes
         :raises FileError: the record exceeds the remaining limits
         """
         for number, left, what in ((findings, self.findings, "findings"), (size, self.size, "bytes")):
@@ -78,7 +78,9 @@ class _Budget:
 def _make_budget(directory: str, nodes: typing.Optional[int]) -> _Budget:
     """Return the limits for all records in a folder together. They grow with the number of nodes.
 
-    :param nodes: number of nodes of the run; None: those of the run.json beside the folder, or none without it
+    :param directory: folder of the records
+    :param nodes: number of nodes of the run; None to read it from run.json beside the folder, where a missing file
+        means 0
     """
     if nodes is None:
         start = _read_start_beside(directory)
@@ -97,8 +99,9 @@ def _make_room(directory: str, record: Record, nodes: typing.Optional[int]) -> _
     """Return the limits for a new record, so that all records of its run in the folder can be read again, and the
     records of later stages have enough space, too.
 
-    :param record: the record to write
-    :param nodes: number of nodes of the run; None: those of the run.json beside the folder
+    :param directory: folder of the records
+    :param record: record that is written next
+    :param nodes: number of nodes of the run; None to read it from run.json beside the folder
     """
     budget = _make_budget(directory, nodes)
     findings, size = budget.findings // _SHARE, budget.size // _SHARE
@@ -112,8 +115,10 @@ def _make_room(directory: str, record: Record, nodes: typing.Optional[int]) -> _
 
 
 def _measure(path: str, stage: str, run: str) -> typing.Optional[tuple[int, int]]:
-    """Return the number of findings of a record, and its size in bytes. Return None if it does not exist, cannot be
-    read, or belongs to another run.
+    """Return two numbers: the findings of a record, and its size in bytes. Return None if the record does not exist,
+    cannot be read, or belongs to another run.
+
+    :param stage: name of the stage of the record
     """
     try:
         with _open_record(path) as stream:
@@ -185,7 +190,8 @@ def read_records(directory: str, nodes: typing.Optional[int] = None) -> tuple[di
     """Read all records in a folder, of any run. The records of the run in the run.json beside it are read first. Those
     of other runs share the limits that remain.
 
-    :param nodes: number of nodes of the run; None: those of the run.json beside ``directory``
+    :param directory: folder of the records
+    :param nodes: number of nodes of the run; None to read it from run.json beside ``directory``
     :returns: records by stage; and errors by stage for files that could not be read
     """
     budget, start, heads = _make_budget(directory, nodes), _read_start_beside(directory), read_heads(directory)
@@ -195,12 +201,18 @@ def read_records(directory: str, nodes: typing.Optional[int] = None) -> tuple[di
 
 
 def read_heads(directory: str) -> dict[str, Record]:
-    """Read all records in a folder without their findings. A record that cannot be read is left out."""
+    """Return all records in a folder without their findings, by stage. A record that cannot be read is left out.
+
+    :param directory: folder of the records
+    """
     return _read_all(directory, _read_head)[0]
 
 
 def read_head(directory: str, stage: str) -> typing.Optional[Record]:
-    """Read the record of one stage without its findings. Return None if it does not exist or cannot be read."""
+    """Return the record of one stage without its findings. Return None if it does not exist or cannot be read.
+
+    :param directory: folder of the records
+    """
     try:
         return _read_head(_get_record_path(directory, stage), stage)
     except (FileError, LoadError):
@@ -210,6 +222,7 @@ def read_head(directory: str, stage: str) -> typing.Optional[Record]:
 def remove_record(directory: str, stage: str, below: str = "") -> None:
     """Remove the record of a stage if it exists.
 
+    :param directory: folder of the records
     :param below: folder below which no link is followed; if empty, the parent folder of ``directory``
     :raises FileError: the file cannot be removed
     """
@@ -288,9 +301,11 @@ def _decode_line(line: bytes, path: str, number: int) -> typing.Any:
 
 
 def _read_findings(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:
-    """Yield the findings one at a time. Each is loaded before the next line is read.
+    """Yield the findings of a record one at a time. Each is loaded before the next line is read.
 
-    :param findings: number of findings in the head
+    :param stream: file of the record, after its first line
+    :param stage: name of the stage, for messages
+    :param findings: number of findings according to the first line
     :raises LoadError: a finding is malformed, or the number of findings differs from the head
     """
     if not isinstance(findings, int) or isinstance(findings, bool) or not 0 <= findings <= _MOST_FINDINGS:
@@ -307,8 +322,10 @@ def _read_findings(stream: typing.BinaryIO, path: str, stage: str, findings: typ
 
 
 def _load_head(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
-    """Return the record without its findings, and the number of findings in its head.
+    """Return two values: the record without its findings, and the number of findings according to its first line.
 
+    :param head: data of the first line
+    :param stage: name of the stage that the record must have
     :raises LoadError: the head is malformed, or belongs to another stage or schema
     """
     if not isinstance(head, dict):

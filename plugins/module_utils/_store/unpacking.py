@@ -93,8 +93,8 @@ class _Member(tarfile.TarInfo):
         return member
 
     def _proc_pax(self, tarfile: tarfile.TarFile) -> typing.Any:
-        """Refuse an extended header that is too large, before it is read. Refuse global headers too, because they
-        accumulate and each file inherits them.
+        """Read an extended header of the archive. Raise an error before it is read if it is too large, and for a global
+        header, because global headers accumulate and each file inherits them.
         """
         if self.type == _FOR_ALL:
             raise _Unreadable(
@@ -105,8 +105,8 @@ class _Member(tarfile.TarInfo):
         return super()._proc_pax(tarfile)  # type: ignore[misc]
 
     def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
-        """Refuse the map of a sparse file before it is read. It may be as large as the archive, and each of its numbers
-        becomes an object.
+        """Raise an error before the map of a sparse file is read. The map may be as large as the archive, and each of
+        its numbers becomes an object.
         """
         raise tarfile.ReadError("it contains a sparse file")
 
@@ -147,9 +147,13 @@ def unpack(
 def _unpack_archive(
     archive: str, stream: typing.BinaryIO, sha256: str, target: str, finish: typing.Callable[[str], object]
 ) -> Sums:
-    """Unpack an open archive and return its checksums.
+    """Unpack an open archive and return the checksums of its files.
 
+    :param archive: path of the archive, for messages
+    :param stream: opened archive
     :param sha256: SHA-256 of the stream from the first time that it was read
+    :param target: folder that the unpacked files become
+    :param finish: function that is called with the folder of the unpacked files before it gets its final name
     """
     parent = os.path.dirname(os.path.abspath(target))
     try:
@@ -186,9 +190,12 @@ def _unpack_archive(
 
 
 def _unpack_members(archive: str, once: Once, size: int, folder: str) -> Sums:
-    """Unpack all members into a folder and verify their checksums.
+    """Unpack all members into a folder, verify their checksums, and return these.
 
+    :param archive: path of the archive, for messages
+    :param once: stream of the archive
     :param size: size of the archive in bytes
+    :param folder: folder that receives the files
     :raises FileError: a member is not a file of a run, or differs from its checksum
     """
     found: Sums = {}
@@ -258,8 +265,10 @@ def _hash_alone(_path: str, parts: typing.Iterable[bytes]) -> None:
 
 
 def _parse_member_path(archive: str, member: tarfile.TarInfo, folder: str) -> tuple[str, str]:
-    """Return the top folder of a member, and its path below that folder.
+    """Return two texts: the top folder of a member, and its path below that folder.
 
+    :param archive: path of the archive, for messages
+    :param folder: folder that receives the files
     :raises FileError: the member is not a regular file of a run below the top folder, or is too large
     """
     top, _slash, name = member.name.partition("/")
@@ -348,6 +357,8 @@ def _require_same_folder(target: str, sums: Sums) -> None:
     """Verify that an existing folder contains exactly the files of the archive. Additional files are not allowed,
     because an additional fact changes the judgment. Files that are created again are ignored.
 
+    :param target: existing folder
+    :param sums: SHA-256 of each file of the archive, by its path
     :raises FileError: a file differs, is missing or is additional
     """
     remedy = "Set another folder in rdma_report_dir, or remove this one"
@@ -364,7 +375,10 @@ def _require_same_folder(target: str, sums: Sums) -> None:
 
 
 def _all_in(target: str) -> typing.Iterator[str]:
-    """Yield the relative paths of all files in an unpacked folder. A symbolic link to a folder counts as a file."""
+    """Yield the relative paths of all files in an unpacked folder. A symbolic link to a folder counts as a file.
+
+    :param target: unpacked folder
+    """
     for folder, folders, files in os.walk(target):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in (*files, *links):

@@ -21,7 +21,8 @@ Nodes = typing.Sequence[str]
 
 
 def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
-    """Return the findings on the addresses of each fabric, and on overlaps between fabrics.
+    """Check the address range of each fabric, its gateway, exclusions and routes, and that the ranges of different
+    fabrics do not overlap. Return findings of pass and of each fault.
 
     :param nodes: names of the nodes of the inventory
     """
@@ -32,7 +33,8 @@ def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
 
 
 def _add_rerun(finding: Finding) -> Finding:
-    """Return a finding whose remedy, if it has one, ends with the stage to run again."""
+    """Return a finding with the instruction to run stage validate again at the end of its remedy. A finding without a
+    remedy is returned unchanged."""
     if not finding.remedy or "run stage" in finding.remedy:
         return finding
     return dataclasses.replace(finding, remedy=f"{finding.remedy.rstrip('.')}. Then run stage validate again.")
@@ -143,8 +145,8 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
 
 
 def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Yield a finding for each key of an ipam mapping that contradicts another key. If there is none, yield a finding
-    on an invalid range.
+    """Yield a failed finding for each key of an ipam mapping that contradicts another key. If there is none, yield a
+    failed finding on an invalid range.
 
     :param path: path of the mapping in the intent
     """
@@ -160,7 +162,7 @@ def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Yield a finding if the gateway is not a valid address. This check does not need a valid range.
+    """Yield a failed finding if the gateway is not a valid IP address. The range is not used, since it may be invalid.
 
     :param path: path of the ipam mapping in the intent
     """
@@ -177,8 +179,8 @@ def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _report_exclusions_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Yield a finding for each entry of ``exclude`` that is not a valid network. This check does not need a valid
-    range.
+    """Yield a failed finding for each entry of ``exclude`` that is not a valid network. The range is not used, since it
+    may be invalid.
 
     :param path: path of the ipam mapping in the intent
     """
@@ -192,7 +194,8 @@ def _report_exclusions_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _report_routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Yield a finding for each route whose destination is not a valid network. This check does not need a valid range.
+    """Yield a failed finding for each route whose destination is not a valid network. The range is not used, since it
+    may be invalid.
 
     :param path: path of the ipam mapping in the intent
     """
@@ -208,10 +211,11 @@ def _report_route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
 
 
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
-    """Return the findings on the number of addresses of a fabric, and on whether its gateway and its routes fit the
-    range.
+    """Check that the range of a fabric has enough addresses for the pods of all nodes, and that its gateway and its
+    routes fit the range.
 
     :param path: path of the ipam mapping in the intent
+    :param nodes: names of the nodes of the inventory
     """
     pool = find_pool(ipam)
     findings = [
@@ -226,8 +230,8 @@ def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> lis
 
 
 def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
-    """Return a finding for each key of an ipam mapping that its IPAM plugin, or the kind of its nv-ipam pool, does not
-    accept.
+    """Return a failed finding for each key of an ipam mapping that its IPAM plugin, or the kind of its nv-ipam pool,
+    does not accept.
 
     :param path: path of the mapping in the intent
     """

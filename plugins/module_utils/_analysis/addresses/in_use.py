@@ -123,10 +123,12 @@ def list_refused_fabrics(intent: Intent, findings: typing.Sequence[Finding]) -> 
 
 
 def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
-    """Check for whereabouts that enough addresses are available. Leaked addresses, which are still allocated to pods
-    that no longer exist, are not available.
+    """Check for whereabouts that enough addresses are available for the pods of all nodes. Leaked addresses, which are
+    still allocated to pods that no longer exist, are not available. If there are any, the check fails if the remaining
+    addresses are too few, and warns otherwise.
 
     :param pool: addresses of the fabric's range
+    :param nodes: names of the nodes of the run
     :param seen: addresses that are in use in the cluster
     """
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
@@ -303,7 +305,8 @@ def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overl
 
 
 def _check_compared(seen: AddressFacts) -> list[Finding]:
-    """Return the findings on networks that could not be read or compared.
+    """Return findings of status ``unknown`` on the kinds of objects and the nodes whose networks could not be read, and
+    warnings about networks that could not be compared with the ranges of the fabrics.
 
     :param seen: addresses that are in use in the cluster
     """

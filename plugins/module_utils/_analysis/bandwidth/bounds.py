@@ -38,8 +38,10 @@ def find_bounds(
     floor: typing.Optional[float],
     both: bool,
 ) -> list[BandwidthBound]:
-    """Return the known limits of a pair that is too slow.
+    """Return the known causes that limit the bandwidth of a pair, each with its remedy: a rate limit of a virtual
+    function, and CPUs of a pod on another NUMA node than its HCA.
 
+    :param pair: measured pair that is too slow
     :param pods: pods by rail and node, including those of the pair
     :param nodes: HCAs of the nodes, as read in the network namespace of the node
     :param floor: bandwidth in Gb/s that the pair must reach. A rate limit at or above it is ignored. None if unknown:
@@ -66,7 +68,7 @@ def find_bounds(
 
 
 def bound_by_rate_limit(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> BandwidthBound:
-    """Return the bound for a rate limit of a virtual function.
+    """Return the limit of a pair's bandwidth that the rate limit of a virtual function sets, with the remedy.
 
     :param name: name of the node
     :param function: PCI address of the virtual function
@@ -90,7 +92,7 @@ def bound_by_rate_limit(name: str, function: str, limit: int, node: typing.Optio
 
 
 def bound_by_far_cpus(what: str, binding: str, name: str) -> BandwidthBound:
-    """Return the bound for CPUs on another NUMA node than the HCA.
+    """Return the limit of a pair's bandwidth by CPUs on another NUMA node than the HCA, with the remedy.
 
     :param what: subject of the text: the pod or the process that ran there
     :param binding: the CPUs to which it is bound, or the reason why it is not bound, as text

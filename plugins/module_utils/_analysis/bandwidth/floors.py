@@ -48,7 +48,8 @@ NO_POD = "the node has no usable pod"
 
 @dataclasses.dataclass(frozen=True)
 class EndRate:
-    """The rates of one end of a pair, that is of one HCA with its pod.
+    """The rates of one end of a pair, that is of one HCA with its pod. The floor of the pair is computed from the rates
+    of both ends.
 
     :ivar could: rates of a faultless end: its link and its PCIe link, each divided by the VFs that share it, and the
         max_tx_rate of the fabric
@@ -69,7 +70,7 @@ class EndRate:
 class Best:
     """The best pair of a group of pairs whose links could carry the same rate.
 
-    :ivar average: its average rate in Gb/s
+    :ivar average: average rate of this pair in Gb/s
     :ivar now: current rate of the slower of its links in Gb/s; None if unknown
     :ivar queue_pairs: number of queue pairs of its measurement
     """
@@ -125,8 +126,8 @@ class PairLimits:
         return hca.all_ports if hca else ()
 
     def floor(self, pair: PairResult) -> tuple[typing.Optional[float], str]:
-        """Return the floor of a pair in Gb/s with its derivation as text. If the rate of a link is unknown and the
-        intent sets no absolute floor, return None with the reason.
+        """Return the lowest bandwidth in Gb/s that passes for a pair, and the derivation of this value as text. If the
+        rate of a link is unknown and the intent sets no absolute floor, return None and the reason.
         """
         rule = self.fabric.line_rate
         if rule.floor_gbps is not None:

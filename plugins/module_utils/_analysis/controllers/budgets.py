@@ -93,19 +93,15 @@ class PodsOfCluster:
         return found
 
     def list_pods(self, node: str) -> typing.Sequence[ClusterPod]:
-        """Return the pods of a node.
-
-        :param node: name of the node
-        """
+        """Return the pods that run on a node; empty if the node has none."""
         return self.pods_by_node.get(node, ())
 
 
 def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: BudgetIndex) -> tuple[str, ...]:
     """Return a text for each pod that a drain cannot evict now, with the PodDisruptionBudgets that block its eviction.
-
     The API server evicts no pod that more than one budget selects, whatever the budgets allow. [kubernetes
-    pkg/registry/core/pod/storage/eviction.go] The first ``MOST_NAMED`` pods are named and the rest are counted, because
-    a tenant may have thousands of pods and budgets.
+    pkg/registry/core/pod/storage/eviction.go] After the first ``MOST_NAMED`` pods, one text has the number of the
+    remaining ones, because a tenant may have thousands of pods and budgets.
 
     :param pods: pods of the node
     :param full: whether the drain evicts all pods; otherwise only those with a resource of ``prefix``

@@ -46,7 +46,7 @@ def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Ma
 
 
 def of_nodes(check: HealthCheck, nodes: typing.Iterable[ClusterNode]) -> HealthCheck:
-    """Return a NodeHealthCheck with the names of the nodes that it watches."""
+    """Return a NodeHealthCheck with the names of the nodes that its selector matches."""
     return dataclasses.replace(
         check,
         nodes=tuple(one.name for one in nodes if check.selector is None or labels_match(check.selector, one.labels)),
@@ -69,7 +69,8 @@ def explain_remediation_risk(
     allowed: bool,
     how: str = HOW,
 ) -> tuple[str, ...]:
-    """Return the reasons for which a node must not be reset because of health checks, each with its remedy.
+    """Return the reasons for which a node must not be reset because of health checks, each with its remedy; empty if no
+    health check would remediate the node.
 
     :param checks: health checks, each with the nodes that it watches
     :param unread: reason for each kind of health check that could not be read, by kind

@@ -101,7 +101,10 @@ def of_pods(namespace: str, name: str) -> Keys:
 
 
 def is_image_pull_message(words: str) -> bool:
-    """Return whether a message about a pod reports that its image cannot be pulled."""
+    """Return whether a message about a pod reports that its image cannot be pulled.
+
+    :param words: message of the kubelet or of a pod's status
+    """
     return any(reason in words for reason in IMAGE_REASONS)
 
 
@@ -115,6 +118,8 @@ def names_cause(message: str) -> bool:
 def find_kind(words: str) -> Kind:
     """Return the kind of failure that a message of the kubelet reports. Errors of mirrors take precedence over the
     error of the source registry, because a disconnected site can pull only from its mirrors.
+
+    :param words: message of the kubelet about a failed pull
     """
     _before, mirrored, rest = words.partition(_MIRRORS)
     mirrors, _end, _source = rest.partition("]): ")
@@ -130,10 +135,10 @@ def find_kind(words: str) -> Kind:
 
 
 def explain(words: str, keys: Keys) -> tuple[str, str]:
-    """Return the cause and the remedy of a failed pull.
+    """Return the cause and the remedy of a failed pull of an image.
 
     :param words: message of the kubelet
-    :param keys: settings that the remedy names
+    :param keys: settings of the intent that the remedy names: image, pull policy and pull secrets
     """
     kind = find_kind(words)
     cause = f"{_CAUSES[kind]} The mirrors of the registry returned this error." if _MIRRORS in words else _CAUSES[kind]

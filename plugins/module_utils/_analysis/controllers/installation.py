@@ -53,8 +53,8 @@ def describe_installation_step(
 
 
 def _have_run_install(operator: Operator, install: bool, leave: typing.Collection[str]) -> str:
-    """Return the part of the instruction that makes the run install the operator: the settings to change, or the
-    findings to correct first.
+    """Return the instruction that makes the run install the operator: the settings to change, or the findings to
+    correct first.
 
     :param install: whether ``operators_install`` is already true
     :param leave: names of operators that the run does not install (``operators_leave``)
@@ -131,7 +131,7 @@ def describe_helm_removal(operator: Operator, release: str, namespace: str) -> s
 def describe_installer(found: Controller) -> str:
     """Return the installer of an operator as text, as far as the operator's Deployment shows it.
 
-    :param found: the installation
+    :param found: installation of the operator in the cluster
     """
     release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
     return f"{_BY.get(found.origin, 'by hand')}{release}"
@@ -140,7 +140,7 @@ def describe_installer(found: Controller) -> str:
 def describe_installation(found: Controller) -> str:
     """Return the name, version and installer of an installation, and the number of its ready pods, as text.
 
-    :param found: the installation
+    :param found: installation of the operator in the cluster
     """
     return (
         f"{found.name} {found.version or '(version unknown)'}, {describe_installer(found)}, {found.ready} of"

@@ -19,10 +19,10 @@ _WORST_FIRST = (FAIL, UNKNOWN, WARN)
 
 def fold_alike(judged: typing.Iterable[tuple[AppliedObject, Finding]]) -> list[Finding]:
     """Return the findings on labelled objects, limited for each kind and namespace. Of more than ``MOST_ALIKE``
-    findings, return the first ``MOST_ALIKE``, the first one of each further status, and one finding that states the
+    findings, return the first ``MOST_ALIKE``, the first finding of each further status, and one finding that states the
     number of the remaining ones and has the worst status of them.
 
-    :param judged: each object with its finding
+    :param judged: labelled objects, each with the finding on it
     """
     groups: dict[tuple[str, str], list[Finding]] = {}
     for item, finding in judged:
@@ -45,7 +45,8 @@ def name_kind(kind: str) -> str:
 
 
 def describe_ways_out(item: AppliedObject) -> str:
-    """Return the instructions for an object that a user copied with the label of the collection."""
+    """Return the remedy for an object that a user copied with the label of the collection: the command that removes the
+    label, and the command that deletes the object."""
     kind, where = name_kind(item.kind), f" -n {item.namespace}" if item.namespace else ""
     return (
         f"If it is needed, remove the label: kubectl label {kind} {item.name}{where} {LABEL}-. If it is not, delete it:"

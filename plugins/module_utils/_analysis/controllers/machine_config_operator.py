@@ -58,7 +58,7 @@ def find_rendered_configs(
 
 def has_unrendered_config(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
     """Return whether the operator has not yet rendered an existing MachineConfig into the desired configuration of a
-    pool. The pool then rolls soon, even if it looks idle.
+    pool. Such a pool rolls soon, even if its status reports it as up to date.
 
     :param config: MachineConfig or KubeletConfig
     :param pools: MachineConfigPools of the cluster

@@ -111,9 +111,9 @@ class Patience:
     """
 
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
-        """Create a timer.
+        """Create the timer of the states in which observers wait.
 
-        :param grace: seconds for each reason, instead of those of GRACE
+        :param grace: seconds for each reason, by reason, in place of those of GRACE
         """
         self._grace = GRACE if grace is None else grace
         self._since: dict[str, tuple[str, float]] = {}

@@ -69,7 +69,8 @@ def _name_spaces(targets: typing.Sequence[str]) -> str:
 
 
 def judge(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> tuple[Next, ...]:
-    """Judge the progress of the installation of each requested operator.
+    """Return for each requested operator, in the order of the requests, the status of its installation, the cause for
+    which it waits, and the next step of the run.
 
     :param wishes: requested operators
     :param seen: objects of OLM in the cluster

@@ -23,12 +23,13 @@ PASSING_SECONDS, LASTING_SECONDS = 30.0, 60.0
 
 
 def show_subscription(subscription: Subscription) -> str:
-    """Return the command that shows a Subscription."""
+    """Return the kubectl command that shows a Subscription."""
     return f"kubectl -n {subscription.namespace} describe subscriptions.operators.coreos.com {subscription.name}"
 
 
 def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog], seen: OlmState) -> Trouble:
-    """Explain why the catalog of a Subscription cannot be used: it does not exist, or it does not answer.
+    """Return the reason, with its remedy, why the catalog of a Subscription cannot be used: it does not exist, or it
+    does not answer.
 
     :param catalog: CatalogSource of the Subscription; None if it does not exist
     :param seen: objects of OLM in the cluster
@@ -70,11 +71,12 @@ def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog
 def _explain_image(
     pods: typing.Mapping[str, PodState], prefixes: tuple[str, ...], space: str, key: str
 ) -> typing.Optional[Trouble]:
-    """Explain the first pod whose image cannot be pulled. Return None if there is no such pod.
+    """Return the reason, with its remedy, why the image of the first pod in trouble cannot be pulled. Return None if
+    each image can be pulled.
 
     :param pods: states of the pods of a namespace, by name
     :param prefixes: prefixes of the names of the pods that count
-    :param space: the namespace
+    :param space: namespace of the pods, for the remedy
     :param key: setting that names the image, for the remedy
     """
     for name, state in sorted(pods.items()):
@@ -191,8 +193,8 @@ def explain_text(said: str) -> typing.Optional[tuple[str, str]]:
 
 
 def explain_missing_upgrade(subscription: Subscription, name: str) -> Trouble:
-    """Explain that another version is installed than the requested one, and that OLM offers no upgrade to it. If
-    another user manages the Subscription, name that as the cause.
+    """Return the reason, with its remedy, why another version is installed than the requested one: OLM offers no
+    upgrade to it, or another user manages the Subscription.
 
     :param name: name of the requested ClusterServiceVersion
     """
@@ -222,8 +224,9 @@ def name_newer_version(wish: DesiredOperator, newer: typing.Sequence[str], subsc
 
 
 def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
-    """Explain a ClusterServiceVersion that is not installed yet.
+    """Return the reason, with its remedy, why a ClusterServiceVersion is not installed yet.
 
+    :param version: ClusterServiceVersion whose phase is not Succeeded
     :param seen: objects of OLM in the cluster
     """
     name, space = f"ClusterServiceVersion {version.name}", version.namespace
@@ -273,7 +276,7 @@ def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
 
 
 def _describe_pods(version: ServiceVersion, seen: OlmState) -> str:
-    """Describe the pods of an operator version that are not ready.
+    """Return a text on the pods of an operator version that are not ready.
 
     :param seen: objects of OLM in the cluster
     """

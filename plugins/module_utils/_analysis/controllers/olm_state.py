@@ -28,11 +28,11 @@ Place = tuple[str, str]
 class OlmState:
     """The objects of OLM that were read. The key of a mapping is the namespace and the name, unless stated otherwise.
 
-    :ivar catalogs: CatalogSources
-    :ivar groups: OperatorGroups
-    :ivar subscriptions: Subscriptions
-    :ivar plans: InstallPlans
-    :ivar versions: ClusterServiceVersions
+    :ivar catalogs: CatalogSources of the cluster
+    :ivar groups: OperatorGroups of the cluster
+    :ivar subscriptions: Subscriptions of the cluster
+    :ivar plans: InstallPlans of the cluster
+    :ivar versions: ClusterServiceVersions of the cluster
     :ivar packages: packages of the catalogs, by name; None if the cluster has no PackageManifests
     :ivar pods: states of the pods of some namespaces, by namespace and then by name
     :ivar served: whether the Service of a webhook has a ready address, for the Services that were read
@@ -53,7 +53,7 @@ class Trouble(typing.NamedTuple):
 
     :ivar kind: identifier that remains the same while the text of the cause may change
     :ivar why: the cause, as text
-    :ivar remedy: next step of the user
+    :ivar remedy: instruction to the user that resolves the cause
     :ivar patience: seconds after which it counts as a failure; None if only the time limit of the run ends the wait
     """
 
@@ -66,7 +66,7 @@ class Trouble(typing.NamedTuple):
 class Next(typing.NamedTuple):
     """The status of an operator, and the next step.
 
-    :ivar stand: status; its phase is ``waiting`` if there is a trouble
+    :ivar stand: status of the operator; its phase is ``waiting`` if there is a trouble
     :ivar trouble: cause for which the operator waits; None if it is ready or progresses normally
     :ivar approve: name of the InstallPlan to approve, which installs only requested versions; empty for none
     :ivar again: whether the Subscription must be touched, because OLM does not read it again by itself

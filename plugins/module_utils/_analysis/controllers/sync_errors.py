@@ -149,7 +149,7 @@ _LONGEST = 2000
 def explain(error: str) -> typing.Optional[tuple[str, str]]:
     """Return the cause and the remedy of an error of the config daemon, or None if its message is unknown.
 
-    :param error: error as the config daemon reports it
+    :param error: error text in the SriovNetworkNodeState or in the log of the config daemon
     """
     text = error[:_LONGEST]
     known = next(((why, remedy) for pattern, why, remedy in _PATTERNS if pattern.search(text)), None)

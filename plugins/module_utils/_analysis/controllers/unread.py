@@ -17,11 +17,11 @@ _NAMED, _LONGEST = 8, 60
 
 
 def count_unread(errors: typing.Sequence[str], noun: str = "") -> str:
-    """Return the number and the names of the objects that could not be read, as measured value of a finding. The value
-    differs for other objects, so that a waiver of one does not cover another.
+    """Return the number and the names of the objects that could not be read, as the measured value of a finding.
+    Because the names are part of it, a waiver of one set of objects does not cover another.
 
     :param errors: one text for each object: its name, a colon and the reason
-    :param noun: noun for what was not read; empty for objects
+    :param noun: noun for the objects in the text; empty for "object"
     """
     names = dict.fromkeys(error.partition(":")[0].strip()[:_LONGEST] for error in errors)
     words = f"{count_of(len(errors), noun or 'object')} not read"

@@ -77,11 +77,12 @@ def _describe_fate(node: NodePlan, planned: DisruptionPlan) -> str:
 def check_plan(
     cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Return the findings on whether the plan is permitted and possible, for each node of the inventory, each other
-    node that is drained or rebooted, and each pool.
+    """Check for each node of the inventory, each other node that is drained or rebooted, and each pool, that the intent
+    permits the planned disruption and that nothing blocks it.
 
     :param cluster: settings of the intent that all fabrics share
-    :param planned: the plan; None if the stage ended before it was computed, which results in one unknown finding
+    :param planned: predicted drains and reboots; None if the stage ended before they were computed, which results in
+        one unknown finding
     :param inventory: names of the nodes of the inventory
     """
     if planned is None:
@@ -328,9 +329,9 @@ def _report_blocked(node: NodePlan) -> Finding:
 
 
 def _report_closed(why: str) -> Finding:
-    """Return the finding that no node of the cluster must go down now.
+    """Return the failed finding that no node of the cluster may go down now.
 
-    :param why: the reason, as text
+    :param why: reason of the gate, as text
     """
     text = (
         "A node that goes down now could take down the control plane, be reprovisioned, or exceed the permitted number"

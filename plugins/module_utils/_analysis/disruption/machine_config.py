@@ -174,10 +174,11 @@ def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
 
 
 def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
-    """Yield the findings on the observed rolls of the MachineConfigPools.
+    """Yield a finding for each MachineConfigPool on whether all of its machines got the new configuration in a single
+    roll, and one failed finding if the configuration was not rendered.
 
     :param rolls: observed roll of each pool
-    :param error: why the new configuration did not become ready; empty if it did
+    :param error: why the new configuration was not rendered; empty if it was
     :param check: check id of the findings
     """
     expected, again = "all machines on the new configuration, after 1 roll", _describe_rerun(check)
@@ -258,11 +259,12 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
 def report_not_rolled(
     planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll"
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each pool whose planned roll was not observed, for each pool that has fewer machines than
-    planned, and for each pool whose plan contradicts the plans of its nodes.
+    """Yield a finding of status ``unknown`` for each pool whose planned roll was not observed, for each pool that has
+    fewer machines than planned, and for each pool whose plan contradicts the plans of its nodes.
 
-    :param planned: the plan; None for no finding
+    :param planned: predicted drains and reboots; None yields no finding
     :param rolls: observed roll of each pool
+    :param check: check id of the findings
     """
     if planned is None:
         return
@@ -304,9 +306,9 @@ def report_not_rolled(
 
 
 def _describe_rerun(check: str) -> str:
-    """Return the instruction to run the stage or the teardown again that a check belongs to.
+    """Return the instruction to run again the stage, or the teardown, to which a check belongs.
 
-    :param check: check id
+    :param check: check id, which begins with the name of its stage
     """
     stage = check.partition(".")[0]
     return "run the teardown again" if stage == "teardown" else f"run stage {stage} again"
@@ -315,7 +317,7 @@ def _describe_rerun(check: str) -> str:
 def _describe_behind(pool: MachinePool, config: HostConfig, stand: KubeletStatus) -> str:
     """Return why the machines of a pool do not have a KubeletConfig yet, as a clause for a finding.
 
-    :param config: the KubeletConfig
+    :param config: KubeletConfig that the machines of the pool should have
     :param stand: status of the KubeletConfigs of the cluster
     """
     missing = set(find_rendered_configs(pool, config, stand.pools)) - set(pool.sources)
@@ -328,7 +330,8 @@ def _describe_behind(pool: MachinePool, config: HostConfig, stand: KubeletStatus
 
 
 def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
-    """Yield a finding for each KubeletConfig of the intent on whether it is applied, even if none is new.
+    """Yield for each KubeletConfig of the intent whether the machine config operator accepted it and all machines of
+    its pools run it. This includes KubeletConfigs that this run did not change.
 
     :param stand: status of the KubeletConfigs; None if they were not read, which results in an unknown finding
     :param check_mode: whether the run is in check mode

@@ -52,7 +52,7 @@ class Live(PodsOfCluster):
     :ivar nodes: nodes of the cluster
     :ivar states: SriovNetworkNodeState of each node
     :ivar policies: SriovNetworkNodePolicies in the operator's namespace
-    :ivar pools: SriovNetworkPoolConfigs
+    :ivar pools: SriovNetworkPoolConfigs of the cluster
     :ivar settings: SriovOperatorConfig of the operator
     :ivar machine_pools: MachineConfigPools; empty on other systems than OpenShift
     :ivar budgets: PodDisruptionBudgets of all namespaces
@@ -76,7 +76,7 @@ class Live(PodsOfCluster):
 
 
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
-    """Predict the drains and reboots by the operator after the policies of the fabrics are applied.
+    """Return the drains and reboots that the operator will perform after the policies of the fabrics are applied.
 
     :param live: present state of the cluster
     :param rendered: policies of the fabrics, which replace policies of the same name in the cluster

@@ -45,7 +45,7 @@ def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
 
 
 def find_wanted_by(wishes: BiosIntent) -> Wanted:
-    """Return the desired BIOS values that an intent sets, by key.
+    """Return the accepted values of each BIOS setting that an intent sets, by key of the intent.
 
     :param wishes: BIOS settings in the intent
     """
@@ -75,10 +75,10 @@ def describe_way_out(bios: NodeBios) -> str:
 
 
 def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
-    """Return the state of each BIOS setting for which a value is desired.
+    """Return for each BIOS setting with a desired value whether it is right, wrong, pending until a reset, or unknown.
 
     :param bios: BIOS of the node
-    :param wanted: desired values by key
+    :param wanted: accepted values of each setting, by key of the intent
     """
     settings = {setting.key: setting for setting in bios.settings}
     return tuple(

@@ -30,10 +30,10 @@ class Cause(typing.NamedTuple):
     ethernet: str = ""
 
     def on(self, link: Link) -> tuple[str, str]:
-        """Return the cause and its remedy on a link layer. If the link layer is unknown, return the remedies for both,
-        each with the name of its link layer.
+        """Return the cause, and its remedy for a link layer: the general remedy and the one of the link layer. If the
+        link layer is unknown, the remedy contains those of InfiniBand and of Ethernet, each with its name.
 
-        :param link: link layer; empty if unknown
+        :param link: ``InfiniBand`` or ``Ethernet``; empty if unknown
         """
         parts = [self.remedy]
         if link:
@@ -48,5 +48,5 @@ class Cause(typing.NamedTuple):
 
 
 def link_of(fabric: Fabric) -> Link:
-    """Return the link layer of a fabric."""
+    """Return the link layer of a fabric: ``InfiniBand`` or ``Ethernet``."""
     return "InfiniBand" if is_infiniband(fabric) else "Ethernet"

@@ -9,11 +9,7 @@ from ..._model.intent.profiles import find_traits, may_share
 
 
 def why_apart(one: Fabric, other: Fabric) -> str:
-    """Return why two fabrics must not share an HCA, as a sentence. Return an empty text if they may share it.
-
-    :param one: a fabric
-    :param other: the other fabric
-    """
+    """Return why two fabrics must not share an HCA, as a sentence. Return an empty text if they may share it."""
     if may_share(one, other):
         return ""
     if find_traits(one).functions and find_traits(other).functions:

@@ -61,9 +61,9 @@ def find_ethernet_paths(
     """Return the paths and an empty text, or None and the reason why the paths are unknown: LLDP was not read, or the
     switch is known for fewer than two ports or for less than half of them.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param neighbours: switches that each node observed by LLDP
-    :param only: ports that take part, by rail and node; None for all
+    :param only: rail and node of each port that takes part; None for all ports
     """
     if not neighbours:
         return None, "this run did not read which switches the ports are cabled to (LLDP)"
@@ -116,7 +116,7 @@ def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, st
     """Return the name of the switch to which each port is cabled, by rail and node. Ports whose switch is unknown are
     left out.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param neighbours: switches that each node observed by LLDP
     """
     found = [
@@ -131,7 +131,7 @@ def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, st
 def find_ports_without_lldp(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
     """Return the ports of which LLDP did not show the switch.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param neighbours: switches that each node observed by LLDP
     """
     return tuple(
@@ -147,9 +147,9 @@ def _collect_heard_ports(
     """Return each port that takes part, with its network interface, the switch port to which it is cabled, and the
     reason if the switch port is unknown.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param neighbours: switches that each node observed by LLDP
-    :param only: ports that take part, by rail and node; None for all
+    :param only: rail and node of each port that takes part; None for all ports
     """
     ports = [
         (

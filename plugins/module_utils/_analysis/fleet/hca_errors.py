@@ -42,7 +42,7 @@ class Measurement:
 
     @property
     def remedy(self) -> str:
-        """Return the remedy of counters that rose."""
+        """Return the remedy for error counters that rose during this measurement."""
         return (
             "Check the findings of stage fabric on the links of this HCA, and run ethtool -S and rdma statistic on the"
             " node. On RoCE, check PFC and ECN. On InfiniBand, check the cable and the port of the switch. Then run"
@@ -57,7 +57,7 @@ def compare_readings(
     unknown.
 
     :param before: counters of the devices of its pod before the measurement; None if they could not be read
-    :param after: the same counters after the measurement
+    :param after: error counters after the measurement; None or empty if they were not read
     :param seconds: time between the two readings
     """
     if before is None or after is None:
@@ -76,8 +76,10 @@ def compare_readings(
 
 
 def merge_errors(found: typing.Iterable[HcaErrors]) -> tuple[HcaErrors, ...]:
-    """Return one item for each HCA, in which the items of all its measurements are added up. An HCA is unknown if it is
-    unknown in one of them.
+    """Return one item for each HCA, with the sum of its counter changes over all measurements. The changes of an HCA
+    are unknown if they are unknown in one of its measurements.
+
+    :param found: counter changes, one item for each HCA and measurement
     """
     of: dict[tuple[str, str], list[HcaErrors]] = {}
     for item in found:
@@ -108,7 +110,8 @@ def judge_errors(
     found: typing.Iterable[HcaErrors],
     note: str = "",
 ) -> typing.Iterator[Finding]:
-    """Yield a finding on each HCA whose counters rose or are not known, and one passed finding on all others together.
+    """Yield a finding for each HCA whose error counters rose during a measurement or are unknown, and one passed
+    finding for all remaining HCAs together.
 
     :param subject: subject of the measurement
     :param expected: node and RDMA device of each HCA that took part
@@ -132,7 +135,13 @@ def judge_errors(
 
 
 def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.Optional[Finding]:
-    """Return the finding on an HCA whose counters rose or are not known; None if neither is so."""
+    """Return the finding on an HCA whose error counters rose, or are unknown. Return None if they were read and did not
+    rise.
+
+    :param measurement: measurement during which the counters were read, with its check id
+    :param name: subject of the finding
+    :param item: changes of the counters
+    """
     check, doubts = measurement.check, _list_doubts(measurement, item)
     fatal = [counter for counter in FATAL if counter in item.grown]
     unknown = bool(item.why) or not item.read

@@ -61,7 +61,7 @@ def collect_possible_rates(capabilities: typing.Optional[SeenCapabilities]) -> d
 def collect_places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
     """Return the location of each HCA of a fabric, by node and name of the HCA (its RDMA device if it has one).
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param topologies: answer of fabric_info of each node; empty if it was not requested, as on Ethernet. The leaves are
         then unknown
     """
@@ -109,8 +109,8 @@ def find_topology(membership: Membership, topologies: Topologies) -> tuple[typin
     """Return the topology as read through a port of the fabric, and an empty text. If no port read it, return None and
     the reason.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param topologies: answer of fabric_info of each node
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topologies: topologies that fabric_info read, or the error, by node
     """
     seen, why = find_topology_or_first_view(membership, topologies)
     return (seen.topology, why) if seen else (None, why)
@@ -122,8 +122,8 @@ def find_topology_or_first_view(
     """Return a view of the fabric from one of its members, and an empty text. The view is the first one with a
     topology. If no view has a topology, return the first view (or None) and the reason.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param topologies: answer of fabric_info of each node
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topologies: topologies that fabric_info read, or the error, by node
     """
     _node, seen, why = find_topology_with_source(membership, topologies)
     return seen, why
@@ -136,8 +136,8 @@ def find_topology_with_source(
     is the first one with a topology. If no view has a topology, return the first node with a view (or an empty name and
     None) and the reason.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param topologies: answer of fabric_info of each node
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topologies: topologies that fabric_info read, or the error, by node
     """
     words = []
     without: tuple[str, typing.Optional[SeenTopology]] = ("", None)
@@ -161,7 +161,7 @@ def find_topology_with_source(
 def group_nodes_by_layout(membership: Membership) -> tuple[tuple[str, ...], ...]:
     """Return groups of nodes whose HCAs on the fabric are in the same slots, with the largest group first.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     """
     seats = {
         name: {member.hca.pci.address for member in members if member.hca.pci}
@@ -179,8 +179,8 @@ def number_by_leaf(membership: Membership, topologies: Topologies) -> Membership
     Without a topology the rails remain unchanged. Nodes of one model are renumbered together, so that a swapped cable
     on one of them remains visible.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param topologies: answer of fabric_info of each node
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topologies: topologies that fabric_info read, or the error, by node
     """
     groups = group_nodes_by_layout(membership)
     topology = find_topology(membership, topologies)[0] if len(groups) > 1 else None
@@ -209,7 +209,7 @@ def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends:
     out.
 
     :param nodes: members of each node
-    :param ends: other end of the link of each port, by GUID
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     """
     count: dict[str, typing.Counter[int]] = {}
     for rail, leaf in _group_by_leaf(nodes, ends):
@@ -225,12 +225,12 @@ def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends:
 def _renumber_rails(
     nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]
 ) -> dict[int, int]:
-    """Return the new number of each rail of a server model, by its old number. The result is empty if the leaves do not
-    distinguish the rails.
+    """Return the number that each rail of a server model gets, by its old number, so that equal rails of different
+    models are on the same leaf. The result is empty if the leaves do not distinguish the rails.
 
     :param nodes: members of each node of this model
-    :param ends: other end of the link of each port, by GUID
-    :param known: rail of each leaf, as far as it is known
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
+    :param known: rail that each leaf serves, by the GUID of the leaf, as far as other models have determined it
     """
     votes: dict[int, typing.Counter[int]] = {}
     for rail, leaf in _group_by_leaf(nodes, ends):
@@ -245,7 +245,11 @@ def _renumber_rails(
 
 
 def _group_by_leaf(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[tuple[int, str]]:
-    """Yield the rail and the leaf of each HCA whose leaf is known."""
+    """Yield the rail and the name of the leaf of each HCA whose leaf is known, as pairs.
+
+    :param nodes: HCAs of a fabric with their rails, one sequence for each node
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
+    """
     for members in nodes:
         for member in members:
             far = ends.get(member.port.guid or "") if member.port else None

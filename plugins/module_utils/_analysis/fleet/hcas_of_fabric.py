@@ -31,9 +31,9 @@ Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
 class Member:
     """A physical function that belongs to the fabric.
 
-    :ivar rail: 0 for the first HCA of each node, 1 for the second...; the same on every node
+    :ivar rail: number of the rail: 0 for the first HCA of each node, 1 for the second...; the same on every node
     :ivar hca: the physical function
-    :ivar port: its port on this fabric; None for a function without RDMA device
+    :ivar port: port of the HCA on this fabric; None for a function without RDMA device
     """
 
     rail: int
@@ -210,11 +210,11 @@ def _merge_manager_pairs(of_managers: typing.Sequence[Pairs]) -> Pairs:
 
 
 def _build_membership(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: HcasByNode) -> Membership:
-    """Return the members of a fabric, each with its rail.
+    """Return the physical functions that belong to a fabric, each with its rail.
 
     :param guids: GUIDs of the subnet managers; empty on Ethernet
     :param chosen: HCAs on the fabric, with their ports, by node
-    :param possible: these HCAs, and HCAs that may be on the fabric, by node
+    :param possible: members and further HCAs that may be on the fabric, by node
     """
     rails = number_rails(
         {name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node

@@ -42,11 +42,12 @@ def number_rails(members: HcasByNode, possible: HcasByNode, count: int) -> dict[
     """Return the rail of each member, by node and name of the HCA.
 
     Nodes of one layout have their HCAs at the same PCI addresses. A missing HCA then leaves a gap and does not shift
-    the rails of the rest. Across layouts the names of the RDMA devices determine the order if all nodes use the same
-    small set of names, as udev rules provide it. Otherwise the PCI addresses do.
+    the rails of the HCAs after it. Across layouts the names of the RDMA devices determine the order if all nodes use
+    the same small set of names, as udev rules provide it. Otherwise the PCI addresses do.
 
-    :param members: HCAs on the fabric
-    :param possible: these HCAs, and those that may be on the fabric because their ports are down or were not read
+    :param members: HCAs on the fabric, by node
+    :param possible: members and further HCAs that may be on the fabric because their ports are down or were not read,
+        by node
     :param count: number of HCAs that a node should have on the fabric
     """
     every = tuple(members)

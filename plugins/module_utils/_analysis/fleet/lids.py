@@ -27,7 +27,7 @@ _MOST = 8
 class LidClaim:
     """A LID that nodes report for ports that do not have it, or for which its owner is unknown.
 
-    :ivar lid: the LID
+    :ivar lid: LID that the nodes report
     :ivar ports: ports that are not proven to have the LID
     :ivar words: sentences with the ports that report the LID, and the data of the topology
     """
@@ -65,10 +65,10 @@ def find_false_claims(
     Virtual functions share the LID of their physical function and are left out. The LID that the topology shows at the
     GUID of a port is proven. Without the topology, none of several ports with the same LID is proven to have it.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param nodes: HCAs of each node that could be read
     :param subnets: subnets that the ports of each node see
-    :param topologies: answer of fabric_info of each node
+    :param topologies: topologies that fabric_info read, or the error, by node
     """
     shown = _TopologyLids(membership, subnets, topologies)
     by_lid: dict[tuple[int, str], list[_ClaimedPort]] = collections.defaultdict(list)
@@ -100,7 +100,7 @@ def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> ty
     """Yield the physical ports that see a subnet manager of the fabric and report a LID, whether they are members of
     the fabric or not.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param nodes: HCAs of each node that could be read
     :param subnets: subnets that the ports of each node see
     """
@@ -117,7 +117,7 @@ def _list_ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[tuple[Hca, Port]]
 
 
 class _TopologyLids:
-    """The LIDs of ports in the topology of the fabric. It is empty if no topology was read."""
+    """The LIDs that the topology of a fabric shows for its ports, by GUID. It is empty if no topology was read."""
 
     def __init__(self, membership: Membership, subnets: Subnets, topologies: Topologies) -> None:
         name, seen, _why = find_topology_with_source(membership, topologies)

@@ -106,7 +106,7 @@ class HcaRates:
     :ivar now: present rate of its port in Gb/s; None without a link, or if no source reports it
     :ivar could: rate in Gb/s that both ends of its link support; None if unknown
     :ivar why: source of ``could``, or the reason why it is unknown
-    :ivar pcie: its PCIe link; None for a virtual device of a hypervisor
+    :ivar pcie: PCIe link of the HCA; None for a virtual device of a hypervisor
     :ivar data: share of ``could`` that carries data after the encoding of old speeds
     :ivar told_share: smallest share of the rate that the kernel reports, by which a user may name the same link: old
         speeds are also named without their encoding
@@ -138,7 +138,7 @@ def find_line_rates(
 
     :param nodes: HCAs of each node that could be read
     :param subnets: subnets that the ports of each node see
-    :param topologies: answer of fabric_info of each node
+    :param topologies: topologies that fabric_info read, or the error, by node
     :param in_pods: rates in Gb/s that were read in the pods. An interface that moved into a pod shows no rate on its
         node
     """
@@ -250,8 +250,8 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     """Return for the port of each member its present rate, the rate that its link supports, and the source of the
     latter.
 
-    :param seen: view of the fabric with its topology; None if there is none
-    :param why: why there is no topology
+    :param seen: topology and link capabilities as read through one port; None if nothing was read
+    :param why: why there is no topology; empty if there is one
     :param members: members of the fabric
     """
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)

@@ -47,12 +47,13 @@ def check(
     asked: typing.Sequence[typing.Optional[Answers]],
     cluster: typing.Sequence[ClusterNode],
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each node that the cluster knows and whose facts contain an answer.
+    """Check that each fact of a node has the boot ID that the kubelet of the node reports, which proves that both are
+    the same boot of the same machine. Nodes that the cluster does not know, or that have no facts, yield no finding.
 
     :param check_id: check id of the findings
     :param nodes: names of the nodes of the inventory
-    :param asked: boot IDs in the facts of each kind; None for a kind without an answer
-    :param cluster: nodes of the cluster
+    :param asked: boot ID of each node in the facts of one kind, for each kind; None for a kind without an answer
+    :param cluster: nodes of the cluster, with the boot IDs of their kubelets
     """
     answers = [one for one in asked if one is not None]
     kubelets = {node.name: node.boot_id.lower() for node in cluster}
@@ -72,7 +73,7 @@ def _check_node(
     told: str,
     owners: typing.Mapping[str, typing.Sequence[str]],
 ) -> Finding:
-    """Return the finding on the boot IDs of one node.
+    """Compare the boot IDs in the facts of one node with the boot ID that its kubelet reports.
 
     :param check_id: check id of the finding
     :param name: name of the node

@@ -54,8 +54,8 @@ def list_shared_keys(one: typing.Iterable[str], other: typing.Iterable[str]) -> 
 
 
 def _list_members(keys: typing.Iterable[str]) -> tuple[set[int], set[int]]:
-    """Return the partitions of a port, as the lower 15 bits of its keys: first the partitions of which it is a full
-    member, then all of its partitions.
+    """Return two sets of partition numbers (the lower 15 bits of a key): the partitions of which the port is a full
+    member, and all partitions of the port.
 
     :param keys: partition keys of the port, such as ``0xffff``
     """

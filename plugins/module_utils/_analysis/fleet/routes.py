@@ -36,9 +36,9 @@ def find_paths(
     """Return the paths and an empty text, or None and the reason why the paths are unknown. If switches may choose
     among several paths, ``PathTable.spread`` is set.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param topologies: answer of fabric_info of each node
-    :param only: ports that take part, by rail and node; None for all
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topologies: topologies that fabric_info read, or the error, by node
+    :param only: rail and node of each port that takes part; None for all ports
     :param neighbours: switches that each node observed by LLDP, which identifies the leaves of Ethernet
     :param across: whether ports of different rails may be measured with each other, if the tables lead from one to the
         other
@@ -107,9 +107,9 @@ def report_coverage(
 
 
 def join_names(names: typing.Sequence[str], between: str) -> str:
-    """Join the first ``MOST_NAMES`` names as text, and add the number of the rest.
+    """Join the first ``MOST_NAMES`` names as text, and add how many more there are.
 
-    :param between: separator
+    :param between: text between two names
     """
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return between.join(names[:MOST_NAMES]) + more

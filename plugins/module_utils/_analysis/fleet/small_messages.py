@@ -48,7 +48,8 @@ def explain_far_ratio(ratio: float, most_us: typing.Optional[float]) -> typing.O
 
 
 def find_tail(usual_us: float, p99_us: typing.Optional[float]) -> str:
-    """Return a message if a few messages take much longer than the others. Return an empty text otherwise.
+    """Return a message if one in a hundred messages takes much longer than the usual message, or if the mean is above
+    the 99th percentile. Return an empty text otherwise.
 
     :param usual_us: median or mean latency in microseconds
     :param p99_us: latency in microseconds that 99 % of the messages do not exceed; None if not known

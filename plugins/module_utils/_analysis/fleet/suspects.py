@@ -212,7 +212,7 @@ def _find_strongest(
 
 def _compute_likelihood_ratio(failed: int, trials: int, all_failed: int, everything: int) -> float:
     """Return the logarithm of the factor by which the outcome is more likely if this element has its own failure rate.
-    Return 0 if the failure rate of the element is not above that of the rest.
+    Return 0 if the failure rate of the element is not above that of all other trials.
 
     :param failed: number of failed trials over the element
     :param trials: number of trials over the element

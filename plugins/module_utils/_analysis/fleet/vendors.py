@@ -210,7 +210,7 @@ def describe_burning(hca: Hca) -> str:
 def link_command(hca: typing.Optional[Hca], address: str) -> str:
     """Return the command that shows the link and the cable of a NIC.
 
-    :param hca: the NIC; None if unknown, which results in the generic command
+    :param hca: NIC of which the link is shown; None if unknown, which results in the generic command
     :param address: PCI address of the function
     """
     vendor = find_vendor(hca) if hca is not None else None

@@ -133,9 +133,9 @@ class SuspectTimer:
     """
 
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
-        """Create a timer.
+        """Create the timer of the suspect states of the nodes.
 
-        :param grace: grace period in seconds by suspect state, which overrides that of GRACE
+        :param grace: grace period in seconds by suspect state, which overrides that of GRACE; None overrides none
         """
         self._grace = {name: (grace or {}).get(name, seconds) for name, (seconds, _remedy) in GRACE.items()}
         self._since: dict[tuple[str, str], tuple[str, float]] = {}

@@ -39,7 +39,7 @@ def find_first_missing(target: Target, name: str, world: ClusterState) -> typing
 
     :param target: fabric for which the run waits
     :param name: name of a node that the cluster has
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     for predicate in target.predicates:
         missing = PREDICATES[predicate](target, name, world)
@@ -61,7 +61,7 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
@@ -103,7 +103,7 @@ def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missin
 
     :param kind: kind of the object
     :param name: name of the node
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param detail: description of the object's state
     """
     if kind != "NicClusterPolicy":
@@ -135,7 +135,7 @@ def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.
 
     :param target: fabric for which the run waits
     :param name: name of the node; the result is the same for all nodes
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     seen = world.attachments.get(target.attachment)
     if seen is None:
@@ -169,7 +169,7 @@ def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     if not target.pool:
         return None
@@ -193,7 +193,7 @@ def _check_node_resource(target: Target, name: str, world: ClusterState) -> typi
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     offered = world.nodes[name].allocatable.get(target.resource, 0)
     if not target.resource or offered == target.offers or (offered > target.offers and not target.exact):

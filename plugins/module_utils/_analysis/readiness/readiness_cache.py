@@ -33,9 +33,10 @@ class ReadinessCache:
         self._known: dict[tuple[int, str], tuple[tuple[typing.Any, ...], Judgement]] = {}
 
     def judge(self, world: ClusterState) -> tuple[Judgement, ...]:
-        """Return the judgment of each node of each fabric.
+        """Return for each fabric and each of its nodes whether the network is ready on the node, and for what the node
+        waits otherwise. Judgments whose objects have not changed are reused.
 
-        :param world: objects of the API server
+        :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
         """
         shared = (
             *(getattr(world, name) for name in SHARED),

@@ -36,10 +36,11 @@ from .state import ClusterState, Judgement, Target
 
 
 def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Return the judgment of each node of each fabric.
+    """Return for each fabric and each of its nodes whether the network is ready on the node, and for what the node
+    waits otherwise.
 
     :param targets: fabrics for which the run waits
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     turns = DrainTurns(world)
     return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
@@ -55,7 +56,7 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
 
     :param target: fabric for which the run waits
     :param name: name of the node
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param turns: drain limits of the nodes; None to compute them
     """
     judgement = _judge_node(target, name, world, turns or DrainTurns(world))
@@ -129,10 +130,11 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
 
 
 def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> Judgement:
-    """Return the judgment of a node for a network without virtual functions.
+    """Return whether a network without virtual functions is ready on a node, and for what the node waits otherwise.
 
     :param target: fabric for which the run waits
-    :param world: objects of the API server
+    :param node: node that the judgment is about
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     offered = node.allocatable.get(target.resource)
     missing = find_first_missing(target, node.name, world)
@@ -208,7 +210,7 @@ def _sync_failed(
     :param target: fabric for which the run waits
     :param name: name of the node
     :param state: SriovNetworkNodeState of the node
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param matched: physical functions that the policy selects
     """
     error = state.last_sync_error
@@ -224,11 +226,12 @@ def _describe_node_readiness(node: ClusterNode) -> str:
 
 
 def _add_daemon_state(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
-    """Return the judgment with the state of the config daemon added, since the node waits for it.
+    """Return the judgment with the state of the node's config daemon added to its detail, and with the matching suspect
+    state.
 
     :param judgement: judgment of a node that waits for its config daemon
-    :param world: objects of the API server
-    :param suspect: suspect state of the node unless the daemon's state is the cause
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
+    :param suspect: suspect state of the node if the daemon's state is not the cause
     """
     detail, remedy = judgement.node.detail, judgement.node.remedy
     _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "it does not exist on the node")))
@@ -323,7 +326,7 @@ def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tupl
     interface, no virtual function, no offered resource.
 
     :param targets: fabrics that are removed
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     """
     turns = DrainTurns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)

@@ -38,7 +38,7 @@ class DrainTurns:
         self._known: dict[tuple[str, ...], Turn] = {}
 
     def find_turn(self, node: ClusterNode) -> Turn:
-        """Return the drain limits of a node."""
+        """Return the limits on the drain of a node: its pool, and how many nodes of the pool may drain at a time."""
         key = tuple(pool.name for pool in find_pools(node, self._pools))
         if key not in self._known:
             self._known[key] = turn_of(node, self._pools, self._nodes)
@@ -53,7 +53,7 @@ def describe_drain(
 
     :param target: fabric for which the run waits
     :param state: SriovNetworkNodeState of the node
-    :param world: objects of the API server
+    :param world: objects of the API server that readiness depends on: nodes, policies, node states, pods
     :param turns: drain limits of the nodes
     """
     reboots = state.desired_state == "Reboot_Required"

@@ -80,14 +80,14 @@ class ClusterState:
 
     :ivar nodes: nodes of the cluster
     :ivar states: SriovNetworkNodeStates, by node
-    :ivar policies: SriovNetworkNodePolicies
+    :ivar policies: SriovNetworkNodePolicies by name
     :ivar attachments: NetworkAttachmentDefinitions by namespace/name
     :ivar reports: objects that report their own progress, by kind, and then by name or namespace/name
-    :ivar unread: kinds that were not listed yet, each with the reason; no node is judged while there are any
+    :ivar unread: reason why a kind was not listed yet, by kind; no node is judged until all kinds were listed
     :ivar blind: kinds that cannot be read and that only provide explanations, each with the reason
     :ivar stale: kinds with old data, since the API server does not answer at present
-    :ivar pools: SriovNetworkPoolConfigs
-    :ivar machine_pools: MachineConfigPools
+    :ivar pools: SriovNetworkPoolConfigs by name
+    :ivar machine_pools: MachineConfigPools by name
     :ivar budgets: PodDisruptionBudgets by namespace/name
     :ivar daemons: name and state of the config daemon's pod on each node; None before they were read
     :ivar histories: recent states of each node

@@ -60,7 +60,7 @@ class Announcement:
     """The number of tests, computed before any of them runs.
 
     :ivar tests: number of tests of each step, if all of them pass
-    :ivar rounds: number of rounds of these tests
+    :ivar rounds: number of rounds in which these tests run
     :ivar for_a_fault: maximum number of additional tests for one slow port
     """
 
@@ -78,8 +78,8 @@ class Repeat:
     """A repetition of a group's test with one change. A slow group is repeated to find the cause, and a fast pair of
     nodes with other message sizes.
 
-    :ivar group: the group
-    :ivar change: name of the change
+    :ivar group: nodes and kind of the test that is repeated
+    :ivar change: name of the setting that differs from the first test
     """
 
     group: CollectiveGroup
@@ -87,12 +87,12 @@ class Repeat:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of the group."""
+        """Return the kind of the repeated test."""
         return self.group.kind
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Return the nodes of the group."""
+        """Return the names of the nodes of the repeated test."""
         return self.group.nodes
 
 
@@ -221,10 +221,10 @@ class CollectiveTests:
     """
 
     def __init__(self, leaves: Leaves, rails: typing.Sequence[int], gpus: int = 2) -> None:
-        """Create the steps.
+        """Plan the steps of the tests for these nodes.
 
-        :param leaves: nodes by leaf
-        :param rails: rails of each node
+        :param leaves: names of the nodes by leaf
+        :param rails: numbers of the rails that each node has
         :param gpus: number of GPUs of each node
         :raises ValueError: a node has two leaves, or there is no rail
         """

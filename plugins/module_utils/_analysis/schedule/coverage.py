@@ -13,12 +13,12 @@ from .paths import PathTable
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """The directions of links, by number, that the tests used and did not use. Placeholders for unknown links are left
-    out.
+    """The link directions that the tests used and did not use, as indices in ``PathTable.directions``. Placeholders for
+    unknown links are left out.
 
-    :ivar covered: directions on the path of a test
-    :ivar missing: directions that no test used, although they are on the path of a pair of ends
-    :ivar unused: directions on no path between ends
+    :ivar covered: directions on the path of at least one test
+    :ivar missing: directions that no test used, although they are on the path between two HCA ports
+    :ivar unused: directions that are on no path between two HCA ports
     """
 
     covered: frozenset[int]
@@ -31,10 +31,10 @@ class Coverage:
 
 
 def compute_coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
-    """Return which links these tests used, and which they did not use.
+    """Return the link directions that tests used, and those that they did not use.
 
     :param ways: paths between the ports
-    :param tests: numbers of the two ends of each test
+    :param tests: indices in ``PathTable.ends`` of the sending and the receiving HCA port of each test
     """
     covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}
     missing, unused = [], []

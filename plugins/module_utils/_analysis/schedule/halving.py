@@ -26,7 +26,7 @@ class Named:
     :ivar leaves: leaf and rail; slow between any two nodes of the leaf
     :ivar uplinks: leaf and rail; fast inside of the leaf, slow to other leaves
     :ivar rails: rails that are slow between any two nodes
-    :ivar silent: those of the slow ports that gave no figure instead of a slow one, including ports of ``nodes``
+    :ivar silent: slow ports that gave no figure instead of a slow one, including ports of ``nodes``, as node and rail
     :ivar undecided: rail and nodes for which the cause remains unknown, because no node can be tested with them or
         tests contradict each other
     """
@@ -70,13 +70,13 @@ class Halving:
         group: typing.Optional[typing.Sequence[str]] = None,
         fast: typing.Optional[typing.Mapping[int, typing.Iterable[str]]] = None,
     ) -> None:
-        """Begin a search on each rail.
+        """Begin a search for slow nodes on each rail.
 
         :param leaves: all nodes by leaf; in a rail-optimized fabric by the set of the leaves to which they are
             connected
         :param rails: rails that are searched
-        :param group: slow group; None for all nodes
-        :param fast: nodes that are known to be fast, by rail
+        :param group: names of the nodes of the slow group; None for all nodes
+        :param fast: names of nodes that are known to be fast, by rail
         :raises ValueError: there are fewer than two nodes, a node has two leaves or none, or there is no rail
         """
         leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}

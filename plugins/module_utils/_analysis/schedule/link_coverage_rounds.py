@@ -54,7 +54,7 @@ class Cover:
     """The rounds that together use each link of a fabric, as far as tests can.
 
     :ivar rounds: the rounds, in order
-    :ivar covered: numbers of the link directions that the rounds use
+    :ivar covered: link directions that the rounds use, as indices in ``PathTable.directions``
     """
 
     rounds: tuple[Round, ...]
@@ -100,7 +100,7 @@ class OccupiedLinks:
         switches may send two flows over the same link by their hash. The result is empty if the link of each flow is
         known.
 
-        :param way: numbers of the directions on the path of the flow
+        :param way: link directions on the path of the flow, as indices in ``PathTable.directions``
         """
         for link in way if self._ways.hashed else ():
             direction = self._ways.directions[link]
@@ -165,7 +165,7 @@ def has_separate_rails(ways: PathTable) -> bool:
 
 
 def _list_hosts(ways: PathTable) -> list[list[int]]:
-    """Return the ends of each host, in the order of their rails.
+    """Return the HCA ports of each host, as indices in ``PathTable.ends``, in the order of their rails.
 
     :param ways: paths between the ports
     """
@@ -181,7 +181,7 @@ def _in_hosts(ways: PathTable, covered: typing.AbstractSet[int]) -> list[Test]:
     have been measured.
 
     :param ways: paths between the ports
-    :param covered: numbers of the directions that are covered
+    :param covered: indices in ``PathTable.directions`` of the link directions that tests use already
     """
     hosts = _list_hosts(ways)
     best: tuple[int, int, list[Test]] = (0, 0, [])
@@ -207,11 +207,13 @@ def _find_rails(ways: PathTable) -> list[list[int]]:
 def _group_by_leaf(
     ways: PathTable, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]
 ) -> list[list[int]]:
-    """Return the ends of a group by leaf, for the leaves of a pod or for all leaves.
+    """Return the HCA ports of a group by leaf, for the leaves of a pod or for all leaves. Leaves without a port of the
+    group are left out.
 
     :param ways: paths between the ports
-    :param group: numbers of the ends
-    :param pod: leaves that count; None for all
+    :param group: HCA ports, as indices in ``PathTable.ends``
+    :param pod: names of the leaves of the pod; None for all leaves
+    :returns: one list of ports for each leaf, as indices in ``PathTable.ends``
     """
     members = set(group)
     found = [[end for end in ways.leaves[leaf] if end in members] for leaf in (ways.leaves if pod is None else pod)]
@@ -222,8 +224,8 @@ def _split_halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
     """Return pairs of the items of the first half with the items of the second half, which is rotated by ``shift``
     positions. The last of an odd number of items is left out.
 
-    :param items: numbers of ends or leaves
-    :param shift: number of positions
+    :param items: HCA ports or leaves, as indices
+    :param shift: number of positions by which the second half is rotated
     """
     half = len(items) // 2
     return [(items[place], items[half + (place + shift) % half]) for place in range(half)]
@@ -237,7 +239,7 @@ def _choose_leaf_pairs(
 
     :param ways: paths between the ports
     :param parts: ends of each leaf, for each part of the fabric that is paired separately
-    :param covered: numbers of the directions that are covered
+    :param covered: indices in ``PathTable.directions`` of the link directions that tests use already
     """
     result: list[Test] = []
     for leaves in parts:
@@ -259,7 +261,7 @@ def _pair_ends_between_leaves(leaves: typing.Sequence[typing.Sequence[int]], tur
     positions. If a leaf is larger than its partner, its remaining ends are paired with the remaining ends of other
     leaves.
 
-    :param leaves: numbers of the ends of each leaf
+    :param leaves: HCA ports of each leaf, as indices in ``PathTable.ends``
     :param turn: number of positions by which the second half of the leaves is rotated
     """
     half = len(leaves) // 2
@@ -292,7 +294,7 @@ def _list_turns(
 
     :param ways: paths between the ports
     :param pairs: numbers of the two ends of each pair
-    :param covered: numbers of the directions that are covered
+    :param covered: indices in ``PathTable.directions`` of the link directions that tests use already
     """
     new: set[int] = set()
     turns = []
@@ -317,7 +319,8 @@ def _plan_uncovered_links(ways: PathTable, left: typing.Sequence[int], covered: 
     """Return a turn of tests over links that are not covered yet, and add all links of these tests to ``covered``.
 
     :param ways: paths between the ports
-    :param left: numbers of the directions to use
+    :param left: directions of links that no test has used yet, as indices in ``PathTable.directions``
+    :param covered: directions that earlier tests use, as indices in ``PathTable.directions``; changed by this function
     """
     taken = OccupiedLinks(ways)
     for link in left:

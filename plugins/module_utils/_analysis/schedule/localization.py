@@ -53,9 +53,9 @@ _KNOWN = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The measurement of one test.
+    """The bandwidth of one test.
 
-    :ivar test: numbers of the two ends
+    :ivar test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
     :ivar gbps: bandwidth in Gb/s; None if the test failed, which counts as 0
     """
 
@@ -66,10 +66,10 @@ class Reading:
 @dataclasses.dataclass
 class Measured:
     """All readings of one path, as shares of the usual rate of its class. A class contains the paths with the same
-    rates and length.
+    rates and the same number of links.
 
-    :ivar test: numbers of the two ends
-    :ivar way: numbers of the link directions on the path
+    :ivar test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
+    :ivar way: indices in ``PathTable.directions`` of the link directions on the path
     :ivar shares: readings as shares of the usual rate
     :ivar unsure: standard deviation of the usual rate, as a share
     :ivar share: mean of the readings
@@ -97,19 +97,19 @@ class Evidence:
     """The conclusions about the links after the readings.
 
     :ivar noise: standard deviation of a reading, as a share; with few readings an upper limit
-    :ivar measured: readings by test
-    :ivar known: whether there were enough readings to estimate the noise
-    :ivar good: directions on a good path
-    :ivar slow: slow directions, each with its rate as a share of the usual rate
+    :ivar measured: readings of each test, by the indices of its two ends
+    :ivar good: indices of the link directions that are on a good path
+    :ivar slow: rate of each slow link direction as a share of the usual rate, by its index
     :ivar switches: GUIDs of the switches whose links are all slow, so that the switch is the cause, or each of its
         links
-    :ivar candidates: for each slow path that ``slow`` and ``switches`` do not explain, the directions that may be the
-        cause
+    :ivar candidates: indices of the link directions that may be the cause of a slow path, by the test of this path, for
+        the slow paths that ``slow`` and ``switches`` do not explain
     :ivar sets: candidates of paths that were slow twice: at least one direction of each set is slow, and the readings
         cannot distinguish them yet
     :ivar pairs: tests that were slow twice although each of their links is good on other paths
     :ivar doubtful: tests that are slow so far, possibly by chance
     :ivar again: tests that were not slow and that alone contradict the suspicion of a whole switch
+    :ivar known: whether there were enough readings to estimate the noise
     """
 
     noise: float
@@ -288,7 +288,7 @@ def _compute_norms(
     the same rates has none either, because most of its paths are slow.
 
     :param classes: tests of each class
-    :param scales: usual rate of each class by its own readings
+    :param scales: rate of the paths of each class that are not slow, from the readings of this class alone
     """
     alike: dict[tuple[float, int], int] = {}
     for kind, tests in classes.items():
@@ -314,7 +314,7 @@ def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measu
 
     :param slow: readings of the slow path
     :param over: measured paths over each direction
-    :param noise: standard deviation of a reading, as a share
+    :param noise: standard deviation of a reading, as a share of the usual rate
     """
     against = {number: _compute_link_evidence(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
@@ -331,10 +331,10 @@ def _compute_link_evidence(
     If the link is the cause, no path over it carries more than the slow path. The value is the misfit between this
     assumption and all readings over the link, by least squares, with the share that fits best.
 
-    :param number: number of a direction of the link
+    :param number: index in ``PathTable.directions`` of one direction of the link
     :param slow: readings of the slow path
     :param over: measured paths over each direction
-    :param noise: standard deviation of a reading, as a share
+    :param noise: standard deviation of a reading, as a share of the usual rate
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -358,9 +358,9 @@ def _find_accused(
 ) -> dict[int, float]:
     """Return the links that are the only candidate of slow paths, with their rates as shares of the usual rate.
 
-    :param candidates: for each slow path, the directions that may be the cause
-    :param measured: readings by test
-    :param noise: standard deviation of a reading, as a share
+    :param candidates: indices of the link directions that may be the cause of a slow path, by the test of this path
+    :param measured: readings of each test (indices of two HCA ports in ``PathTable.ends``)
+    :param noise: standard deviation of a reading, as a share of the usual rate
     """
     alone: dict[int, list[Measured]] = {}
     for test, numbers in candidates.items():
@@ -378,7 +378,7 @@ def _is_reliably_slow(items: typing.Sequence[Measured], noise: float) -> bool:
     may be the reason why the paths were measured again.
 
     :param items: readings of the paths
-    :param noise: standard deviation of a reading, as a share
+    :param noise: standard deviation of a reading, as a share of the usual rate
     """
     rest = sorted(share for item in items for share in item.shares)[1:]
     if not rest:
@@ -402,9 +402,9 @@ def _find_switches(
     ``_ENOUGH`` readings.
 
     :param ways: paths between the ports
-    :param measured: readings by test
+    :param measured: readings of each test (indices of two HCA ports in ``PathTable.ends``)
     :param left: slow paths that no single link explains, with their candidates
-    :param noise: standard deviation of a reading, as a share
+    :param noise: standard deviation of a reading, as a share of the usual rate
     """
     everything: dict[str, list[Measured]] = {}
     for item in measured.values():
@@ -444,7 +444,7 @@ def _find_highest(items: typing.Sequence[Measured], noise: float) -> list[Measur
     cause, or a second cause.
 
     :param items: readings of the paths
-    :param noise: standard deviation of a reading, as a share
+    :param noise: standard deviation of a reading, as a share of the usual rate
     """
     best = max(items, key=lambda item: item.share)
     readings = {len(item.shares) for item in items}
@@ -459,7 +459,7 @@ def _can_judge_switch(
     another switch explain them as well.
 
     :param ways: paths between the ports
-    :param measured: readings by test
+    :param measured: readings of each test (indices of two HCA ports in ``PathTable.ends``)
     :param guid: GUID of the switch
     :param tests: tests whose paths pass through the switch
     """

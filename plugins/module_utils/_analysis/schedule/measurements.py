@@ -123,10 +123,11 @@ def iterate_steps(
 
 
 def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
-    """Return the duration in seconds of the rounds that use each link, and the number of links that they use.
+    """Return the plan of the rounds that use each link: their expected duration in seconds, and the number of links
+    that they use.
 
     :param ways: paths between the ports
-    :param first: the rounds
+    :param first: rounds of tests that use each link in both directions
     :param parallel: maximum number of tests that run at the same time
     """
     turns = [step for item in first.rounds for turn in item.turns for step in turn_steps(ways, turn, fabric.bandwidth)]
@@ -237,7 +238,7 @@ def list_orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
     """Return the measurements of one pair: in one direction, or in both if the intent requests that. The two directions
     are measured one after the other, because at the same time each would slow down the other.
 
-    :param task: the pair
+    :param task: pair to be measured, with client and server
     :param wanted: bandwidth settings of the intent
     """
     return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)

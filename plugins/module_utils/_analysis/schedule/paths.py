@@ -27,7 +27,7 @@ _Port = tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """A port that takes part.
+    """An HCA port that takes part in the measurement.
 
     :ivar node: name of the node
     :ivar rail: rail of the port
@@ -47,7 +47,7 @@ class Cable:
 
     :ivar interface: network interface of the node
     :ivar port: name of the switch port; empty if unknown
-    :ivar gbps: rate in Gb/s; None if unknown
+    :ivar gbps: rate of the link in Gb/s; None if unknown
     :ivar unheard: why its switch is unknown; empty if it is known. Each cable without a known switch is modeled with a
         separate switch
     :ivar driver: driver of the PCI function; empty if unknown
@@ -82,22 +82,23 @@ class Direction:
 
 
 class PathTable:
-    """The paths between the ends of one fabric.
+    """The paths between the HCA ports (ends) of one fabric. Ends and link directions are identified by their index in
+    ``ends`` and ``directions``.
 
-    :ivar ends: ends by number
-    :ivar directions: directions by number, the real ones first. The two directions of a link are an even number and the
-        next one. Links to HCAs that take no part are left out
-    :ivar leaves: numbers of the ends of each leaf, by its GUID
+    :ivar ends: HCA ports that take part. Everywhere else an end is an index in this list
+    :ivar directions: link directions, the real ones first. Everywhere else a direction is an index in this list. The
+        two directions of a link are an even index and the next one. Links to HCAs that take no part are left out
+    :ivar leaves: indices in ``ends`` of the HCA ports on each leaf, by the GUID of the leaf
     :ivar pods: GUIDs of the leaves that reach each other through a switch one level above, by pod. Two levels of
         switches form one pod
     :ivar switches: GUIDs of the switches
     :ivar spread: why the links between two leaves on a path are unknown; empty if they are known
-    :ivar cables: cables of the ends, by their GUID; empty on InfiniBand
+    :ivar cables: cables of the ends, by the GUID of the HCA port; empty on InfiniBand
     :ivar hashed: whether the switches send each flow over one link between two leaves, by a hash of their own. The
         result of one flow is then no evidence about the link of another flow
-    :ivar flows: ends of the flow that a placeholder for the links between two leaves represents, by its number; only if
-        ``hashed``
-    :ivar real: number of real directions
+    :ivar flows: indices in ``ends`` of both ends of the flow that a placeholder for the links between two leaves
+        represents, by the index of the placeholder in ``directions``; only if ``hashed``
+    :ivar real: number of directions that are not placeholders
     :ivar across: whether ends of different rails may be measured with each other, if the tables lead from one to the
         other
     """
@@ -117,7 +118,7 @@ class PathTable:
         :param ends: ports that take part
         :param spread: why the tables do not determine the path: adaptive routing, or flows that switches spread by a
             hash of their own
-        :param cables: cables of the ends by their GUID, on Ethernet; None on InfiniBand
+        :param cables: cables of the ends, by the GUID of the HCA port, on Ethernet; None on InfiniBand
         :param across: whether ends of different rails may be measured with each other
         """
         self.ends = tuple(ends)
@@ -200,7 +201,8 @@ class PathTable:
     def test(
         self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None
     ) -> typing.Optional[tuple[int, int]]:
-        """Return the numbers of the ends of two nodes on a rail, or None if a node has no end on its rail.
+        """Return the indices in ``ends`` of the sending and the receiving HCA port. Return None if one of the nodes has
+        no port on its rail.
 
         :param rail: rail of the source
         :param source: name of the node that sends
@@ -217,8 +219,8 @@ class PathTable:
         """Return whether two ends may be measured with each other: they are on the same rail, or rails may be measured
         with each other and a path leads from one end to the other.
 
-        :param source: number of the end that sends
-        :param target: number of the end that receives
+        :param source: index of the sending HCA port in ``PathTable.ends``
+        :param target: index of the receiving HCA port in ``PathTable.ends``
         """
         return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
 
@@ -226,8 +228,8 @@ class PathTable:
         """Return whether the forwarding tables lead from one end to another, over any links. Some fabrics do not route
         between rails.
 
-        :param source: number of the end that sends
-        :param target: number of the end that receives
+        :param source: index of the sending HCA port in ``PathTable.ends``
+        :param target: index of the receiving HCA port in ``PathTable.ends``
         """
         if not self.spread:
             return self.way(source, target) is not None
@@ -236,9 +238,9 @@ class PathTable:
         return self._leads[source, target]
 
     def end_of(self, number: int) -> typing.Optional[End]:
-        """Return the end at the cable to which a direction belongs, or None for a link between two switches.
+        """Return the HCA port at one side of a link, or None for a link between two switches.
 
-        :param number: number of the direction
+        :param number: index in ``PathTable.directions`` of one direction of a link
         """
         direction = self.directions[number]
         found = self._end_of.get(direction.source, self._end_of.get(direction.target))
@@ -247,30 +249,30 @@ class PathTable:
     def leaf(self, end: int) -> typing.Optional[str]:
         """Return the GUID of the switch to which an end is cabled, or None if the topology shows no switch.
 
-        :param end: number of the end
+        :param end: index of the HCA port in ``PathTable.ends``
         """
         return self.directions[self._up[end]].target if self._up[end] >= 0 else None
 
     def up(self, end: int) -> int:
-        """Return the number of the direction from an end to its leaf, or -1 if it has no leaf.
+        """Return the index in ``directions`` of the direction from an HCA port to its leaf, or -1 if no leaf is known.
 
-        :param end: number of the end
+        :param end: index of the HCA port in ``PathTable.ends``
         """
         return self._up[end]
 
     def down(self, end: int) -> int:
-        """Return the number of the direction from the leaf of an end to the end.
+        """Return the index in ``directions`` of the direction from the leaf of an HCA port to the port.
 
-        :param end: number of the end
+        :param end: index of the HCA port in ``PathTable.ends``
         """
         return self._up[end] ^ 1
 
     def way(self, source: int, target: int) -> typing.Optional[Way]:
-        """Return the numbers of the directions that a packet takes from one end to another, or None if the path is
-        unknown.
+        """Return the indices in ``directions`` of the link directions that a packet takes from one HCA port to another,
+        in this order. Return None if the path is unknown.
 
-        :param source: number of the end that sends
-        :param target: number of the end that receives
+        :param source: index of the sending HCA port in ``PathTable.ends``
+        :param target: index of the receiving HCA port in ``PathTable.ends``
         """
         found = self._find_way(source, target)
         return None if isinstance(found, str) else found
@@ -278,8 +280,8 @@ class PathTable:
     def why_not(self, source: int, target: int) -> str:
         """Return why the path from one end to another is unknown; empty if it is known.
 
-        :param source: number of the end that sends
-        :param target: number of the end that receives
+        :param source: index of the sending HCA port in ``PathTable.ends``
+        :param target: index of the receiving HCA port in ``PathTable.ends``
         """
         found = self._find_way(source, target)
         return found if isinstance(found, str) else ""
@@ -337,8 +339,8 @@ class PathTable:
         """Return the class of a known path, whose paths have comparable rates: the rate of its slower end and of its
         slowest link in Gb/s, and its number of links.
 
-        :param source: number of the end that sends
-        :param target: number of the end that receives
+        :param source: index of the sending HCA port in ``PathTable.ends``
+        :param target: index of the receiving HCA port in ``PathTable.ends``
         """
         way = self.way(source, target) or ()
         found = self._kinds.get(way)
@@ -348,10 +350,10 @@ class PathTable:
         return found
 
     def passed(self, source: int, target: int) -> frozenset[str]:
-        """Return the GUIDs of the switches on the path from one end to another.
+        """Return the GUIDs of the switches on the path from one HCA port to another.
 
-        :param source: number of the end that sends
-        :param target: number of the end that receives
+        :param source: index of the sending HCA port in ``PathTable.ends``
+        :param target: index of the receiving HCA port in ``PathTable.ends``
         """
         way = self.way(source, target) or ()
         found = self._passed.get(way)
@@ -360,10 +362,10 @@ class PathTable:
         return found
 
     def over(self, number: int) -> typing.Iterator[tuple[int, int]]:
-        """Yield the pairs of source and target whose paths use a direction. Each target comes once before any target
-        comes with a second source.
+        """Yield the tests, as indices of the sending and receiving HCA port, whose paths use a link direction. Each
+        receiver comes once before any receiver comes with a second sender.
 
-        :param number: number of the direction
+        :param number: index in ``PathTable.directions`` of one direction of a link
         """
         # a suspect is looked at in each round, and mostly the first ones will do: what was found is kept
         found, more = self._over.setdefault(number, ([], self._pairs_over(number)))
@@ -411,11 +413,11 @@ class PathTable:
                         yield source, target
 
     def feeders(self, switch: str, target: int, most: int = _MOST_LINKS) -> tuple[int, ...]:
-        """Return the numbers of the ends whose paths to a target pass through a switch. If the paths between leaves are
-        unknown, all ends are returned.
+        """Return the indices of the HCA ports whose paths to a target pass through a switch. If the paths between
+        leaves are unknown, all ports are returned.
 
         :param switch: GUID of the switch
-        :param target: number of the target end
+        :param target: index of the receiving HCA port in ``PathTable.ends``
         :param most: maximum number of links before the switch; a longer path does not exist
         """
         if self.spread:
@@ -447,9 +449,9 @@ class PathTable:
         return self._names.get(guid, guid)
 
     def name(self, number: int) -> str:
-        """Return a direction as text: 'leaf01 port 33 to spine00 port 2'.
+        """Return a link direction as text: 'leaf01 port 33 to spine00 port 2'.
 
-        :param number: number of the direction
+        :param number: index in ``PathTable.directions`` of one direction of a link
         """
         it = self.directions[number]
         if it.between:

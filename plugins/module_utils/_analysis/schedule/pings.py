@@ -81,7 +81,7 @@ def plan(
 
 
 def _group_peers_by_node(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
-    """Return the partners of each node.
+    """Return the names of the partners of each node, by node.
 
     :param nodes: names of the nodes
     :param pairs: pairs of nodes, in either order

@@ -26,7 +26,7 @@ def choose_tests_to_count(ways: PathTable, evidence: Evidence) -> tuple[Test, ..
     distinguished, or a pair of ends. The slowest tests come first, and there are at most MOST_TESTS.
 
     :param ways: paths between the ports
-    :param evidence: conclusions about the links from all readings
+    :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
     """
     groups = [frozenset((number,)) for number in evidence.slow if ways.directions[number].between]
     found = set(evidence.pairs)
@@ -42,7 +42,7 @@ def list_probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test
     spread the packets of a flow over several links.
 
     :param ways: paths between the ports
-    :param evidence: conclusions about the links from all readings
+    :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
     :param taken: tests that are repeated with counters already
     """
     leaves = {ways.leaf(source) for source, target in taken if ways.leaf(source) != ways.leaf(target)}
@@ -58,7 +58,7 @@ def list_probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test
 
 
 def list_uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
-    """Return the numbers of the directions from a leaf to other switches.
+    """Return the link directions from a leaf to other switches, as indices in ``PathTable.directions``.
 
     :param ways: paths between the ports
     :param leaf: GUID of the leaf
@@ -75,7 +75,7 @@ def list_ports(ways: PathTable, test: Test) -> tuple[Port, ...]:
     uplinks of both leaves, so that the counters show the uplinks that it takes.
 
     :param ways: paths between the ports
-    :param test: numbers of the two ends
+    :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
     """
     leaves = [ways.leaf(end) for end in test]
     numbers = [number for number in ways.way(*test) or () if not ways.directions[number].between]

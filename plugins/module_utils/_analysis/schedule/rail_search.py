@@ -33,9 +33,9 @@ MEETINGS = 3
 
 @dataclasses.dataclass(frozen=True)
 class RailTrial:
-    """One collective over one rail.
+    """A test: one collective that uses a single rail.
 
-    :ivar rail: the rail
+    :ivar rail: number of the rail
     :ivar kind: purpose of the test
     :ivar nodes: nodes that take part, at least two
     :ivar suspects: nodes that the test examines; the remaining nodes are known to be fast
@@ -52,10 +52,10 @@ class _Part:
     """A subset of a slow group that is tested together, and that is halved if it is slow.
 
     :ivar nodes: names of the nodes
-    :ivar parent: part of which this is a half; None for the whole group
-    :ivar halves: its two halves; empty before it is halved
-    :ivar fast: whether the part is fast; None if unknown
-    :ivar again: whether it was slow although both of its halves are fast, so that it is tested once more
+    :ivar parent: larger subset of which this is one half; None for the whole group
+    :ivar halves: the two subsets into which it was divided; empty before it is divided
+    :ivar fast: whether its test was fast enough; None if unknown
+    :ivar again: whether its test was slow although both halves are fast, so that it is repeated once
     """
 
     nodes: tuple[str, ...]
@@ -71,7 +71,7 @@ class _Job:
 
     :ivar kind: purpose of the test
     :ivar suspects: nodes that the test examines
-    :ivar leaf: leaf of all of its suspects; empty if they are on several leaves
+    :ivar leaf: name of the leaf of all suspects; empty if they are on several leaves
     :ivar part: part of the group that the test examines; None for a test of pairs
     :ivar slow: number of slow results
     :ivar silent: whether it once gave no figure
@@ -104,16 +104,22 @@ class _Sample:
 class RailSearch:
     """The search for the slow port, leaf or uplink of one rail. ``next`` returns the tests of a round, which have no
     node in common, and ``take`` evaluates their results.
+
+    :ivar ports: whether each slow port gave no figure at all instead of a slow one, by name of its node
+    :ivar leaves: leaves that are slow between any two of their nodes
+    :ivar uplinks: leaves that are fast inside, but slow to other leaves
+    :ivar whole: whether the rail is slow between any two nodes
+    :ivar undecided: groups of nodes for which the cause remains unknown
     """
 
     def __init__(
         self, rail: int, leaf_of: typing.Mapping[str, str], group: typing.Sequence[str], fast: typing.Iterable[str] = ()
     ) -> None:
-        """Begin a search.
+        """Begin the search for slow nodes of a group on one rail.
 
-        :param rail: the rail
-        :param leaf_of: leaf of each node, including nodes outside of the group
-        :param group: group that is slow, or whose result is unknown
+        :param rail: number of the rail
+        :param leaf_of: name of the leaf of each node, including nodes outside of the group
+        :param group: names of the nodes of a group that is slow, or whose result is unknown
         :param fast: nodes that are known to be fast on this rail, in the group or outside of it
         """
         self.rail, self._leaf_of = rail, leaf_of
@@ -193,7 +199,7 @@ class RailSearch:
         """Return the nodes of a test in this round, with a fast node added if the test needs one. Return None if one of
         its suspects is busy, or if no suitable fast node is available.
 
-        :param job: the test
+        :param job: test that is due
         :param taken: nodes that other tests of this round use
         """
         if not taken.isdisjoint(job.suspects):
@@ -254,8 +260,8 @@ class RailSearch:
     def _try_pairs(self, key: str, members: typing.Sequence[str]) -> None:
         """Schedule tests of pairs of nodes, to find nodes that are fast.
 
-        :param key: leaf of the members; empty for the whole rail, whose pairs are within one leaf each
-        :param members: nodes from which pairs are formed
+        :param key: name of the leaf of the members; empty for the whole rail, whose pairs are within one leaf each
+        :param members: names of the nodes from which pairs are formed
         """
         by_leaf: dict[str, list[str]] = {}
         for node in members:
@@ -293,10 +299,10 @@ class RailSearch:
             self._split_part(part, job.leaf)
 
     def _note_slow_part(self, leaf: str) -> bool:
-        """Count a slow part. If too many parts of the leaf or of the rail were slow and no node is known to be fast,
-        schedule pairs of nodes and return True.
+        """Count a slow subset. If too many subsets of the leaf or of the rail were slow and no node is known to be
+        fast, schedule tests of pairs of nodes and return True.
 
-        :param leaf: leaf of the part; empty if it has several
+        :param leaf: name of the leaf of all nodes of the subset; empty if they are on several leaves
         """
         for key, most in {leaf: OF_LEAF, "": OF_RAIL}.items():
             self._slow_parts[key] = self._slow_parts.get(key, 0) + 1
@@ -375,7 +381,7 @@ class RailSearch:
         """Evaluate a test of a suspect with a fast node of another leaf. A fast result clears the suspect. A slow
         result proves nothing, because the uplinks may be the cause.
 
-        :param job: the test
+        :param job: test of one suspect and one fast node of another leaf
         :param fast: whether the test was fast enough
         """
         for single in [
@@ -413,9 +419,9 @@ class RailSearch:
             self._active = [node for node in self._active if self._leaf_of[node] != job.leaf]
 
     def _take_leaves(self, job: _Job, fast: bool) -> None:
-        """Evaluate a test of two leaves. Nothing is to be done: a fast result has already cleared the nodes, and a slow
-        result proves nothing.
+        """Evaluate a test of two leaves. No further test follows from it: a fast result has already cleared the nodes,
+        and a slow result proves nothing.
 
-        :param job: the test
+        :param job: test of nodes of two leaves
         :param fast: whether the test was fast enough
         """

@@ -14,11 +14,12 @@ Item = typing.TypeVar("Item")
 def iterate_rounds(
     items: typing.Sequence[Item], most: typing.Optional[int] = None
 ) -> typing.Iterator[tuple[tuple[Item, Item], ...]]:
-    """Yield the rounds of the circle method. For N items there are N - 1 rounds if N is even. There are N rounds if N
-    is odd, and in each of them one item has no partner.
+    """Yield rounds in which each item has one partner, by the circle method, so that each pair occurs once. For N items
+    there are N - 1 rounds if N is even. There are N rounds if N is odd, and in each of them one item has no partner.
 
-    The first item remains at its position, and the rest move around it by one position in each round. Items at opposite
-    positions are partners. The order within the pairs alternates, so that no item is always the first of its pairs.
+    The first item remains at its position, and all other items move around it by one position in each round. Items at
+    opposite positions are partners. The order within the pairs alternates, so that no item is always the first of its
+    pairs.
 
     :param items: items without duplicates
     :param most: maximum number of rounds; None for all. Fewer rounds are selected evenly from all of them, because the

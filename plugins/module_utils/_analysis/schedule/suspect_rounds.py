@@ -70,7 +70,7 @@ class SuspectRoundPlanner:
         """Return the directions on slow paths that are neither known to be good nor known to be slow. Those with the
         fewest other candidates come first.
 
-        :param evidence: conclusions about the links from all readings
+        :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
         """
         rank: dict[int, int] = {}
         for test, numbers in evidence.candidates.items():
@@ -96,7 +96,7 @@ class SuspectRoundPlanner:
         """Return whether a path is slow with enough certainty, compared with the noise, to test each of its links.
 
         :param item: readings of the path
-        :param evidence: conclusions about the links from all readings
+        :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
         """
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
@@ -105,9 +105,9 @@ class SuspectRoundPlanner:
         """Add repetitions of tests that are not certain yet: slow paths that were measured once, slow paths that may be
         noise, and slow paths whose links are all good.
 
-        :param evidence: conclusions about the links from all readings
-        :param taken: ends and links that the tests of the round use
-        :param asked: tests of the round
+        :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
+        :param taken: HCA ports and links that the tests of the round use already
+        :param asked: tests of the round so far
         """
         for test, numbers in evidence.candidates.items():
             item = evidence.measured[test]
@@ -123,9 +123,9 @@ class SuspectRoundPlanner:
         """Add repetitions of the tests with the fewest readings, for ends that are idle in this round. With few
         readings, neither the noise nor the usual rate can be estimated.
 
-        :param evidence: conclusions about the links from all readings
-        :param taken: ends and links that the tests of the round use
-        :param asked: tests of the round
+        :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
+        :param taken: HCA ports and links that the tests of the round use already
+        :param asked: tests of the round so far
         """
         for item in sorted(evidence.measured.values(), key=lambda item: len(item.shares)):
             self._add_test_if_free(item.test, evidence, taken, asked)
@@ -137,13 +137,13 @@ class SuspectRoundPlanner:
             asked.add(test)
 
     def _add_direction_test(self, number: int, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> bool:
-        """Add a test of one direction over a path that is otherwise good, or else over a path without some of the other
-        candidates. Return whether a test was added.
+        """Add a test of one link direction over a path that is otherwise good, or else over a path without some of the
+        other candidates. Return whether a test was added.
 
-        :param number: number of the direction
-        :param evidence: conclusions about the links from all readings
-        :param taken: ends and links that the tests of the round use
-        :param asked: tests of the round
+        :param number: index in ``PathTable.directions`` of one direction of a link
+        :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
+        :param taken: HCA ports and links that the tests of the round use already
+        :param asked: tests of the round so far
         """
         rivals = [numbers for numbers in evidence.candidates.values() if number in numbers and len(numbers) > 1]
         best: typing.Optional[tuple[tuple[int, int], Test]] = None

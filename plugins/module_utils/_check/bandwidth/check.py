@@ -97,7 +97,7 @@ def _check_layers(
     """Return the findings on the layer at which pairs lose bandwidth. A pair gets a finding if it was measured layer by
     layer, or if the intent requests that and this run has not done it.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
     :param best: best pair of each group of comparable pairs
     :param seen: answer of rdma_bandwidth
@@ -140,7 +140,7 @@ def _check_suspects(
     each link, slow links are found by the paths of the measurements. Otherwise the parts that failed pairs have in
     common are named.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
     :param plan: rounds as planned; None without a plan
     :param rates: rates that the links of the HCAs can carry
@@ -213,7 +213,7 @@ def compute_floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]
 
 
 def _report_unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding]:
-    """Report ports of an Ethernet fabric with RDMA for which LLDP did not show the switch. The list is empty for
+    """Warn about ports of an Ethernet fabric with RDMA for which LLDP did not show the switch. The list is empty for
     InfiniBand, whose topology is read from the fabric itself, and for fabrics without RDMA.
 
     :param covered: whether the rounds were planned to use each link

@@ -25,11 +25,12 @@ _PAIRS = Measurement(
 
 
 def check_errors(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typing.Iterator[Finding]:
-    """Yield a finding on each HCA that counted errors during the measurement of its pairs, and one passed finding on
-    the others. Yield nothing on InfiniBand, whose ports stage fabric reads, and without RDMA.
+    """Yield a finding for each HCA whose error counters rose during the measurement of its pairs, and one passed
+    finding for all remaining HCAs. Yield nothing on InfiniBand, whose counters stage fabric reads, and for a fabric
+    without RDMA.
 
-    :param ground: limits of the pairs
-    :param pairs: pairs of the fabric
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
+    :param pairs: measurements of the fabric, with the counter changes of their HCAs
     """
     fabric = ground.fabric
     if is_infiniband(fabric) or not carries_rdma(fabric):

@@ -36,10 +36,11 @@ def is_other_flow(pair: PairResult) -> bool:
 
 
 def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) -> str:
-    """Describe whether a flow takes the same path each time it is measured.
+    """Return a sentence on whether a flow takes the same path each time it is measured. It does if its packets have a
+    flow label of their own.
 
     :param ways: paths between the ports
-    :param pairs: measured pairs
+    :param pairs: measured pairs of the fabric
     """
     measured = [pair for pair in pairs if pair.average_gbps is not None]
     without = [pair for pair in measured if pair.flow_label is None]
@@ -67,14 +68,14 @@ def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[Pair
 def report_ports_without_lldp(
     check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool
 ) -> list[Finding]:
-    """Report all ports for which LLDP did not show the switch, in one warning. The list is empty if the switch of each
-    port is known.
+    """Report in one warning all ports whose switch LLDP did not show. The list is empty if the switch of each port is
+    known.
 
     The status is a warning whatever the number of ports, since all of them were measured. Missing LLDP only makes the
     location of a slow link less exact.
 
     :param check: check id of the finding
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param neighbours: LLDP neighbors of each node
     :param covered: whether the rounds were planned to use each link, based on the LLDP of the other ports
     """
@@ -105,12 +106,12 @@ def report_ports_without_lldp(
 def report_between_leaves(
     fabric: Fabric, ways: PathTable, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each ordered pair of leaves with slow flows between them. The finding lists the flows, since
-    the switches do not report which link a flow uses.
+    """Yield a failed finding for each ordered pair of leaves with slow flows between them. The finding lists the flows,
+    since the switches do not report which link a flow uses.
 
     :param ways: paths between the ports
-    :param evidence: conclusions about the links from all readings
-    :param pairs: measured pairs
+    :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects
+    :param pairs: measured pairs of the fabric
     :param expected: expected value, as text for the finding
     """
     labels: dict[Test, typing.Optional[int]] = {}
@@ -187,7 +188,7 @@ def _explain_slow_links(slow: int, good: int, count: int) -> str:
 
 
 def describe_switch_step(name: str) -> str:
-    """Return the next step for a switch that is slow as a whole.
+    """Return the instruction for a switch whose links are all slow.
 
     :param name: name of the switch
     """
@@ -198,7 +199,7 @@ def describe_switch_step(name: str) -> str:
 
 
 def set_step() -> str:
-    """Return the next step for a set of links of which one is slow, but unknown which."""
+    """Return the remedy for a set of links of which one is slow, but it is not known which one."""
     return (
         "Read the rate and the errors of these ports: run ethtool <interface> and ethtool -S <interface> on the nodes,"
         f" and read {COUNTERS}. {_SWAP}"
@@ -206,10 +207,10 @@ def set_step() -> str:
 
 
 def pair_step(ways: PathTable, test: Test) -> str:
-    """Return the next step for two ends that are slow only with each other.
+    """Return the instruction for two HCA ports that are slow only with each other.
 
     :param ways: paths between the ports
-    :param test: numbers of the two ends
+    :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
     """
     seen = [f"ethtool -S {_name_interface(ways, end)} on {ways.ends[end].node}" for end in test]
     return (
@@ -219,10 +220,10 @@ def pair_step(ways: PathTable, test: Test) -> str:
 
 
 def describe_cable_step(ways: PathTable, number: int) -> str:
-    """Return the next step for the cable of a node.
+    """Return the instruction for the cable between a node and its switch.
 
     :param ways: paths between the ports
-    :param number: number of one of the two directions of the cable
+    :param number: index in ``PathTable.directions`` of one of the two directions of the cable
     """
     direction = ways.directions[number]
     end, leaf = (

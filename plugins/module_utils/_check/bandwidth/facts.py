@@ -31,8 +31,8 @@ class Facts:
     :ivar bandwidth: answer of rdma_bandwidth; None if it did not run
     :ivar hcas: answer of node_info of each node. With ``subnets`` and ``topologies`` it gives the rates of links and
         the locations of suspects
-    :ivar subnets: answer of subnet_manager_info of each node
-    :ivar topologies: answer of fabric_info of each node
+    :ivar subnets: subnet managers that the ports of a node see, or the error, by node
+    :ivar topologies: topologies that fabric_info read, or the error, by node
     :ivar earlier: measurements of kept runs
     :ivar functions: HCAs of each node after virtual functions were created; only the rate limits of the virtual
         functions are read from it

@@ -53,13 +53,14 @@ Loss = tuple[list[LayerName], typing.Optional[float], typing.Optional[LayerStep]
 def check_layers(
     ground: PairLimits, pairs: typing.Iterable[tuple[str, PairLayers]], bound: Least, hcas: Hcas
 ) -> list[Finding]:
-    """Return a finding for each pair that should have been measured layer by layer.
+    """Judge each pair that was to be measured layer by layer: from the physical functions on the hosts, from the VFs on
+    the hosts, from the pods, and from GPU memory. The finding names the layers at which bandwidth is lost.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: pairs of the fabric, each with the subject of its findings
-    :param bound: returns the lowest acceptable rate of a pair in Gb/s: its floor, or the bandwidth expected from the
-        best comparable pair if that is higher
-    :param hcas: HCAs of the nodes, for their PCIe slots
+    :param bound: function that returns the lowest acceptable rate of a pair in Gb/s: its floor, or the bandwidth
+        expected from the best comparable pair if that is higher
+    :param hcas: HCAs of each node, for the PCIe slots in the remedy
     """
     return [_judge_pair_layers(ground, subject, pair, bound, hcas) for subject, pair in pairs]
 
@@ -248,7 +249,7 @@ def _add_causes(text: str, causes: typing.Iterable[BandwidthBound]) -> str:
     """Return the text with the known causes of the loss appended.
 
     :param text: explanation of the loss
-    :param causes: known limits of the pair, such as a rate limit
+    :param causes: known limits of the bandwidth of the pair, such as a rate limit
     """
     return " ".join([text.strip(), *(f"This explains the loss: {cause.text}." for cause in causes)])
 
@@ -342,7 +343,7 @@ def _find_physical_function(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
     """Return the physical function of an end as its node reports it, or None if it is unknown. For a virtual function,
     this is the physical function to which it belongs.
 
-    :param hcas: HCAs of the nodes
+    :param hcas: HCAs of each node, by node
     """
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
@@ -382,7 +383,7 @@ def _describe_known_ends(lost: typing.Sequence[LayerName], steps: typing.Sequenc
 
     :param lost: layers that may cause the loss
     :param steps: all steps of the pair
-    :param hcas: HCAs of the nodes
+    :param hcas: HCAs of each node, by node
     """
     words: list[str] = []
     for step in _select_steps(lost, steps):
@@ -439,7 +440,7 @@ def _describe_remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
 
     :param layer: layer that may cause the loss
     :param step: step at which the bandwidth drops
-    :param hcas: HCAs of the nodes
+    :param hcas: HCAs of each node, by node
     """
     pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
     address, hca = step.client.function or "ADDRESS", _find_physical_function(hcas, step.client)

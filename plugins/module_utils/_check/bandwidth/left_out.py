@@ -19,7 +19,8 @@ from .pairs import on_rail
 
 
 def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> list[Finding]:
-    """Return a finding for each end that was left out, with the failures of its pairs and the remedy."""
+    """Yield a warning for each HCA port that was left out of later rounds because its pairs failed, with these failures
+    and the remedy."""
     out: dict[End, int] = collections.Counter()
     for pair in pairs:
         if pair.failure in LEFT_OUT:
@@ -33,10 +34,11 @@ def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> list[F
 
 
 def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Sequence[PairResult]) -> Finding:
-    """Report an end that was left out.
+    """Return the failed finding on an HCA port that was left out of later rounds, because its measurements failed.
 
-    :param number: number of its measurements that were not made
-    :param failed: its measurements that failed
+    :param end: rail and node of the port
+    :param number: number of measurements of this port that were not made
+    :param failed: measurements of this port that failed
     """
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})

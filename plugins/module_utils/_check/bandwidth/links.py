@@ -23,7 +23,14 @@ _ORDER: tuple[Status, ...] = (PASS, WARN, UNKNOWN, FAIL)
 
 
 class _Said(typing.NamedTuple):
-    """A fault of a link, with what it adds to the measured and the expected value of the finding."""
+    """The judgment of one property of a link, from which its finding is built.
+
+    :ivar status: status of the finding
+    :ivar why: cause, as a sentence
+    :ivar remedy: instruction that resolves the cause
+    :ivar measured: text that is added to the measured value; empty for none
+    :ivar expected: text that is added to the expected value; empty for none
+    """
 
     status: Status
     why: str
@@ -40,15 +47,16 @@ def check_links(
     hcas: typing.Mapping[str, ObservedHcas],
     by_link: bool,
 ) -> list[Finding]:
-    """Return a finding for each HCA of the fabric, and for each node whose HCAs are unknown. The list is empty for a
-    fabric that has no HCAs of its own (the pod network).
+    """Check for each HCA of the fabric that the rate of its link and of its PCIe link is known and not below its
+    maximum, and report each node whose HCAs are unknown. The list is empty for a fabric that has no HCAs of its own
+    (the pod network).
 
     :param nodes: names of the nodes that must take part
     :param rates: rates of the links of the fabric's HCAs, by node and PCI address
     :param why: reason why the HCAs of the fabric are unknown; empty if they are known
-    :param hcas: answer of node_info of each node
-    :param by_link: whether the floor of the pairs is computed from these links. A missing rate is then unknown instead
-        of a warning
+    :param hcas: HCAs that node_info read, or the error, by node
+    :param by_link: whether the lowest acceptable bandwidth of the pairs is computed from these links. A missing rate is
+        then unknown instead of a warning
     """
     if not find_traits(fabric).members:
         return []

@@ -25,7 +25,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
     neither MTU nor RoCE version.
 
     :param ground: limits of the pairs of the fabric
-    :param pairs: measured pairs
+    :param pairs: measured pairs of the fabric
     """
     fabric = ground.fabric
     measured = [pair for pair in pairs if pair.transport == "RDMA" and pair.average_gbps and not pair.failure]

@@ -57,11 +57,12 @@ _MORE = (
 
 
 def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
-    """Return the findings on one measurement.
+    """Check one measurement: the ping before it succeeded, its bandwidth is valid, and this bandwidth is neither below
+    the floor of the intent nor far below that of the best comparable pair.
 
-    :param ground: limits of the pairs
-    :param pair: the measurement
-    :param best: best pair of each group of comparable pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
+    :param pair: result of the measurement
+    :param best: best pair of each group of comparable pairs, by the key of the group
     """
     fabric = ground.fabric
     subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
@@ -112,11 +113,13 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
 
 
 def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: str) -> Finding:
-    """Return the finding on whether a pair has a bandwidth that is a valid measurement.
+    """Check that the measurement of a pair gave an average bandwidth and no failure, and that nothing casts doubt on
+    the figure.
 
     :param subject: subject of the finding
-    :param ground: limits of the pairs
-    :param doubt: reason why its bandwidth is not a valid measurement; empty if there is none
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
+    :param pair: result of the measurement
+    :param doubt: reason why the bandwidth is not a valid measurement; empty if there is none
     """
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
@@ -146,7 +149,7 @@ def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tup
     """Return cause and remedy of a pair whose small messages arrive and whose large ones do not, on link speeds that
     only newer subnet managers support. Return None for any other pair.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     """
     small = pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure
     if pair.failure != "transport_retry" or not small or not is_infiniband(ground.fabric):
@@ -186,7 +189,7 @@ def _format_queue_pairs(pair: PairResult) -> str:
 
 
 def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
-    """Describe the queue pairs and the message size of a measurement.
+    """Return the number of queue pairs and the message size of a measurement as text.
 
     :param count: number of queue pairs; None if unknown
     :param size: size of a message in bytes; None if unknown
@@ -213,7 +216,7 @@ def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Bes
     """Return whether the number of queue pairs explains why a pair is below its floor: it reaches the floor with more
     of them, and no comparable pair reaches the floor with as few.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param best: best comparable pair; None if there is none
     """
     floor, proven = ground.floor(pair)[0], ground.proven(pair)
@@ -226,7 +229,7 @@ def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
     """Return whether all queue pairs of a pair take the same path, which is so on InfiniBand. Ethernet switches choose
     a link for each queue pair, unless a flow label makes all of them one flow.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     """
     return is_infiniband(ground.fabric) or pair.flow_label is not None
 
@@ -234,11 +237,13 @@ def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
 def _check_proven(
     check: str, subject: str, ground: PairLimits, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
-    """Return the finding on a pair that is too slow, but reaches the required rate with more queue pairs.
+    """Return a warning on a pair that is too slow with the configured number of queue pairs, but reaches the required
+    rate with more of them.
 
     :param check: check id of the finding
     :param subject: subject of the finding
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
+    :param pair: result of the measurement
     :param average: measured rate in Gb/s
     :param expected: expected value, as text for the finding
     :param explained: whether the number of queue pairs explains the low figure
@@ -306,9 +311,9 @@ def _check_proven(
 
 
 def _describe_errors(ground: PairLimits) -> str:
-    """Return the part of a remedy that names the error counters of ports to read, with the command.
+    """Return the end of a remedy that names the error counters to read on the ports of the path, with the command.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     """
     return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
@@ -317,7 +322,7 @@ def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
     """Return a text on the repetition of a slow pair with more queue pairs, and the first step of the remedy. The step
     is empty unless the user should try more queue pairs first.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     """
     found = pair.wider
     if found is not None and ground.proven(pair) is not None:
@@ -468,7 +473,7 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
     TCP: a loss that they can explain is a warning, and a larger one is a failure.
 
     :param subject: subject of the finding
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param average: measured rate in Gb/s
     :param best: best comparable pair
     """
@@ -506,7 +511,7 @@ def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> lis
     another run, one of its ends was left out, or its two figures differ and the number of queue pairs does not explain
     why. A pair does not fail because its floor is unknown.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
     """
     best = ground.best(pairs)

@@ -32,11 +32,13 @@ def check_pods(
     membership: Membership,
     facts: Facts,
 ) -> list[Finding]:
-    """Return a finding on the pod of each node on a rail.
+    """Check for each node that its measuring pod on a rail is ready, has one RDMA device and an address that no other
+    pod has, and is on the expected HCA.
 
-    :param rail: the rail
+    :param rail: number of the rail
     :param pods: pods of all rails of the fabric by rail and node, since no two pods may share an address
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param facts: facts of the stage, with the names of the nodes
     """
     announced, held = find_announced_twice(pods.values()), find_held_twice(fabric, pods.values())
     findings = []
@@ -69,7 +71,7 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
     """Return a clause that names the HCA of the pod if it is not the HCA of the pod's rail. Return an empty text if it
     is, if the HCAs of the node are unknown, or if the node has only one HCA.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     """
     rails = {member.hca.pci.address: member.rail for member in membership.members.get(pod.node, ()) if member.hca.pci}
     function = pod.physical_function or pod.pci

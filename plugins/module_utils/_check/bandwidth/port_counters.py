@@ -81,7 +81,7 @@ class Counted:
         """Describe the counters of the ports on the path of a test that uses all of these directions. The result is
         empty if no pair of the fabric was measured with counters.
 
-        :param numbers: numbers of directions of links
+        :param numbers: directions of links, as indices in ``PathTable.directions``
         """
         if not self._pairs:
             return CounterEvidence()
@@ -100,7 +100,7 @@ class Counted:
         """Describe the counters of the ports on the path of a test. The result is empty if the test was not measured
         with counters.
 
-        :param test: numbers of the two ends
+        :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
         """
         return self._describe_pair(test, self._pairs[test]) if test in self._pairs else CounterEvidence()
 
@@ -207,7 +207,7 @@ class Counted:
         """Return sentences with the links on the path that are slower than the other uplinks of their leaf, or slower
         than both of their ends support.
 
-        :param test: numbers of the two ends
+        :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
         """
         words = []
         for leaf in dict.fromkeys(
@@ -249,9 +249,10 @@ class Counted:
         )
 
     def _describe_uplinks(self, test: Test, pair: CountedPair) -> list[str]:
-        """Describe which uplinks carried the data of a test.
+        """Return one text with the share of a test's data that each uplink of the two leaves carried. Return an empty
+        list if the counters do not show it.
 
-        :param test: numbers of the two ends
+        :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
         """
         words = []
         for end, verb in ((0, "left"), (1, "came to")):

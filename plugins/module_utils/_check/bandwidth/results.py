@@ -29,12 +29,12 @@ Pairs = typing.AbstractSet[Pair]
 def split_verdicts(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> tuple[Pairs, Pairs]:
-    """Return the pairs that passed every measurement, and the pairs that failed at least one. Measurements that are not
-    valid are ignored.
+    """Return two sets of pairs: those that passed every measurement, and those that failed at least one. Measurements
+    that are not valid are ignored.
 
     :param pods: pods of the fabric
-    :param pairs: measured pairs
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param pairs: measured pairs of the fabric
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     good: dict[Pair, bool] = {}
     for pair, passed in zip(pairs, list_verdicts(find_limits(fabric, seen, pods), pairs)):
@@ -49,7 +49,7 @@ def find_paths_between(
     """Return the paths between the ports of a fabric and an empty text, or None and the reason why the paths are
     unknown.
 
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     :param pods: pods whose ports count, unless the pod has an error; None to count the ports of all nodes
     """
     membership = find_membership(fabric, seen)
@@ -82,7 +82,7 @@ def find_vantage_port(fabric: Fabric, ways: PathTable, seen: Facts) -> typing.Op
     fabric.
 
     :param ways: paths between the ports
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     node, shown, _why = find_topology_with_source(find_membership(fabric, seen), seen.topologies)
     if shown is None or shown.topology is None:
@@ -101,7 +101,9 @@ def collect_evidence(
     """Return the conclusions about each link from the measured pairs.
 
     :param ways: paths between the ports
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param pods: pods of the fabric
+    :param pairs: measured pairs of the fabric
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     ground = find_limits(fabric, seen, pods)
     return collect_evidence_within(ground, ways, pairs, list_figures_within(ground, pairs))
@@ -112,10 +114,10 @@ def collect_evidence_within(
 ) -> Evidence:
     """Return the conclusions about each link from the measured pairs, if the limits of the pairs are already computed.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param ways: paths between the ports
-    :param pairs: measured pairs
-    :param figures: for each pair, whether its bandwidth is a valid measurement
+    :param pairs: measured pairs of the fabric
+    :param figures: whether the bandwidth of each pair is a valid measurement, in the order of the pairs
     """
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
     return locate_slow_links(
@@ -126,7 +128,7 @@ def collect_evidence_within(
 def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
     """Return an object that selects, while a fabric is measured, the pairs to measure again with more queue pairs.
 
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     return TooSlow(find_limits(fabric, seen, pods))
 
@@ -136,7 +138,7 @@ def list_figures(
 ) -> list[bool]:
     """Return for each pair whether it has a bandwidth that is a valid measurement.
 
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     return list_figures_within(find_limits(fabric, seen, pods), pairs)
 
@@ -144,7 +146,7 @@ def list_figures(
 def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
     """Return for each pair whether it has a bandwidth that is a valid measurement.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
     """
     return [
@@ -156,11 +158,11 @@ def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) 
 def choose_layer_tests(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
 ) -> tuple[PairResult, ...]:
-    """Return the pairs to measure layer by layer.
+    """Return the pairs that are to be measured layer by layer: those that the intent requests.
 
     :param pods: pods of the fabric
-    :param pairs: measured pairs
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param pairs: measured pairs of the fabric
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     :param wanted: pairs that the intent requests: ``none``, ``suspects`` or ``all``
     """
     return choose_layer_tests_within(find_limits(fabric, seen, pods), pairs, wanted)
@@ -169,9 +171,9 @@ def choose_layer_tests(
 def choose_layer_tests_within(
     ground: PairLimits, pairs: typing.Sequence[PairResult], wanted: str
 ) -> tuple[PairResult, ...]:
-    """Return the pairs to measure layer by layer.
+    """Return the pairs that are to be measured layer by layer, if the limits of the pairs are already computed.
 
-    :param ground: limits of the pairs
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
     :param wanted: pairs that the intent requests: ``none``, ``suspects`` or ``all``
     """
@@ -187,7 +189,7 @@ def keep_valid_results(
     figure.
 
     :param measured: answer of rdma_bandwidth
-    :param seen: facts of the nodes from which links and paths are known: HCAs, subnet managers, topologies
+    :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     result: list[PairResult] = []
     for fabric in fabrics:

@@ -20,10 +20,11 @@ from .pairs import on_rail
 
 
 def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> list[Finding]:
-    """Compare the planned rounds with the rounds that the intent asks for. The list is empty without a plan.
+    """Compare the number of planned rounds with the rounds that the intent asks for: all of them, or those that use
+    each link. The list is empty without a plan.
 
-    :param plan: rounds as planned before the pods were started
-    :param nodes: number of nodes
+    :param plan: rounds as planned before the pods were started; None if they were not planned
+    :param nodes: number of nodes that take part
     """
     if plan is None:
         return []
@@ -106,12 +107,13 @@ def check_participation(
     pairs: typing.Sequence[PairResult],
     plan: typing.Optional[RoundPlan],
 ) -> list[Finding]:
-    """Return findings on the nodes of a rail that should have been measured and were not.
+    """Return a finding of status ``unknown`` for each node of a rail that has a usable pod but was not measured with
+    another node, and for each rail with fewer than two nodes.
 
-    :param rail: the rail
+    :param rail: number of the rail
     :param nodes: names of the nodes that must take part
-    :param pods: pods of the fabric
-    :param pairs: measured pairs
+    :param pods: pods of the fabric, by rail and node
+    :param pairs: measured pairs of the rail
     :param plan: rounds as planned; None without a plan
     """
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]

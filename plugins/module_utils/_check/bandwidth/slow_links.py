@@ -45,13 +45,14 @@ def compute_least_share(
     ways: PathTable, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
 ) -> typing.Optional[float]:
     """Return the share of the rate of its slowest link that each path should carry at least. Return None without pairs,
-    or if the floor or a link rate of any pair is unknown.
+    or if the lowest acceptable bandwidth or a link rate of any pair is unknown.
 
     The share is computed from the floors of the pairs, because the HCA or PCIe link behind a link may be slower than
     the link by design.
 
     :param ways: paths between the ports
-    :param floor: returns the floor of a pair in Gb/s; None if it has none
+    :param pairs: measured pairs
+    :param floor: function that returns the lowest acceptable bandwidth of a pair in Gb/s, or None if it is unknown
     """
     shares = []
     for pair in pairs:
@@ -81,11 +82,11 @@ def check_slow_links(
     slow. Return one passed finding if nothing is slow.
 
     :param ways: paths between the ports
-    :param evidence: conclusions about the links
-    :param where: location of each end, if it is known
+    :param evidence: conclusions about the links from all readings
+    :param where: leaf and leaf port of each HCA port, by rail and node, as far as known
     :param rates: rates that the links of the HCAs can carry
     :param pairs: measured pairs, including other flows on Ethernet
-    :param counted: port counters, used if the figures alone do not identify a link
+    :param counted: port counters, used if the figures alone do not identify a link; None if there are none
     """
     if not evidence.measured:
         return [report_unmeasured(fabric, "link", _EXPECTED)]
@@ -240,7 +241,7 @@ class _SlowLinkReporter:
     def _by_counters(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
         """Return the conclusion from the port counters on a path over these directions; empty without counters.
 
-        :param numbers: numbers of directions of links
+        :param numbers: directions of links, as indices in ``PathTable.directions``
         """
         return self._counted.collect_of(numbers) if self._counted else CounterEvidence()
 
@@ -249,9 +250,9 @@ class _SlowLinkReporter:
         return direction.source, direction.target
 
     def _find_cable_end(self, number: int) -> typing.Optional[End]:
-        """Return the rail and the node at the cable to which a direction belongs, or None for a link between switches.
+        """Return the rail and the node of the HCA port at one side of a link, or None for a link between two switches.
 
-        :param number: number of the direction
+        :param number: index in ``PathTable.directions`` of one direction of a link
         """
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)
@@ -260,7 +261,7 @@ class _SlowLinkReporter:
         """Describe the HCA at a slow cable and its PCIe link, as far as they are known. For a link between switches,
         report that the other links on the slow paths are good.
 
-        :param number: number of a direction of the slow link
+        :param number: index in ``PathTable.directions`` of one direction of the slow link
         """
         end = self._find_cable_end(number)
         if end is None:

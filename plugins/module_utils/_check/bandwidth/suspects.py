@@ -28,9 +28,9 @@ def check_suspects(
     passed finding if no pair failed, and an empty list without pairs.
 
     :param pods: pods of the fabric, by rail and node
-    :param pairs: measured pairs
-    :param passed: verdict on each pair; None for a pair that proves nothing about its ends
-    :param where: location of each end, if it is known
+    :param pairs: measured pairs of the fabric
+    :param passed: verdict on each pair, in the same order; None for a pair that proves nothing about its ends
+    :param where: leaf and leaf port of each HCA port, by rail and node, as far as known
     """
     if not pairs:
         return []
@@ -99,7 +99,7 @@ def check_suspects(
 
 
 def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
-    """Return the finding that no measurement of a fabric is valid.
+    """Return the finding of status unknown that no measurement of a fabric is valid.
 
     :param suspect: element that the measurements would test, such as an end or a link, for the text
     :param expected: expected value, as text for the finding

@@ -23,17 +23,17 @@ _LEAST_DATA = 10_000_000
 
 @dataclasses.dataclass(frozen=True)
 class UplinkShare:
-    """The share of a test's data that each uplink of a leaf carried.
+    """The share of a test's data that each uplink of a leaf carried in one direction.
 
-    :ivar shares: share by number of the direction, out of the leaf or into it; 1.0 is all data
+    :ivar shares: share from 0.0 to 1.0, by the index of the link direction in ``PathTable.directions``
     """
 
     shares: dict[int, float]
 
     @property
     def alone(self) -> typing.Optional[int]:
-        """Return the number of the direction of the uplink that alone carried the data (at least 80 %), or None if
-        there is none.
+        """Return the index of the link direction that alone carried the data (at least 80 %), or None if no direction
+        did.
         """
         number = max(self.shares, key=lambda one: self.shares[one], default=None)
         return number if number is not None and self.shares[number] >= _ALL else None
@@ -44,9 +44,9 @@ class UplinkShare:
         return self.alone is None and sum(self.shares.values()) >= _ALL
 
     def text(self, name: typing.Callable[[int], str]) -> str:
-        """Describe the share of each uplink.
+        """Return the share of each uplink as text.
 
-        :param name: returns the name of a direction by its number
+        :param name: function that returns the name of a link direction by its index
         """
         named = sorted(
             (number for number, share in self.shares.items() if share >= _NAMED),
@@ -65,7 +65,7 @@ def compute_shares(ways: PathTable, test: Test, pair: CountedPair, end: int) -> 
     are on one leaf.
 
     :param ways: paths between the ports
-    :param test: numbers of the two ends
+    :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
     :param pair: pair that was measured with counters
     :param end: 0 for the uplinks out of the client's leaf, 1 for the uplinks into the server's leaf. The two directions
         of a link have an even number and the next one
@@ -88,10 +88,10 @@ def compute_shares(ways: PathTable, test: Test, pair: CountedPair, end: int) -> 
 
 
 def _find_rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, into: bool) -> typing.Optional[int]:
-    """Return the data that a direction carried during the test, in units of 4 octets, or None if unknown. The counter
-    of the port on the leaf is preferred to that of the other port of the link.
+    """Return the data that passed over a link in one direction during the test, in units of 4 octets. Return None if it
+    is unknown. The counter of the port on the leaf is preferred to that of the other port of the link.
 
-    :param ports: counters of the ports during the test
+    :param ports: changes of the counters during the test, by GUID and number of the port
     :param direction: direction of a link (``Direction`` of paths.py)
     :param into: whether the leaf is the target of the direction
     """

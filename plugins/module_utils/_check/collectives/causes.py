@@ -54,8 +54,9 @@ def find_causes(
 
     :param subject: subject of findings on the whole run
     :param log: log that contains only the communicators of the run
-    :param choice: algorithm, protocol and channels that NCCL chose for the message size of the figure; None if unknown
-    :param seen: facts beyond NCCL's log
+    :param choice: algorithm, protocol and number of channels that NCCL chose for the message size of the figure; None
+        if unknown
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     processes = {(process.host, process.pid): process for process in log.processes}
     ranks = [
@@ -96,9 +97,9 @@ def _list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 
 
 def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Report ranks that send over the network without GPUDirect RDMA.
+    """Warn about ranks that send over the network without GPUDirect RDMA, with the reason that NCCL logs.
 
-    :param ranks: ranks of the run, each with its process
+    :param ranks: each rank of the run with its process
     """
     without = [
         (rank, process, route)
@@ -138,11 +139,12 @@ def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
 def _check_channels(
     subject: str, ranks: Ranks, choice: typing.Optional[NcclChoice], processes: typing.Sequence[NcclProcess]
 ) -> typing.Iterator[Finding]:
-    """Report that a run does not use all of its channels, or that environment variables limit the number of channels.
+    """Warn if a run does not use all of its channels, or if environment variables limit the number of channels.
 
-    :param subject: subject of findings on the whole run
-    :param ranks: ranks of the run, each with its process
-    :param choice: algorithm, protocol and channels that NCCL chose for the message size of the figure; None if unknown
+    :param subject: subject of findings that concern the run as a whole
+    :param ranks: each rank of the run with its process
+    :param choice: algorithm, protocol and number of channels that NCCL chose for the message size of the figure; None
+        if unknown
     :param processes: processes of the run
     """
     limits = {
@@ -180,9 +182,9 @@ def _check_channels(
 
 
 def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Report an HCA that carries more channels than another HCA of the same host, so that the run waits for it.
+    """Warn about an HCA that carries more channels than another HCA of the same host, so that the run waits for it.
 
-    :param ranks: ranks of the run, each with its process
+    :param ranks: each rank of the run with its process
     """
     loads: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for rank, process in ranks:
@@ -207,10 +209,10 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report GPUs that use an HCA of another NUMA node.
+    """Warn about GPUs that send through an HCA of another NUMA node than their own.
 
-    :param ranks: ranks of the run, each with its process
-    :param seen: facts beyond NCCL's log
+    :param ranks: each rank of the run with its process
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     found: dict[str, dict[str, None]] = {}
     for rank, process in ranks:
@@ -253,10 +255,10 @@ def _find_numa_node(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
 
 
 def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Report channels that reach the network through another GPU and its HCA (PXN), except in all-to-all tests, which
-    use PXN by design.
+    """Warn about channels that reach the network through another GPU and its HCA (PXN), except in all-to-all tests,
+    which use PXN by design.
 
-    :param ranks: ranks of the run, each with its process
+    :param ranks: each rank of the run with its process
     """
     # an alltoall uses the GPU on the rail of its target by design
     through = [
@@ -284,9 +286,9 @@ def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report HCAs whose measured rate is below ``WEAK`` times the median rate of all HCAs.
+    """Warn about HCAs whose measured rate is below ``WEAK`` times the median rate of all HCAs.
 
-    :param seen: facts beyond NCCL's log
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     rates = [hca.rate_gbps for hcas in seen.hcas.values() for hca in hcas.values() if hca.rate_gbps is not None]
     usual = statistics.median(rates) if rates else 0.0
@@ -309,11 +311,11 @@ def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
 
 
 def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report rails that are slow when tested alone: their bus bandwidth is below ``WEAK`` times the median of all
+    """Warn about rails that are slow when tested alone: their bus bandwidth is below ``WEAK`` times the median of all
     rails.
 
     :param subject: subject of the finding
-    :param seen: facts beyond NCCL's log
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     usual = statistics.median(seen.rails_gbs.values()) if seen.rails_gbs else 0.0
     weak = [rail for rail, rate in seen.rails_gbs.items() if rate < WEAK * usual]
@@ -336,10 +338,11 @@ def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Fin
 
 
 def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report host settings that slow down GPUs or HCAs.
+    """Compare the tuning of the hosts of a run, such as PCI ACS and CPU governor, with the profile for training, and
+    warn about each setting that slows down GPUs or HCAs.
 
-    :param ranks: ranks of the run, each with its process
-    :param seen: facts beyond NCCL's log
+    :param ranks: each rank of the run with its process
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     hosts = dict.fromkeys(rank.host for rank, _process in ranks)
     for name in _ROWS:

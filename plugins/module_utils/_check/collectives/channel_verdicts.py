@@ -26,7 +26,7 @@ class RequiredProof:
     """The properties that the log of a run must show.
 
     :ivar nodes: number of nodes that take part in each communicator
-    :ivar hcas: by host as NCCL writes it, the RDMA devices on the fabric with their rails; None for a rail that is not
+    :ivar hcas: rail of each RDMA device on the fabric, by host as NCCL writes it and by device; None if the rail is not
         known
     :ivar rails: rails that the run must use on each host
     :ivar ranks: number of ranks of each communicator; None to use the number in the log
@@ -106,7 +106,7 @@ def judge_connections(
     """Yield a verdict on the connections of each rank in an all-to-all test. A rank must have at least one connection
     with each other rank, and connections with ranks of other nodes must use the network.
 
-    The log of such a test does not name the peer of a connection, so connections are counted.
+    The log of such a test does not name the peer of a connection, so only the number of connections is checked.
 
     :param wanted: properties that the log must show
     """
@@ -233,8 +233,9 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
 
 def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
     """Return the verdict on the HCA of a connection: it must be on the fabric. A channel through the GPU of another
-    rank (PXN) uses an HCA of the same node. All processes of a node number the HCAs in the same way.
+    rank (PXN) uses an HCA of the same node, and all processes of a node use the same numbers for the HCAs.
 
+    :param route: connection as the log shows it
     :param wanted: properties that the log must show
     """
     allowed = wanted.hcas.get(rank.host)
@@ -286,8 +287,8 @@ def list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 
 
 def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[Finding]:
-    """Yield one finding for all channels of a rank that have the same cause. Yield one passed finding if all channels
-    are proven.
+    """Yield one finding for all channels of a rank that are not proven for the same cause. If all channels are proven,
+    yield one passed finding.
 
     :param verdicts: verdicts on the channels of all ranks
     """

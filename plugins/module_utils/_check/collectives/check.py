@@ -57,8 +57,8 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar collectives: answer of rdma_collectives; None if it did not run
     :ivar bandwidth: answer of rdma_bandwidth, from which floors are computed; None if it did not run
-    :ivar hcas: answer of node_info of each node
-    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar hcas: HCAs that node_info read, or the error, by node
+    :ivar subnets: subnet managers that the ports of a node see, or the error, by node
     :ivar topologies: answer of fabric_info of each node, which gives the leaf of each node
     :ivar tunings: settings of each node, which may be the cause of a slow collective
     :ivar neighbours: LLDP neighbors of each node, which give the leaf of each node of an Ethernet fabric
@@ -175,7 +175,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     figures. A run whose log has more ranks, channels or parts than its nodes can have is not judged.
 
     :param wanted: settings of the collectives in the intent
-    :param seen: answer of rdma_collectives
+    :param seen: result of the module rdma_collectives: the pods and the completed tests
     """
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
@@ -227,11 +227,11 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
 
 
 def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> list[Finding]:
-    """Replay a course with the stored runs, and return its findings. Each test takes its run out of ``found``, so that
-    the remaining runs belong to no test.
+    """Replay the tests of a collective with the stored runs, and return the findings. The run of each test is removed
+    from ``found``, so that the remaining runs belong to no test.
 
     :param course: course of a collective before its first test
-    :param found: stored runs by the key of their test, in the order in which they ran
+    :param found: stored runs, by the key of the test, in the order in which they ran
     """
     while True:
         tests = course.next()
@@ -342,7 +342,7 @@ def _report_without_leaf(
     two usable pods.
 
     :param wanted: settings of the collectives in the intent
-    :param seen: answer of rdma_collectives
+    :param seen: result of the module rdma_collectives: the pods and the completed tests
     """
     usable = [pod.node for pod in seen.pods if not pod.error]
     leaves = collect_leaves(wanted, fabric, facts, usable)

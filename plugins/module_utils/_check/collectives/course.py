@@ -75,9 +75,9 @@ class _Verdict:
     :ivar findings: findings on the test
     :ivar passes: whether the test is proven and fast enough; None if it is not proven or gave no figure
     :ivar figure: bus bandwidth of the test; None if it gave none
-    :ivar floor_gbs: floor of its figure, in GB/s; None if it has none
+    :ivar floor_gbs: lowest bus bandwidth in GB/s that passes; None if it is unknown
     :ivar bound_gbs: upper bound that the links allow, in GB/s; None if unknown
-    :ivar changes: for a test that is too slow, the settings that a repeat may change
+    :ivar changes: settings that a repeat of the test may change; empty unless the test is too slow
     """
 
     findings: tuple[Finding, ...]
@@ -111,7 +111,7 @@ class GroupFigure:
 
     @property
     def slow(self) -> bool:
-        """Return whether the figure is below its floor."""
+        """Return whether the bus bandwidth is below the lowest one that passes."""
         return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
 
 
@@ -137,13 +137,13 @@ class Course:
     def __init__(
         self, name: TestName, wanted: Collectives, ground: NodesHardware, leaves: Leaves, seen: Surroundings
     ) -> None:
-        """Create the course before its first test.
+        """Create the sequence of the tests of one collective, before its first test.
 
         :param name: name of the collective
         :param wanted: settings of the collectives in the intent
-        :param ground: hardware of the nodes
-        :param leaves: nodes by leaf
-        :param seen: facts beyond NCCL's log
+        :param ground: GPUs and HCAs of the nodes, with measured rates
+        :param leaves: names of the nodes by leaf
+        :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
         :raises ValueError: a node belongs to two leaves, or there is no rail
         """
         self.name, self._wanted, self._ground, self.leaves, self._seen = name, wanted, ground, leaves, seen
@@ -275,8 +275,9 @@ class Course:
     def _take_small(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
         """Evaluate the latency test of a pair with small messages, and return the description of the verdict.
 
-        :param run: planned run of the test
-        :param ran: result of the test; None if it did not run
+        :param test: pair of nodes that was tested
+        :param run: command and nodes that were planned for the test
+        :param ran: result of the collective test; None if it did not run
         """
         found = None
         if ran is not None and ran.figures is not None and ran.log is not None and not ran.failure:
@@ -291,8 +292,9 @@ class Course:
         """Judge the soak of a group: its proof and figure as for any group, and the error counters of its HCAs. Return
         the description of the verdict.
 
-        :param run: planned run of the test
-        :param ran: result of the test; None if it did not run
+        :param test: group of nodes that was tested
+        :param run: command and nodes that were planned for the test
+        :param ran: result of the collective test; None if it did not run
         """
         subject, verdict = self.subject(test), self._judge_test(test, run, ran)
         hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
@@ -317,11 +319,12 @@ class Course:
         return f"{words}; {count_of(bad, 'HCA')} with errors or unknown error counters" if bad else words
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Judge the repetition of a slow group with one change, and return the description of the verdict. If the
-        change raised the figure, it is added to the bandwidth finding of the group.
+        """Judge the repetition of a slow group with one change, and return the description of the verdict; empty if no
+        repetition was due. If the change raised the figure, it is added to the bandwidth finding of the group.
 
-        :param run: planned run of the test
-        :param ran: result of the test; None if it did not run
+        :param test: repetition that was due
+        :param run: command and nodes that were planned for the test
+        :param ran: result of the collective test; None if it did not run
         """
         change, group = self._change, test.group if isinstance(test, Repeat) else None
         if change is None or group is None:
@@ -347,10 +350,11 @@ class Course:
         self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest], change: Change
     ) -> tuple[typing.Optional[CollectiveFigure], str]:
         """Return the figure of the repetition of a slow group, and the reason why it proves nothing. The reason is
-        empty if the figure counts.
+        empty if the figure counts. The figure is None if the test gave none.
 
-        :param run: planned run of the test
-        :param ran: result of the test; None if it did not run
+        :param test: repetition that was due
+        :param run: command and nodes that were planned for the test
+        :param ran: result of the collective test; None if it did not run
         :param change: change that the repetition makes
         """
         if ran is None or ran.figures is None or ran.log is None or ran.failure:
@@ -411,7 +415,8 @@ class Course:
         )
 
     def subject(self, test: Test) -> str:
-        """Return the subject of the findings on a test."""
+        """Return the subject of the findings on a test: the collective, the step, the nodes, and the rail or the
+        change."""
         more = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
         more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
         return f"{self.name}, {test.kind}: {join_first(test.nodes, _NAMED) or 'no node'}{more}"
@@ -531,8 +536,10 @@ class Course:
         """Return the verdict on a test. The single-rail tests that search for a slow port get no findings, because some
         of them are expected to be slow or to give no figure.
 
+        :param findings: findings on the test
         :param passes: whether the test is proven and fast enough; None if it is not proven or gave no figure
-        :param floor_gbs: floor of its figure, in GB/s
+        :param figure: bus bandwidth of the test; None if it gave none
+        :param floor_gbs: lowest bus bandwidth in GB/s that passes; None if it is unknown
         """
         return _Verdict(() if isinstance(test, RailTrial) else findings, passes, figure, floor_gbs)
 
@@ -567,11 +574,11 @@ def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
 
 
 def _describe_run(item: _Verdict, passes: typing.Optional[bool], ran: typing.Optional[RanTest]) -> GroupRun:
-    """Return the result of one run of a group, by which it is compared with the other runs of the same group.
+    """Return the result of one run of a group in the form in which repeated runs of the same group are compared.
 
     :param item: verdict on the run
     :param passes: whether the run was proven and fast enough; None if it was not proven or gave no figure
-    :param ran: facts of the run; None if it did not run
+    :param ran: facts of the run; None if the test did not run
     """
     # a figure below its floor is compared as such
     failed = [found for found in item.findings if found.status == FAIL and found.check not in _OF_FIGURES]

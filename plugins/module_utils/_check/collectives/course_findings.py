@@ -47,10 +47,11 @@ _FAST = "as fast as the links allow"
 
 
 def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Finding]:
-    """Return a finding for each step of a collective: passed if a group of the step is proven, else unknown.
+    """Return a finding for each step of a collective (one node, two nodes, ...): passed if a group of the step is
+    proven, else unknown.
 
     :param name: name of the collective
-    :param climb: sequence of the tests, with their results
+    :param climb: tests of the collective, with their results
     :param nodes: number of nodes with a pod
     """
     steps: list[Finding] = []
@@ -115,10 +116,11 @@ class GroupRun:
 
 
 def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Iterator[Finding]:
-    """Report a group that did not pass at first, and passed when it ran again without a change. Its fault may recur.
+    """Report a group that failed or was slow at first, and passed when it ran again without a change. Its fault may
+    recur.
 
     :param subject: subject of the group
-    :param runs: runs of the group, in order
+    :param runs: results of the group in the order of its runs
     """
     *before, last = runs
     if not before or not last.passes or last.bus_gbs is None:
@@ -151,12 +153,12 @@ def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Ite
 def report_unused_floors(
     name: TestName, floors: typing.Sequence[ExpectedBusbw], used: typing.AbstractSet[ExpectedBusbw]
 ) -> typing.Iterator[Finding]:
-    """Report each floor of the intent with which no group was compared. A floor without a number of nodes is not
-    reported if each group was compared with a floor for its own number of nodes.
+    """Yield a finding of status ``unknown`` for each ``expected_busbw`` of the intent with which no group was compared.
+    An entry without a number of nodes gets none if each group was compared with an entry for its own number of nodes.
 
     :param name: name of the collective
-    :param floors: floors of the intent (``expected_busbw``)
-    :param used: floors with which a group was compared
+    :param floors: entries of ``expected_busbw`` in the intent
+    :param used: entries with which a group was compared
     """
     for item in floors:
         if item.test != name or item in used or (item.nodes is None and used):
@@ -184,8 +186,8 @@ def report_unused_floors(
 
 
 def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator[Finding]:
-    """Yield a finding on each node, port, leaf, uplink and rail that was found to be slow, and on nodes among which the
-    slow one could not be found.
+    """Yield a failed finding for each node, port, leaf, uplink and rail that was found to be slow, and a finding of
+    status ``unknown`` for each group of nodes in which the slow one could not be found.
 
     :param name: name of the collective
     :param kind: step of the collective
@@ -262,9 +264,11 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
 
 
 def report_group(subject: str, group: CollectiveGroup) -> Finding:
-    """Return the finding on a group that is slow or not proven, although none of its members was found to be slow.
+    """Return the failed finding on a group that is slow or not proven, although no single member of it was found to be
+    slow.
 
     :param subject: subject of the group
+    :param group: nodes and kind of the test
     """
     if group.kind == "one node":
         why = (

@@ -99,7 +99,7 @@ class Floor:
 def name_algorithm(written: str, nodes: int) -> typing.Optional[Algorithm]:
     """Return the algorithm whose formula applies to the name in NCCL's log, or None if no formula is known for it.
 
-    :param written: name of the algorithm as NCCL writes it
+    :param written: name of the algorithm in NCCL's log, such as ``NVLS``
     :param nodes: number of nodes of the communicator
     """
     if written == "NVLS":
@@ -143,7 +143,7 @@ def compute_sent_by_tree(nodes: int) -> float:
     Each tree carries one half of the message up and down. With two nodes, each node is root of one tree and leaf of the
     other: S/2 down and S/2 up. With three nodes, one node is an inner node of one tree: S/2 more. With four or more
     nodes, an inner node has a parent and two children in one tree: S/2 up and twice S/2 down. As leaf of the other tree
-    it sends S/2 up. Source: counted on ncclGetDtree of NVIDIA/nccl, src/graph/trees.cc.
+    it sends S/2 up. Source: the trees that ncclGetDtree of NVIDIA/nccl, src/graph/trees.cc, builds.
 
     :param nodes: number of nodes
     """
@@ -158,7 +158,7 @@ def compute_network_bound_gbs(
 
     :param collective: name of the collective, such as ``all_reduce``
     :param algorithm: algorithm of NCCL
-    :param shape: number of nodes and ranks
+    :param shape: number of nodes and of ranks of the test
     :param rate_gbs: rate that a node sends over all of its rails in GB/s (B in the formulas)
     """
     if shape.nodes < 2:
@@ -188,7 +188,7 @@ def compute_node_bound_gbs(
 
     :param collective: name of the collective, such as ``all_reduce``
     :param algorithm: algorithm of NCCL
-    :param shape: number of nodes and ranks
+    :param shape: number of nodes and of ranks of the test
     :param node: bus bandwidth of a single node
     """
     if (
@@ -218,17 +218,18 @@ def compute_bandwidth_floor(
     share: typing.Optional[float] = None,
     library: str = "NCCL",
 ) -> typing.Optional[Floor]:
-    """Return the floor of a run over the network, or None if no formula is known.
+    """Return the lowest bus bandwidth that passes for a run over the network, with its derivation. Return None if no
+    formula is known.
 
-    If the algorithm is unknown, the floor is computed from the lower of the bounds of ring and tree, and the bound is
-    the higher. A tree of two or three nodes is limited by the inside of the nodes. If that was not measured, the floor
-    is that of a ring, which is low.
+    If the algorithm is unknown, the floor is computed from the lower of the bounds of ring and tree, and the upper
+    bound is the higher of both. A tree of two or three nodes is limited by the inside of the nodes. If that was not
+    measured, the floor is that of a ring, which is low.
 
     :param collective: name of the collective, such as ``all_reduce``
-    :param shape: number of nodes and ranks
+    :param shape: number of nodes and of ranks of the test
     :param rails_gbps: measured rate of each rail in one direction, in Gb/s, on the slowest node
     :param algorithm: algorithm in NCCL's log; None if unknown
-    :param node: figure of a single node; None if it was not measured
+    :param node: bus bandwidth of a single node; None if it was not measured
     :param share: share of the bound, above 0 and at most 1; None to use the share of published runs
     :param library: NCCL or RCCL
     :raises ValueError: a share outside of this range, no rail, or an invalid rate

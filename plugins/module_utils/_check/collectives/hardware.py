@@ -46,12 +46,12 @@ def plan_run(
     test: Test, number: int, name: TestName, ground: NodesHardware, variables: Variables = ()
 ) -> CollectiveRun:
     """Return the run of nccl-tests for a test. A test of two nodes uses all rails at the same time, each with ranks of
-    its own. A test that searches a single rail uses the GPU beside its HCA. All other tests use all rails together.
+    its own. A test of a single rail uses the GPU beside the HCA of this rail. All other tests use all rails together.
 
-    :param test: the test
+    :param test: group of nodes, single-rail test or repetition that is due
     :param number: number of the test in the course, for the names of its objects
     :param name: name of the collective
-    :param ground: hardware of the nodes
+    :param ground: GPUs and HCAs of the nodes
     :param variables: environment variables that a repeat sets or removes
     """
     if isinstance(test, Repeat):
@@ -96,14 +96,15 @@ def plan_floor(
     node: typing.Optional[NodeFigure] = None,
     library: str = "NCCL",
 ) -> typing.Optional[Floor]:
-    """Return the floor of a run. Return None for a run on one node, and if the rate of a rail was not measured or no
-    formula is known.
+    """Return the lowest bus bandwidth that passes for a run. Return None for a run on one node, and if the rate of a
+    rail was not measured or no formula is known.
 
     :param run: planned run of the test
+    :param test: group of nodes, single-rail test or repetition that is run
     :param wanted: settings of the collectives in the intent
-    :param ground: hardware of the nodes
+    :param ground: GPUs and HCAs of the nodes, with measured rates
     :param algorithm: algorithm of NCCL; None if unknown
-    :param node: figure of a single node; None if it was not measured
+    :param node: bus bandwidth of a single node; None if it was not measured
     :param library: NCCL or RCCL
     """
     rails = (test.rail,) if isinstance(test, RailTrial) else tuple(sorted(ground.gpu_of_rail))
@@ -134,7 +135,7 @@ def _compute_rail_rate(ground: NodesHardware, node: str, rail: int) -> typing.Op
 
     :param ground: hardware of the nodes
     :param node: name of the node
-    :param rail: the rail
+    :param rail: number of the rail
     """
     rates = [hca.rate_gbps for hca in ground.hcas.get(node, {}).values() if hca.rail == rail]
     known = [rate for rate in rates if rate is not None]

@@ -65,7 +65,7 @@ def pick_figure(
     run is not proven.
 
     :param log: log by which the run was proven
-    :param run: table that nccl-tests printed
+    :param run: parsed table that nccl-tests printed
     :param proof: proof that the log gives for the run
     :param least_bytes: size in bytes of the smallest message that counts
     """
@@ -81,8 +81,9 @@ def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
     """Return the mean of the out-of-place and in-place bus bandwidth, in GB/s. It is computed from time and bytes if
     the network is so slow that the table may show 0.00.
 
-    :param row: row of the table that nccl-tests printed
-    :param run: output of the run of nccl-tests
+    :param row: line of the table that nccl-tests printed, for one message size
+    :param run: parsed output of one run of nccl-tests
+    :param log: NCCL's log of the run, which shows the number of ranks
     """
     sizes = {communicator.size for communicator in log.communicators}
     ranks = sizes.pop() if len(sizes) == 1 else None
@@ -114,7 +115,7 @@ def _find_nccl_choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.O
     """Return the algorithm, protocol and channels that NCCL chose for a message size. Return None if the log does not
     show it, or if ranks chose differently.
 
-    :param run: table that nccl-tests printed
+    :param run: parsed table that nccl-tests printed
     :param size_bytes: message size in bytes
     """
     own, _silent = cut_to_run(log, run, group_by_process(log))
@@ -149,15 +150,16 @@ def judge_figure(
     wanted: typing.Optional[ExpectedBusbw] = None,
     least_bytes: int = LEAST_BYTES,
 ) -> tuple[Finding, ...]:
-    """Return the finding on the bandwidth of a run. If the run is too slow, add the findings on possible causes.
+    """Compare the bus bandwidth of a run with the lowest bandwidth that passes: that of the intent, else the computed
+    one. If the run is too slow, add a warning for each possible cause.
 
     :param subject: subject of the group
     :param log: log of the run
-    :param run: table that nccl-tests printed
+    :param run: parsed table that nccl-tests printed
     :param proof: proof that the log gives for the run
-    :param floor: computed floor; None if no formula is known
-    :param seen: facts beyond NCCL's log
-    :param wanted: floor of the intent, which replaces the computed one; None if the intent sets none
+    :param floor: computed lowest bandwidth that passes; None if no formula is known
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
+    :param wanted: entry of ``expected_busbw`` that replaces the computed floor; None if the intent has none
     :param least_bytes: size in bytes of the smallest message that counts
     """
     check = "collectives.bandwidth"
@@ -255,11 +257,11 @@ def judge_figure(
 def judge_inside(
     figures: typing.Mapping[str, CollectiveFigure], wanted: typing.Optional[ExpectedBusbw] = None
 ) -> tuple[Finding, ...]:
-    """Return a finding on each node that was tested alone. Its bandwidth is compared with a floor of the intent,
-    otherwise with the median of the nodes. No other stage measures NVLink and PCIe inside a node.
+    """Compare the bus bandwidth of each node that was tested alone with the entry of the intent, or else with the
+    median of all nodes, and return one finding for each node. No other stage measures NVLink and PCIe inside a node.
 
     :param figures: proven figures by node, all of one test
-    :param wanted: floor of the intent; None if the intent sets none
+    :param wanted: entry of ``expected_busbw`` for one node; None if the intent has none
     """
     check, usual = (
         "collectives.inside",

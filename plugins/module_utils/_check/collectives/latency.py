@@ -54,7 +54,7 @@ class GroupLatency:
 
     :ivar collective: collective of the small messages
     :ivar nodes: names of the two nodes
-    :ivar latency: its times
+    :ivar latency: mean and 99th percentile of the times
     """
 
     collective: TestName
@@ -63,8 +63,8 @@ class GroupLatency:
 
 
 def summarize_latencies(fabric: str, found: typing.Iterable[GroupLatency]) -> tuple[LatencyFigures, ...]:
-    """Return the number of pairs, and the minimum, median and maximum of their latencies, for each collective. Times
-    that are no measurement are left out.
+    """Return the number of pairs, and the minimum, median and maximum of their latencies, for each collective.
+    Latencies that are not valid are left out.
 
     :param fabric: name of the fabric
     :param found: latencies of the proven pairs
@@ -88,10 +88,10 @@ def summarize_latencies(fabric: str, found: typing.Iterable[GroupLatency]) -> tu
 
 
 def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]:
-    """Return the latency of the small message, the slower of the out-of-place and in-place times. Return None if no row
-    has this size.
+    """Return the latency of a message of ``SMALL_BYTES``: the slower of the out-of-place and in-place times. Return
+    None if the table has no line for this size.
 
-    :param rows: rows of the table that nccl-tests printed
+    :param rows: lines of the table that nccl-tests printed, one for each message size
     """
     figures = [figure for row in rows if row.size_bytes == SMALL_BYTES for figure in row.figures]
     if not figures:
@@ -103,11 +103,12 @@ def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]
 def judge_latency(
     found: typing.Mapping[str, typing.Optional[Latency]], most_us: typing.Optional[float], ratio: float
 ) -> typing.Iterator[Finding]:
-    """Yield a finding on each pair.
+    """Compare the mean latency of small messages of each pair with the limit of the intent, and with the median of all
+    pairs. Yield one finding for each pair.
 
-    :param found: latency by subject; None for a pair whose times are not proven
+    :param found: latency of each pair, by the subject of its finding; None for a pair whose times are not proven
     :param most_us: limit of the intent for the mean, in microseconds; None without a limit
-    :param ratio: limit of the intent for the mean divided by the median of the pairs
+    :param ratio: multiple of the median of all pairs that the mean of a pair may reach
     """
     means = [item.mean_us for item in found.values() if item is not None]
     usual = statistics.median(means) if len(means) >= _SEVERAL else None

@@ -38,7 +38,7 @@ _FAST = 200.0
 
 
 def check_gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
-    """Report that the queue pairs of a run use different GID indexes.
+    """Warn if queue pairs of a run use different GID indexes, and so different addresses or RoCE versions.
 
     :param subject: subject of the finding
     :param processes: processes of the run
@@ -71,10 +71,11 @@ def check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Findi
 
 
 def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report RoCE traffic in a queue that the fabric does not reserve for it.
+    """Warn about processes whose RoCE traffic class (NCCL_IB_TC) is not the one that the intent sets, so that their
+    packets use a queue without PFC and ECN.
 
     :param processes: processes of the run
-    :param seen: facts beyond NCCL's log
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     wrong = _find_wrong_traffic_classes(processes, seen)
     if wrong and seen.roce is not None:
@@ -99,7 +100,7 @@ def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surro
     """Return whether a process sends RoCE traffic in a queue that the fabric does not reserve for it.
 
     :param processes: processes of the run
-    :param seen: facts beyond NCCL's log
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     return bool(_find_wrong_traffic_classes(processes, seen))
 
@@ -120,11 +121,11 @@ def _find_wrong_traffic_classes(processes: typing.Sequence[NcclProcess], seen: S
 
 
 def check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report connections with a single queue pair over fast RoCE. One queue pair is one flow, which uses one link
+    """Warn about connections with a single queue pair over fast RoCE. One queue pair is one flow, which uses one link
     between switches, and on some hosts does not fill a fast link.
 
     :param processes: processes of the run
-    :param seen: facts beyond NCCL's log
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     few = _find_few_queue_pairs(processes, seen)
     if few:
@@ -149,7 +150,7 @@ def has_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundi
     """Return whether a process has one queue pair for each connection over fast RoCE.
 
     :param processes: processes of the run
-    :param seen: facts beyond NCCL's log
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     return bool(_find_few_queue_pairs(processes, seen))
 
@@ -186,11 +187,11 @@ def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrou
 
 
 def check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report environment variables that force NCCL to use a certain algorithm, protocol or other setting, so that NCCL
-    does not choose it by its own tuning.
+    """Warn about environment variables that force NCCL to use a certain algorithm, protocol or other setting, so that
+    NCCL does not choose it by its own tuning.
 
     :param processes: processes of the run
-    :param seen: facts beyond NCCL's log
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     for names, why in ((SIZES, "sizes of buffers and chunks"), (CHOICES, "path and algorithm")):
         said = {

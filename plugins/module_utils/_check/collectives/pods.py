@@ -22,11 +22,11 @@ _RUN_WITH_THIS_INTENT = (
 
 
 def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Report that the tests ran in another image than that of the intent, so that they prove the library and the
-    plugins of the other image.
+    """Yield a finding of status ``unknown`` if the tests ran in another image than that of the intent, since they prove
+    the library and the plugins of the other image.
 
     :param wanted: settings of the collectives in the intent
-    :param seen: answer of rdma_collectives
+    :param seen: result of the module rdma_collectives: the pods and the completed tests
     """
     if seen.runs and seen.image != wanted.image:
         why = "The tests ran in a different image, so they verify the library and the plugins of that image."
@@ -36,11 +36,12 @@ def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
 
 
 def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Report tests that did not send all message sizes from ``least_bytes`` to ``most_bytes`` of the intent. The
-    program doubles the size from row to row, and ends earlier if the memory of the GPUs is too small.
+    """Check that the tests sent all message sizes from ``least_bytes`` to ``most_bytes`` of the intent. Yield a finding
+    of status ``unknown`` if they ran with other limits, and a warning if they ended earlier. The program doubles the
+    size from one line of its table to the next, and ends earlier if the memory of the GPUs is too small.
 
     :param wanted: settings of the collectives in the intent
-    :param seen: answer of rdma_collectives
+    :param seen: result of the module rdma_collectives: the pods and the completed tests
     """
     least, most = wanted.least_bytes, wanted.most_bytes
     other, reduced, tables = set(), set(), 0

@@ -88,7 +88,7 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
     show.
 
     :param log: NCCL log of the run
-    :param run: table that nccl-tests printed
+    :param run: parsed table that nccl-tests printed
     :param wanted: properties that the log must show
     """
     own, silent = cut_to_run(log, run, group_by_process(log))
@@ -117,9 +117,10 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
 
 
 def count_rows(run: NcclTests, proof: Proof) -> tuple[NcclTestRow, ...]:
-    """Return the rows of a run that count: all rows if the run is proven, else none.
+    """Return the lines of the table of a run that may be judged: all lines if the log proves the run, else none.
 
-    :param run: table that nccl-tests printed
+    :param run: parsed table that nccl-tests printed
+    :param proof: whether the log proves that the run used the fabric
     """
     return run.rows if proof.status == PASS else ()
 
@@ -128,7 +129,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
     """Return the finding on whether the run is complete and has no wrong values.
 
     :param test: subject of the finding
-    :param run: output of the run of nccl-tests
+    :param run: parsed output of one run of nccl-tests
     """
     expected = "a complete run without wrong values"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0
@@ -207,7 +208,7 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
     nccl-tests truncates a long list of ranks, so ranks of a group may be missing from it.
 
     :param test: subject of the finding
-    :param run: output of the run of nccl-tests
+    :param run: parsed output of one run of nccl-tests
     :param wanted: properties that the log must show
     """
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
@@ -260,10 +261,10 @@ def _report_silent(host: str, pid: int) -> Finding:
 
 
 def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Finding]:
-    """Return the failed and unknown findings that the check of stage training has on the same log, with check ids of
-    stage collectives.
+    """Judge NCCL's log of a run as stage training judges the log of a job (ranks, channels, transport). Return the
+    failed and unknown findings, with check ids of stage collectives.
 
-    :param run: output of the run of nccl-tests
+    :param run: parsed output of one run of nccl-tests
     :param wanted: properties that the log must show
     """
     # each group has its own number of ranks, which the log may name
@@ -335,7 +336,11 @@ def count_nodes(communicator: NcclCommunicator) -> int:
 
 
 def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
-    """Report the channels that, according to the log, do not leave every node over the network."""
+    """Yield a finding of status ``unknown`` on the channels on which, according to the log, a node sends nothing over
+    the network.
+
+    :param communicator: communicator of the run with the routes of its ranks
+    """
     nodes, hosts = count_nodes(communicator), {rank.host for rank in communicator.ranks}
     if nodes < 2:
         return
@@ -371,7 +376,7 @@ def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
 
 
 def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Finding]:
-    """Yield a finding on each host: whether it uses all rails of the run.
+    """Check for each host that its processes use the HCAs of all rails of the run. Yield one finding for each host.
 
     :param wanted: properties that the log must show
     """

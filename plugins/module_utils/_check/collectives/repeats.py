@@ -48,7 +48,7 @@ class Change:
 
     @property
     def words(self) -> str:
-        """Return the change as a text."""
+        """Return the environment variables of the change as text, such as ``NCCL_ALGO=Ring``."""
         found = [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
         return ", ".join(found) or "nothing changed"
 
@@ -82,8 +82,9 @@ def find_changes(log: NcclLog, choice: typing.Optional[NcclChoice], seen: Surrou
     comes first, and there are at most ``MOST_CHANGES``.
 
     :param log: log that contains only the communicators of the run
-    :param choice: algorithm, protocol and channels that NCCL chose for the message size of the figure; None if unknown
-    :param seen: facts beyond NCCL's log
+    :param choice: algorithm, protocol and number of channels that NCCL chose for the message size of the figure; None
+        if unknown
+    :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
     """
     keys = {(rank.host, rank.pid) for item in log.communicators for rank in item.ranks}
     own = [process for process in log.processes if (process.host, process.pid) in keys]
@@ -193,8 +194,8 @@ class Repeats:
         """Store the latest result of a group. A group that is not slow, or for which no change is plausible, is not
         repeated.
 
-        :param group: the group
-        :param slow: the slow group; None if it is not slow or its links are not proven
+        :param group: group of nodes that was tested
+        :param slow: bandwidth and possible changes of the group; None if it is not slow or its links are not proven
         """
         self._slow.pop(group, None)
         if slow is not None and slow.changes:
@@ -213,11 +214,11 @@ class Repeats:
         return Repeat(self._group, self._waiting[0].name), self._waiting[0]
 
     def take(self, subject: str, bus_gbs: typing.Optional[float], lacks: str = "") -> Finding:
-        """Return the finding on the repeat that ``next`` returned last.
+        """Return the finding on the repeat that ``next`` returned last: whether its change raised the bandwidth.
 
-        :param subject: subject of its group
-        :param bus_gbs: bus bandwidth of its figure, in GB/s; None if none is proven
-        :param lacks: reason why it proves nothing; empty if it counts
+        :param subject: subject of the findings on the group
+        :param bus_gbs: bus bandwidth of the repeat, in GB/s; None if none is proven
+        :param lacks: reason why the repeat proves nothing; empty if it counts
         """
         change = self._waiting.pop(0)
         name, expected = f"{subject}, {change.words}", f"within {MOVED:.0%} of {spell_gbs(self._before)}"

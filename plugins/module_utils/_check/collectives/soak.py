@@ -30,13 +30,13 @@ def judge_soak_errors(
     found: typing.Iterable[HcaErrors],
     physical: typing.Iterable[tuple[str, str]] = (),
 ) -> typing.Iterator[Finding]:
-    """Yield a finding on each HCA whose counters rose or are not known, and one passed finding on all others together.
-    Yield one warning on all physical functions that could not be read.
+    """Yield a finding for each HCA whose error counters rose during the soak or are unknown, and one passed finding for
+    all remaining HCAs. Yield one warning for all physical functions that could not be read.
 
     :param subject: subject of the soak
     :param expected: node and RDMA device of each HCA that took part
-    :param found: counter changes that were measured
-    :param physical: node and RDMA device of the physical function of each of these HCAs that is a virtual function
+    :param found: counter changes, one item for each HCA that was read
+    :param physical: node and RDMA device of the physical functions of those HCAs that are virtual functions
     """
     items = tuple(found)
     known = {(item.node, item.device) for item in items}
@@ -51,7 +51,7 @@ def _report_unseen(subject: str, unseen: typing.Sequence[tuple[str, str]]) -> Fi
     """Return the warning on physical functions whose counters could not be read.
 
     :param subject: subject of the finding
-    :param unseen: node and RDMA device of each
+    :param unseen: node and RDMA device of each physical function
     """
     why = (
         "The pods have virtual functions, which count no errors of the cable. Their physical functions are not visible"
@@ -79,8 +79,8 @@ DURATION, _SHORTEST = ": duration", 0.9
 
 
 def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterator[Finding]:
-    """Yield a finding if a soak ended before the time that the intent requires. A fault that appears late, such as a
-    card that gets hot, was not observed then.
+    """Yield a finding of status ``unknown`` if a soak ended before the time that the intent requires. A fault that
+    appears late, such as a card that gets hot, was not observed then.
 
     :param subject: subject of the soak
     :param seconds: duration of the soak
@@ -100,7 +100,7 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
 
 
 def report_none(name: str) -> Finding:
-    """Return the finding that no soak ran because no group was suitable.
+    """Return the finding of status unknown that no soak ran, because no group of nodes was proven and fast.
 
     :param name: name of the collective
     """

@@ -60,13 +60,13 @@ class Surroundings:
 
 
 def make_cause(subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
-    """Return a warning on a possible cause of a slow collective.
+    """Return a warning ``collectives.cause`` on a possible cause of a slow collective.
 
     :param subject: subject of the finding
-    :param measured: observed value
-    :param expected: expected value
+    :param measured: observed value, as text
+    :param expected: value that would not slow down the collective, as text
     :param why: how the cause slows down the collective
-    :param remedy: next step of the user
+    :param remedy: instruction to the user that resolves the cause
     """
     return Finding("collectives.cause", subject, WARN, measured, expected, why, remedy)
 

@@ -47,7 +47,7 @@ def _summarize_step(fabric: str, groups: typing.Sequence[GroupFigure]) -> StepFi
 
 
 def name_step(key: StepKey) -> str:
-    """Return the name of a step for a finding.
+    """Return the subject of the findings on a step of a collective.
 
     :param key: collective, kind and number of nodes
     """
@@ -56,7 +56,7 @@ def name_step(key: StepKey) -> str:
 
 
 def name_latency(test: str) -> str:
-    """Return the name of the small messages of a collective for a finding.
+    """Return the subject of the findings on the latency of small messages of a collective.
 
     :param test: name of the collective
     """
@@ -114,9 +114,10 @@ def check_trend(
 def _check_latencies(
     latencies: typing.Iterable[LatencyFigures], earlier: EarlierCollectives, ratio: float
 ) -> typing.Iterator[Finding]:
-    """Yield a finding on the latency of each collective that enough kept runs have.
+    """Compare the median latency of each collective with the median of earlier runs. Yield one finding for each
+    collective that enough kept runs have measured.
 
-    :param latencies: summary of the latencies of this run
+    :param latencies: median latency of each collective in this run
     :param earlier: figures of kept runs
     :param ratio: multiple of the median of earlier runs above which a latency is a warning
     """

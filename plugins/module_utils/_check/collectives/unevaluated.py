@@ -27,7 +27,7 @@ def explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
     """Return the quantity that exceeds a limit in the log of a run, and the limit. Return None if the log is plausible
     for the nodes of the run. A small fact may describe a log of any size, so these limits protect the check.
 
-    :param ran: the run with its log
+    :param ran: run of a test with its log
     :param gpus: number of GPUs of a node
     """
     if ran.log is None:

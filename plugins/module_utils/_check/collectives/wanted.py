@@ -38,7 +38,7 @@ class Mistake:
     :ivar measured: value in the intent
     :ivar expected: allowed values
     :ivar why: why the value is wrong
-    :ivar remedy: next step of the user
+    :ivar remedy: instruction to the user that resolves the cause
     """
 
     key: str

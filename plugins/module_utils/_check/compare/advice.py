@@ -23,7 +23,7 @@ class Advice:
     """A recommendation for or against a network, with the measured figures on which it is based.
 
     :ivar rule: name of the rule
-    :ivar text: recommendation
+    :ivar text: recommendation, as sentences
     :ivar reason: reason for the recommendation
     :ivar figures: figures that triggered it
     :ivar against: networks that it advises against
@@ -39,8 +39,8 @@ class Advice:
 def list_measure_advice(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
     """Return the recommendations that the figures of one job or test justify, in the order of the rules.
 
-    :param measure: the job or test with its results
-    :param rows: its figures with speed-up and efficiency
+    :param measure: job or test of which several networks have figures
+    :param rows: figures of that job or test, one for each number of nodes, with speed-up and efficiency
     """
     return tuple(advice for rule in _RULES for advice in rule(measure, rows))
 
@@ -76,8 +76,8 @@ def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """Yield a recommendation if a vNIC is much slower than virtual functions on as many nodes, or else if it scales
     much worse than linearly.
 
-    :param measure: the job or test with its results
-    :param rows: its figures with speed-up and efficiency
+    :param measure: job or test of which several networks have figures
+    :param rows: figures of that job or test, one for each number of nodes, with speed-up and efficiency
     """
     mine = [row for row in rows if row.kind == "vnic"]
     functions = [
@@ -119,8 +119,8 @@ def _list_rdma_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """Yield a recommendation from the comparison of RDMA with TCP over a NIC of the pod's own, on the largest number of
     nodes for which both have a figure.
 
-    :param measure: the job or test with its results
-    :param rows: its figures with speed-up and efficiency
+    :param measure: job or test of which several networks have figures
+    :param rows: figures of that job or test, one for each number of nodes, with speed-up and efficiency
     """
     for nodes in sorted({row.nodes for row in rows}, reverse=True):
         tcp = max(

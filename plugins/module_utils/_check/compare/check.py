@@ -48,8 +48,8 @@ class Compared:
     check and the report.
 
     :ivar measure: the job or test
-    :ivar rows: its figures with speed-up and efficiency
-    :ivar advice: recommendations
+    :ivar rows: figures of that job or test, one for each number of nodes, with speed-up and efficiency
+    :ivar advice: recommendations that the figures justify
     :ivar asked: whether the intent contains the job or test (``rdma_cluster.measures``); otherwise a stage measured it
     """
 
@@ -146,9 +146,9 @@ def _list_figures(
 
 
 def _derive_proven_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
-    """Yield what stage collectives measured, as jobs to compare: for each proven collective its bus bandwidth with all
-    rails, of one rail and in a soak, and the latency of its small messages. The bandwidth with all rails is left out if
-    an entry of ``rdma_cluster.measures`` has this collective.
+    """Yield the results of stage collectives in the form of entries of ``rdma_cluster.measures``: for each proven
+    collective its bus bandwidth with all rails, of one rail and in a soak, and the latency of its small messages. The
+    bandwidth with all rails is left out if an entry of ``rdma_cluster.measures`` has this collective.
     """
     claimed = {measure.collective for measure in intent.cluster.measures}
     for collective in dict.fromkeys(step.test for step in facts.collectives or ()):
@@ -172,7 +172,7 @@ def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:
     """Return an entry of ``rdma_cluster.measures`` with the figures that stage collectives has proven for its
     collective. A proven figure replaces a figure of the intent for the same network and number of nodes.
 
-    :param measure: the entry
+    :param measure: entry of ``rdma_cluster.measures``
     """
     if measure.collective is None:
         return measure
@@ -208,10 +208,10 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
 
 
 def _check_figures(fabric: Fabric, item: Compared) -> Finding:
-    """Return the finding on whether an entry of ``rdma_cluster.measures`` has a figure of this fabric. Without it, the
-    best network may be the one that was not measured.
+    """Check that an entry of ``rdma_cluster.measures`` has a figure for this fabric. Without it, the best network may
+    be the one that was not measured.
 
-    :param item: the entry with its figures
+    :param item: entry of ``rdma_cluster.measures`` with its figures
     """
     subject, expected = f"{fabric.name}: {item.measure.name}", "a figure for this fabric"
     mine = [row for row in item.rows if row.network == fabric.name]
@@ -295,7 +295,7 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
     """Return the finding that recommends a network for jobs: the fastest one at the largest number of nodes for which
     at least two networks have a figure.
 
-    :param item: job or test with its figures
+    :param item: job or test with the figures of each network
     :param ours: names of the fabrics of the intent
     """
     measure, expected = item.measure, "a network of the intent is the fastest"
@@ -401,7 +401,7 @@ def _check_collective_measure(measure: Measure, path: str) -> typing.Iterator[Mi
     """Yield the settings of an entry of ``rdma_cluster.measures`` that contradict its key ``collective``. Stage
     collectives measures the bus bandwidth in GB/s, and more is better.
 
-    :param measure: the entry
+    :param measure: entry of ``rdma_cluster.measures``
     :param path: path of the entry in the intent
     """
     if measure.collective is None:
@@ -426,7 +426,7 @@ def _figure_mistakes(
 ) -> typing.Iterator[Mistake]:
     """Yield the mistakes in the figures of an entry of ``rdma_cluster.measures``.
 
-    :param measure: the entry
+    :param measure: entry of ``rdma_cluster.measures``
     :param path: path of the entry in the intent
     :param kinds: kind of network of each fabric; None if unknown
     """

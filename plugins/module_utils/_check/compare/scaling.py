@@ -25,7 +25,8 @@ class ScalingRow:
     :ivar of_best: speed divided by that of the fastest network with as many nodes; 1.0 is the fastest
     :ivar speed_up: speed divided by that of one node; None without the figure of one node
     :ivar efficiency: speed-up divided by the number of nodes; 1.0 is linear. None without the figure of one node
-    :ivar slower_than: smallest number of nodes that is faster on this network (negative scaling); None if there is none
+    :ivar slower_than: smallest number of nodes for which this network has a better figure (negative scaling); None if
+        there is none
     """
 
     network: str
@@ -92,9 +93,9 @@ def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Scali
 
 
 def figure_of(measure: Measure, row: ScalingRow) -> str:
-    """Return a figure as text, with its unit and number of nodes.
+    """Return a figure as text, with its unit and number of nodes, such as ``380 GB/s on 4 nodes``.
 
-    :param measure: the job or test
-    :param row: the figure
+    :param measure: job or test that the figure belongs to
+    :param row: figure on one network and one number of nodes
     """
     return f"{row.value:.4g} {measure.unit} on {count_of(row.nodes, 'node')}"

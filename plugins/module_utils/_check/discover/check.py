@@ -44,8 +44,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return at least one finding for each node, for each fabric on each node, and for each port that a fabric may
-    use.
+    """Check the HCAs of each node: what could be read, drivers, links, NUMA nodes and clocks. Return at least one
+    finding for each node, for each fabric on each node, and for each port that a fabric may use.
     """
     findings: list[Finding] = []
     if not facts.nodes:

@@ -80,8 +80,9 @@ def _explain_count(fabric: Fabric, node: NodeHcas, hcas: typing.Sequence[Hca]) -
 
 
 def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
-    """Report the nodes whose interfaces have another MTU than those of most nodes. Only fabrics are compared whose pods
-    get the interface of the node, or one on top of it, with its MTU, and for which the intent sets no MTU.
+    """Compare the MTU of the interfaces between nodes, and yield findings of status ``unknown`` on the nodes whose MTU
+    differs from that of most nodes. Only fabrics are compared whose pods get the interface of the node, or one on top
+    of it, with its MTU, and for which the intent sets no MTU.
 
     :param nodes: HCAs of each node
     """
@@ -118,12 +119,12 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
 
 
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
-    """Yield the finding on a bond: its member interfaces must be up and have the same speed and MTU. Other checks use
-    the state of one member as that of the bond.
+    """Check that all member interfaces of a bond are up and have the same speed and MTU. Other checks use the state of
+    one member as that of the bond.
 
     :param subject: subject of the finding
     :param bond: name of the bond
-    :param parts: member interfaces, each with its HCA
+    :param parts: member interfaces of the bond, each with its HCA
     """
     expected = "all members of the bond up, with the same speed and the same MTU"
     shown = [f"{netdev.name} {netdev.state or 'state not read'}" for _hca, netdev in parts]
@@ -165,10 +166,12 @@ def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
 
 
 def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
-    """Check the network interface of a function.
+    """Check that a function has a network interface, and that the interface is up unless it is moved into pods.
 
     :param subject: subject of the finding
-    :param moved: whether the interface is moved into pods, which bring it up; it is down when it returns to the node
+    :param hca: function whose interface is checked
+    :param moved: whether the interface is moved into pods, which bring it up; it may be down when it returns to the
+        node
     """
     expected = "a network interface, up or down" if moved else "a network interface that is up"
     if moved and hca.held and hca.held.netdevs:
@@ -261,7 +264,7 @@ def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """Return how a function contradicts the intent that lists it: its link layer, or another selector.
 
     :param hca: function that the intent lists
-    :param layers: link layers of its ports, for the text
+    :param layers: link layers of the ports of the function, for the text
     """
     usable = bonds.list_usable_names(fabric, hca)
     if hca_matches(fabric.select, hca, usable):

@@ -57,8 +57,9 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
 
 
 def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Report node and port GUIDs that several HCAs have, since packets for one of them may reach another. Virtual
-    functions are judged by stage virtual_functions.
+    """Check that no two HCAs have the same node GUID or port GUID, since packets for one of them may reach the other.
+    Return a failed finding for each GUID that several have, or one pass. Virtual functions are judged by stage
+    virtual_functions.
     """
     owners: dict[tuple[str, str], list[str]] = {}
     for name, hca in list_infiniband_hcas(nodes):
@@ -140,8 +141,9 @@ def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Findin
 
 
 def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Warn about InfiniBand HCAs with the same node description. Tools of the fabric identify an HCA by its description
-    alone.
+    """Warn about InfiniBand HCAs with the same node description. Fabric tools identify an HCA by its description alone.
+
+    :param nodes: HCAs of each node, by node
     """
     owners: dict[str, list[str]] = {}
     for name, hca in list_infiniband_hcas(nodes):

@@ -12,10 +12,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 
 def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
-    """Check that a kernel driver is bound to the function.
+    """Check that a network driver is bound to a PCI function, and that it has an RDMA device if it needs one.
 
     :param name: name of the node
-    :param hca: the function
+    :param hca: PCI function that is checked
     :param rdma: whether the function must have an RDMA device as well
     :param node: HCAs of the node
     """
@@ -67,7 +67,7 @@ def check_sriov(name: str, hca: Hca) -> Finding:
     of the function is known.
 
     :param name: name of the node
-    :param hca: the function
+    :param hca: PCI function that is checked
     """
     subject, expected = f"{name} {hca.name}", "sriov_totalvfs of at least 1"
     if hca.sriov is None:

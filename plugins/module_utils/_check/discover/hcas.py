@@ -48,10 +48,7 @@ def describe_hcas(hcas: typing.Sequence[Hca]) -> str:
 
 
 def describe_states(netdevs: typing.Sequence[Netdev]) -> str:
-    """Return network interfaces with their states as text, such as ``ib0 up``.
-
-    :param netdevs: the interfaces
-    """
+    """Return network interfaces with their states as text, such as ``ib0 up``."""
     return join_first([f"{netdev.name} {netdev.state or 'state not read'}" for netdev in netdevs], MOST)
 
 

@@ -13,11 +13,11 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 @dataclasses.dataclass(frozen=True)
 class PortTrouble:
-    """The problem because of which a port cannot be used, as the parts of a finding.
+    """The problem because of which a port cannot be used, as the texts of a finding.
 
     :ivar measured: observed state of the port
-    :ivar why: cause
-    :ivar remedy: next step of the user
+    :ivar why: cause, as a sentence
+    :ivar remedy: instruction to the user that resolves the cause
     :ivar known: whether the state of the port was read
     """
 

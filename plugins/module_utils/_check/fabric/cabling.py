@@ -34,9 +34,9 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     reports that the fabric may have no rails. Only servers of one model are compared, because the order of the slots
     has no meaning across models.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param ends: other end of the link of each port, by GUID
-    :param names: names of the switches
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
+    :param names: names of the switches of the topology, for texts
     """
     expected = "on neighboring nodes, HCAs of the same rail on the same leaf"
     if fabric.rails == "none":
@@ -119,7 +119,7 @@ class _Cablings:
     differ on a rail.
 
     :ivar nodes: names of the nodes by cabling
-    :ivar alike: for each cabling, the cablings that agree with it, itself first
+    :ivar alike: cablings that agree with a cabling, itself first, by the cabling
     :ivar odd: pairs of a cabling and a contradicting cabling with which more nodes agree
     :ivar tied: pairs of a cabling and a contradicting cabling with which as many nodes agree
     """
@@ -143,10 +143,11 @@ class _Cablings:
         )
 
     def having(self, cabling: _Cabling, rails: typing.Sequence[int]) -> list[str]:
-        """Return the nodes that agree with a cabling and share its leaf on at least one of these rails.
+        """Return the nodes whose cabling agrees with the given one and that share its leaf on at least one of the given
+        rails.
 
         :param cabling: leaf of each rail
-        :param rails: the rails
+        :param rails: numbers of the rails
         """
         return [
             name
@@ -173,8 +174,8 @@ def _report_wrong_cable(subject: str, measured: str, expected: str, why: str, re
 def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
     """Return the cabling of each node that is connected to at least one leaf.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param ends: other end of the link of each port, by GUID
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     """
     result = {}
     rails = 1 + max((member.rail for members in membership.members.values() for member in members), default=-1)
@@ -192,16 +193,16 @@ def _find_leaf_port(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
     """Return the port of the leaf to which an HCA is cabled, or None if the topology shows none.
 
     :param member: HCA of the fabric
-    :param ends: other end of the link of each port, by GUID
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     """
     far = ends.get(member.port.guid or "") if member.port else None
     return far[0] if far and far[0].kind == "Switch" else None
 
 
 def _group_by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]:
-    """Return for each leaf the cablings that contain it, on any rail.
+    """Return the cablings that contain a leaf on any rail, by leaf.
 
-    :param cablings: leaf of each rail, for each cabling
+    :param cablings: cablings of the servers of one model, each with the leaf of each rail
     """
     by_leaf: dict[str, list[_Cabling]] = {}
     for cabling in cablings:
@@ -303,13 +304,13 @@ def _describe_miscabling(cabling: _Cabling, rival: _Cabling, rails: typing.Seque
 def _describe_cable_ends(
     node: str, membership: Membership, ends: Ends, names: Names, rails: typing.Sequence[int]
 ) -> str:
-    """Describe both ends of the cables of a node on these rails.
+    """Return a text with both ends of the cables of a node on these rails.
 
     :param node: name of the node
-    :param membership: HCAs of each node that belong to the fabric
-    :param ends: other end of the link of each port, by GUID
-    :param names: names of the switches
-    :param rails: rails whose cables are described
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
+    :param names: names of the switches of the topology, for texts
+    :param rails: numbers of the rails
     """
     words = []
     for member in membership.members[node]:

@@ -40,7 +40,7 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
-    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar subnets: subnet managers that the ports of a node see, or the error, by node
     :ivar topologies: answer of fabric_info of each node; empty for most nodes, since only a few read the topology
     :ivar by_pods: names of the nodes that are reached by observers
     """
@@ -52,7 +52,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return at least one finding for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand
+    """Check the network of each fabric: subnet managers, topology, link rates, LIDs, partitions and error counters.
+    Return at least one finding for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand
     fabric.
     """
     world = FabricFacts(
@@ -149,12 +150,11 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
 
 
 def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membership) -> list[Finding]:
-    """Report the ports that two fabrics both select although their profiles cannot share an HCA.
+    """Compare the HCAs of two fabrics whose profiles cannot share an HCA. Return a failed finding for each node on
+    which both fabrics select the same HCA or port; empty if the profiles can share one.
 
-    :param one: a fabric
-    :param its: HCAs of this fabric
-    :param other: the other fabric
-    :param others: HCAs of the other fabric
+    :param its: HCAs of the first fabric
+    :param others: HCAs of the second fabric
     """
     apart = why_apart(one, other)
     if not apart:
@@ -188,8 +188,8 @@ def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param world: facts of the nodes that answered
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     wanted = fabric.select.hcas_per_node
     expected = f"{count_of(wanted, 'HCA')} on each node" + (
@@ -266,7 +266,7 @@ def _explain_count(fabric: Fabric, membership: Membership, name: str, world: Fab
     for its ports and cables. The instruction is empty if only the intent can be wrong.
 
     :param name: name of the node
-    :param world: facts of the nodes that answered
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     members = {member.hca.name for member in membership.members[name]}
     more = len(membership.members[name]) > fabric.select.hcas_per_node
@@ -344,8 +344,8 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
     """Return findings on the HCAs that the intent lists by PCI address: their ports must see the subnet manager of the
     fabric. The list is empty if the intent lists none.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param world: facts of the nodes that answered
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     if not fabric.select.pci:
         return []

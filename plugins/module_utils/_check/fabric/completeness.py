@@ -17,9 +17,9 @@ _KINDS = {"Ca": "HCA", "Switch": "switch", "Rt": "router"}
 
 
 def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
-    """Return a finding if an end of a link is not in the list of nodes or has another kind there, or if the links form
-    several separate parts. The list is empty otherwise. Nodes without a link are ignored, since they may belong to
-    other tenants.
+    """Return a finding of status ``unknown`` if an end of a link is not in the list of nodes or has another kind there,
+    or if the links form several separate parts. The list is empty otherwise. Nodes without a link are ignored, since
+    they may belong to other tenants.
     """
     kinds = {node.guid: node.kind for node in topology.nodes}
     ends = {(end.guid, end.kind) for link in topology.links for end in (link.a, link.b)}
@@ -63,7 +63,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
 
 
 def _find_parts(topology: Topology) -> list[set[str]]:
-    """Return the connected parts of the topology, each as a set of GUIDs."""
+    """Return the connected components of the topology, each as a set of GUIDs of nodes."""
     beside: dict[str, set[str]] = {}
     for link in topology.links:
         beside.setdefault(link.a.guid, set()).add(link.b.guid)

@@ -30,7 +30,7 @@ class CounterClass:
     :ivar maximum: largest value of each counter in PortCounters (InfiniBand Architecture Specification 1.3, table 247),
         at which it stops
     :ivar why: cause of the errors
-    :ivar remedy: next step of the user
+    :ivar remedy: instruction to the user that resolves the cause
     :ivar closes: whether growth closes the gate
     """
 
@@ -112,11 +112,13 @@ _FEW = f"at most {_COUNTED} in each link error counter"
 def check_errors(
     fabric: Fabric, membership: Membership, topology: Topology, errors: typing.Optional[SeenErrors]
 ) -> list[Finding]:
-    """Return findings on the error counters. Growth between the two readings may fail. Errors that were counted before
-    only warn, since their time is unknown. The findings are unknown if the counters were not read twice.
+    """Judge the error counters of the ports of a fabric. Growth between the two readings may fail. Errors from before
+    the first reading only warn, since their time is unknown. The findings are unknown if the counters were not read
+    twice.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param errors: error counters as read; None if they were not read
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topology: topology of the fabric
+    :param errors: two readings of the error counters; None if they were not read
     """
     if errors is None or errors.later is None or errors.first is None:
         why = (
@@ -237,14 +239,15 @@ def _check_growth(
 def _check_port(
     subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str
 ) -> typing.Optional[Finding]:
-    """Return the finding on the growth of a port's counters between two readings, or None if none grew. A counter that
-    was cleared between the readings starts at 0. A counter at its maximum cannot show growth.
+    """Return the finding on the growth of a port's counters between two readings, or None if none grew. The status is
+    ``fail`` if an error counter grew faster than is accepted, ``unknown`` if one is at its maximum, so that it cannot
+    show growth, and ``warn`` otherwise. A counter that was cleared between the readings starts at 0.
 
     :param subject: subject of the finding
-    :param before: first reading; None if the port is not in it
-    :param later: second reading
+    :param before: first reading of the port; None if it does not contain the port
+    :param later: second reading of the port
     :param seconds: time between the readings
-    :param far: other end of the link, for the text
+    :param far: name of the port at the other end of the link, for the text
     """
     earlier = before.counters if before else {}
     rises, stuck = {}, []
@@ -291,7 +294,7 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
     too many, because after a year without clearing most ports have errors.
 
     :param later: second reading
-    :param names: names of the devices in the topology
+    :param names: names of the switches and HCAs of the topology, for texts
     """
     above = []
     for port in later.ports:
@@ -322,10 +325,11 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
 def _check_complete(
     fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: LinksInScope
 ) -> list[Finding]:
-    """Return findings on ports at the ends of links that were not read in both readings.
+    """Check that both readings have the error counters of the ports at all ends of links. The status of a finding on
+    missing ports is ``unknown``, or ``warn`` if all of these ports belong to other hosts.
 
-    :param errors: the two readings
-    :param names: names of the devices in the topology
+    :param errors: both readings of the error counters
+    :param names: names of the switches and HCAs of the topology, for texts
     :param way: links that carry traffic of the fabric
     """
     findings, ends = [], 2 * len(topology.links)

@@ -21,12 +21,12 @@ _MOST_LIDS = 32
 
 
 def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> list[Finding]:
-    """Return a finding for each LID that a port reports and that belongs, or may belong, to another port. The list is
-    empty where each port has its own LID. At most ``_MOST_LIDS`` LIDs get a finding of their own.
+    """Return a failed finding for each LID that a port reports and that belongs, or may belong, to another port. The
+    list is empty where each port has its own LID. At most ``_MOST_LIDS`` LIDs get a finding of their own.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param topologies: answer of fabric_info of each node
-    :param world: facts of the nodes that answered
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topologies: topologies that fabric_info read, or the error, by node
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     claims = find_false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []

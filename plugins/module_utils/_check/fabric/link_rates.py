@@ -30,8 +30,8 @@ def check_hca_rates(
     A link that is slower than the fastest link among HCAs of the same board is reported too: as a failure if the
     supported rates are unknown, else as a warning.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param ends: other end of the link of each port, by GUID
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
     """
     known = capabilities is not None and capabilities.error is None
@@ -95,7 +95,7 @@ def check_switch_rates(
     below the rate of most of these links. Only links that carry traffic of the fabric are judged.
 
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
-    :param names: names of the devices in the topology
+    :param names: names of the switches and HCAs of the topology, for texts
     :param way: links that carry traffic of the fabric
     """
     links = [link for link in list_switch_links(topology) if end_of(link.a) in way.ours]

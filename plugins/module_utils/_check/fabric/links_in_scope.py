@@ -127,7 +127,8 @@ def _is_on_shortest_path(
 
     :param guid: GUID of the switch
     :param order: leaves in the order of their bits
-    :param within: for each number of steps and each switch, the leaves within this distance, as bits
+    :param within: leaves that a switch reaches within a number of steps, as one bit for each leaf, by the number of
+        steps and the GUID of the switch
     """
     at = [(steps, within[steps][guid] & ~within[steps - 1][guid]) for steps in range(1, len(within))]
     at = [(steps, leaves) for steps, leaves in at if leaves]

@@ -40,8 +40,8 @@ class FabricFacts:
 
 class Names:
     """The names of the devices in a topology, for findings. The name of a device is its node description, or its GUID
-    without a description. It is the description and the GUID if the description is not unique or looks like a port,
-    since the owner of a device chooses the description and waivers match by name.
+    without a description. It is the description and the GUID if the description is not unique or has the form of a port
+    name, since the owner of a device chooses the description and waivers match by name.
     """
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
@@ -77,16 +77,13 @@ class Names:
         usually contains host and device.
 
         :param guid: GUID of the switch, or of the port of an HCA
-        :param number: port number
+        :param number: number of the port on the device
         """
         kind, name = self._nodes.get(self._ports.get(guid, guid), ("", guid))
         return name if kind == "Ca" and number == 1 else f"{name} port {number}"
 
     def lid(self, lid: int) -> str:
-        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``.
-
-        :param lid: the LID
-        """
+        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``."""
         guid = self._lids.get(lid)
         return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
 
@@ -102,7 +99,7 @@ class Names:
 
 
 def join_some(items: typing.Sequence[str]) -> str:
-    """Join the first items as text, and add the number of omitted items.
+    """Join the first items as text, and add the number of the omitted ones.
 
     :param items: names or other short texts
     """
@@ -113,7 +110,7 @@ def words_of_ports(world: FabricFacts) -> str:
     """Return a sentence with the first errors that ports reported when they were queried for their subnet manager.
     Return an empty text without errors.
 
-    :param world: facts of the nodes that answered
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     words = [
         f"{name} {seen.rdma_device}: {format_clause(seen.error)}"

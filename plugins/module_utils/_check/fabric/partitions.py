@@ -24,10 +24,10 @@ class _Port(typing.NamedTuple):
 
 
 def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
-    """Return one finding on the HCAs that do not share a partition with all others. The list is empty if all share one.
-    Ports whose partition keys are unknown are ignored.
+    """Check that all HCAs of the fabric have at least one partition in common. Return one finding on the HCAs for which
+    that is not so, or an empty list. Ports whose partition keys are unknown are ignored.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     """
     groups: dict[tuple[str, ...], list[_Port]] = {}
     for node, members in membership.members.items():

@@ -30,11 +30,12 @@ _NO_ANSWER = "the answer is empty"
 def check_managers(
     fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
 ) -> list[Finding]:
-    """Return findings on the subnet managers of a fabric that was identified.
+    """Check the subnet managers of a fabric: exactly one is master, a standby exists, and they answer. The fabric must
+    have been identified.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param seen: topology and subnet managers as read through a port of the fabric; None if no port was asked
-    :param world: facts of the nodes that answered
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param seen: topology and subnet managers as read through a port of the fabric; None if no port was used
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     names = Names(seen.topology if seen else None)
     managers = (
@@ -57,8 +58,8 @@ def check_managers(
 def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetManager]:
     """Return the master subnet managers that the ports of the members see, by GUID.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param world: facts of the nodes that answered
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     ports = {
         (name, member.hca.rdma_device, member.port.number)
@@ -81,8 +82,8 @@ def _in_topology(seen: SeenTopology, world: FabricFacts) -> dict[str, SubnetMana
 
     After a fabric was split, each part may have its own master.
 
-    :param seen: view of the fabric through one of its ports
-    :param world: facts of the nodes that answered
+    :param seen: topology and subnet managers as read through one port of the fabric
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     result = {}
     if seen.topology is not None:
@@ -154,7 +155,7 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
     answer may belong to a hung process.
 
     :param managers: subnet managers as seen through one port
-    :param names: names of the devices in the topology
+    :param names: names of the switches and HCAs of the topology, for texts
     :param unread: remedy if the ports with a subnet manager could not be read
     """
     expected = "a response from the subnet manager of each port with the IsSM bit"
@@ -330,13 +331,13 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
 
 
 def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """Return findings on a fabric whose subnet manager could not be identified.
+    """Report why the subnet manager of a fabric could not be identified.
 
     The status is fail if the manager itself is the cause: no manager answers, or one topology has two masters. In all
     other cases it is unknown.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param world: facts of the nodes that answered
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
     rivals = _find_rivals(fabric, asking, world)
@@ -370,10 +371,11 @@ def _report_unknown_master(fabric: Fabric, why: str, remedy: str) -> Finding:
 
 
 def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
-    """Report islands: switches and HCAs that are connected with each other, but have no path to a subnet manager.
-    Return no finding if no port at all sees a subnet manager.
+    """Return a failed finding for each island: switches and HCAs that are connected with each other, but have no path
+    to a subnet manager. If no topology shows the islands, return one failed finding with their ports. The list is empty
+    if no port at all sees a subnet manager.
 
-    :param world: facts of the nodes that answered
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     expected = "a path to a subnet manager from each port with a link"
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
@@ -460,11 +462,11 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
 def _find_rivals(
     fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], world: FabricFacts
 ) -> typing.Optional[Finding]:
-    """Return a finding if one topology contains two master subnet managers, else None. Their ports report different
-    masters, so one fabric looks like two.
+    """Return a failed finding if one topology contains two master subnet managers, else None. The ports of such a
+    fabric report different masters, so it would otherwise count as two fabrics.
 
     :param asking: ports that may belong to the fabric, each as node name and RDMA device
-    :param world: facts of the nodes that answered
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     for node, topologies in world.topologies.items():
         for seen in topologies:
@@ -479,10 +481,11 @@ def _find_rivals(
 def _report_nobody_answers(
     fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts
 ) -> Finding:
-    """Report that no subnet manager answers, and the state of the last known manager: hung, ended or unreachable.
+    """Return the failed finding that no subnet manager answers, with the state of the last known manager: hung, ended
+    or unreachable.
 
-    :param silent: by node, the ports whose query of their subnet manager got no answer
-    :param world: facts of the nodes that answered
+    :param silent: ports whose query of their subnet manager got no answer, by node
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     ports = "; ".join(
         f"{name} {join_some([seen.rdma_device for seen in subnets])}"
@@ -545,7 +548,7 @@ def _describe_subnet_manager(manager: SubnetManager, names: Names) -> str:
     """Return a subnet manager as a text: ``sm-1 mlx5_0 (on a host, LID 7, priority 15, MASTER)``. It is named by its
     GUID where no topology shows it.
 
-    :param names: names of the devices in the topology
+    :param names: names of the switches and HCAs of the topology, for texts
     """
     words = [names.kind(manager.guid), f"LID {manager.lid}", f"priority {manager.priority}", manager.state]
     name = names.node(manager.guid)

@@ -41,9 +41,9 @@ def check_topology(
     """Return all findings on the topology of a fabric. Passed findings are summarized by node or by fabric, so that a
     report on ten thousand hosts stays readable.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
-    :param world: facts of the nodes that answered
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     names, ends, way = Names(topology), collect_far_ends(topology), LinksInScope(membership, topology)
     return [
@@ -60,8 +60,8 @@ def check_topology(
 
 
 def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
-    """Return a passed finding with the size of the topology. Aggregation nodes of SHARP are inside switches and are not
-    counted as HCAs.
+    """Return a passed finding with the number of switches, HCAs and links. The aggregation nodes of SHARP, which are
+    inside of switches, are not HCAs.
     """
     switches = sum(node.kind == "Switch" for node in topology.nodes)
     hcas = sum(node.kind == "Ca" and not node.aggregation for node in topology.nodes)
@@ -77,9 +77,9 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     """Check that each HCA of the fabric has a link in the topology. Return one passed finding for each node, and one
     finding for each missing HCA.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     :param ends: link of each port in the topology, and which end of it the port is, by GUID
-    :param names: names of the devices in the topology
+    :param names: names of the switches and HCAs of the topology, for texts
     """
     expected = f"a link in the topology of {fabric.name}"
     findings = []
@@ -133,7 +133,7 @@ def _check_capabilities(
     ``fabric.rate`` fails for each slow link in scope.
 
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
-    :param names: names of the devices in the topology
+    :param names: names of the switches and HCAs of the topology, for texts
     """
     expected = "each link as wide and fast as both of its ports support"
     if capabilities is None or capabilities.error is not None:
@@ -199,9 +199,9 @@ def _check_foreign(
     The finding is a warning if all HCAs that the intent requires of the node are in the topology by their GUIDs.
     Another machine then has the same name.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param world: facts of the nodes that answered
-    :param ends: other end of the link of each port, by GUID
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     """
     known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
         port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports
@@ -299,11 +299,10 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
 
 
 def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str) -> typing.Iterator[Finding]:
-    """Report ports that have several cables in the topology. All stages use the first cable that the topology lists for
-    a port.
+    """Yield a failed finding for each port that has several cables in the topology. All stages use the first cable that
+    the topology lists for a port.
 
-
-    :param remedy: text of the findings for the remedy
+    :param remedy: beginning of the remedy of the findings
     """
     # both names of a port tell of the same cables
     doubled = take_cables(topology).doubled
@@ -346,11 +345,11 @@ def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str)
 
 
 def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> list[Finding]:
-    """Report GUIDs that are not unique: the GUID of a port with several cables in the topology, or a node GUID that two
-    HCAs have.
+    """Check that GUIDs are unique. Return a failed finding for each port GUID with several cables in the topology and
+    for each node GUID that two HCAs have, or one pass.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param names: names of the devices in the topology
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param names: names of the switches and HCAs of the topology, for texts
     """
     expected = "each GUID at one device"
     remedy = (

@@ -50,7 +50,7 @@ def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ..
     manager. If the node did not answer at all, return all its candidate HCAs with a link.
 
     :param name: name of the node
-    :param world: facts of the nodes that answered
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     hcas = find_candidates(fabric, world.nodes[name])
     if name not in world.subnets:
@@ -77,7 +77,7 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     several reasons, return the most basic: no answer of a node, then devices that no tool can open, then errors of the
     query.
 
-    :param world: facts of the nodes that answered
+    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
     missing = [name for name in nodes if name not in world.subnets]
     if missing:

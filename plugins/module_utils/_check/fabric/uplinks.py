@@ -33,11 +33,11 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
 
     Only leaves with HCAs of the fabric are compared, since leaves for storage are built differently. A link that all
     leaves lack, such as those to a failed spine, is found only if the intent sets the number. A leaf with fewer HCAs
-    than the others needs fewer links: its finding is a warning if each of its HCAs has at least the usual share of the
-    links.
+    than its neighbors needs fewer links: its finding is a warning if each of its HCAs has at least the usual share of
+    the links.
 
-    :param names: names of the devices in the topology
-    :param way: ports and leaves of the fabric, with the links that its traffic may use
+    :param names: names of the switches and HCAs of the topology, for texts
+    :param way: ports and leaves of the fabric, and the links that its traffic may use
     """
     uplinks: dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
     for link in list_switch_links(topology):
@@ -98,9 +98,9 @@ def _compare_uplinks(
     All leaves of a pod have the same neighbors, so each pod is compared once. A topology in which each leaf has
     different neighbors is not plausible.
 
-    :param uplinks: for each leaf, its number of links to each other switch
-    :param hcas: for each switch, its number of HCA ports
-    :param names: names of the switches
+    :param uplinks: number of links from each leaf to each other switch, by GUID of the leaf and then of the switch
+    :param hcas: number of HCA ports on each switch, by its GUID
+    :param names: names of the switches of the topology, for texts
     :param expected: expected value, as text for the findings
     """
     most = max((sum(count.values()) for count in uplinks.values()), default=0)
@@ -134,7 +134,7 @@ def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, l
     """Return the leaves grouped by the set of leaves that share a switch with them, including themselves. Each set is
     an integer with one bit for each leaf, in the order of the leaves.
 
-    :param uplinks: for each leaf, its number of links to each other switch
+    :param uplinks: number of links from each leaf to each other switch, by GUID of the leaf and then of the switch
     """
     below: dict[str, int] = {}
     for number, leaf in enumerate(uplinks):
@@ -151,12 +151,14 @@ def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, l
 def _compare_leaves(
     short: typing.Iterable[str], pod: typing.Mapping[str, _Uplinks], hcas: typing.Mapping[str, int], names: Names
 ) -> typing.Iterator[Finding]:
-    """Yield findings on those leaves of a pod that have fewer links than is usual in it.
+    """Compare the number of links of each leaf to other switches with the number that is usual in its pod. Yield a
+    failed finding for each leaf that has fewer, or a warning if it also has fewer HCAs, so that the ratio is the usual
+    one.
 
-    :param short: leaves to judge
-    :param pod: links of these leaves and of their neighbors, at least two leaves
+    :param short: GUIDs of the leaves to judge
+    :param pod: links of these leaves and of their neighbors, at least two leaves, by GUID
     :param hcas: number of HCA ports on each leaf
-    :param names: names of the devices in the topology
+    :param names: names of the switches and HCAs of the topology, for texts
     """
     totals = {leaf: sum(count.values()) for leaf, count in pod.items()}
     by_total = collections.Counter(totals.values())
@@ -241,7 +243,7 @@ def _find_usual(numbers: typing.Iterable[int]) -> int:
 def _find_usual_beside(numbers: typing.Mapping[int, int], own: int) -> int:
     """Return the number of links that is the most frequent among the neighbors of a leaf.
 
-    :param numbers: for each number of links, how many leaves have it, including the leaf itself
+    :param numbers: number of leaves that have a number of links, by that number of links, including the leaf itself
     :param own: number of links of the leaf itself
     """
     return _find_most_frequent({number: leaves - (number == own) for number, leaves in numbers.items()})

@@ -181,11 +181,13 @@ def _was_rolled(node: str, facts: Facts) -> bool:
 
 
 def _report_overridden(name: str, expected: str, overridden: Overridden) -> Finding:
-    """Return the finding on a node whose command line has other arguments of the same names after those of the intent.
+    """Return the finding on a node whose kernel command line has the arguments of the intent, followed by other
+    arguments of the same names, of which the kernel uses the last. The status is ``fail`` if the other value cancels
+    that of the intent, else ``unknown``.
 
     :param name: name of the node
     :param expected: arguments of the intent, as text
-    :param overridden: the later arguments
+    :param overridden: arguments that follow those of the intent
     """
     later = " ".join(overridden.undone or overridden.doubtful)
     why = (
@@ -208,8 +210,8 @@ def select_provable_fabrics(intent: Intent) -> tuple[Fabric, ...]:
 
 
 def _check_policy(facts: Facts, loaded: bool) -> Finding:
-    """Check that the GPU operator's ClusterPolicy loads nvidia-peermem. The operator uses one ClusterPolicy and ignores
-    any other.
+    """Check that exactly one ClusterPolicy of the GPU operator exists, that it enables ``driver.rdma`` to load
+    nvidia-peermem, and that it is ready.
 
     :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
     """
@@ -364,8 +366,9 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
 
 
 def _explain_missing_proof(error: str, was_tried: bool, facts: Facts) -> tuple[str, str]:
-    """Return cause and remedy for a node on which the limit was not tested.
+    """Return the cause and the remedy for a node on which the limit of locked memory was not tested.
 
+    :param error: error of the test pod; empty if there is none
     :param was_tried: whether a test pod was created
     """
     if facts.check_mode:

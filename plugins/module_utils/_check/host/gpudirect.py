@@ -27,7 +27,8 @@ _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 def check(
     name: str, needs: HostNeeds, observed: ObservedPlatform, by_pods: typing.Container[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return the finding on one node; an empty tuple if the intent does not require GPUDirect.
+    """Check that the kernel and the GPU driver of a node provide the access to GPU memory that the intent requires:
+    DMA-BUF or nvidia-peermem. The result is empty if the intent does not require GPUDirect.
 
     :param name: name of the node
     :param needs: host settings of the intent
@@ -90,7 +91,11 @@ def check(
 
 
 class _Lack(typing.NamedTuple):
-    """A requirement that a node does not meet, or of which that is unknown, with the step that mends it."""
+    """A requirement that a node does not meet, or of which it is unknown whether the node meets it.
+
+    :ivar reason: requirement and observed state, as a sentence
+    :ivar step: instruction that makes the node meet it
+    """
 
     reason: str
     step: str

@@ -29,7 +29,7 @@ class Overridden(typing.NamedTuple):
     """The arguments that follow those of the intent on the command line and have the same name. The kernel uses the
     last one.
 
-    :ivar undone: later arguments that disable what the intent enables
+    :ivar undone: later arguments that disable a feature that the intent enables
     :ivar doubtful: later arguments whose effect on those of the intent is unknown
     """
 

@@ -15,10 +15,10 @@ NOT_QUERIED = "the node was not queried"
 def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Container[str], needs: str) -> str:
     """Return the remedy for a node without data, which depends on the reason.
 
-    :param error: reason of the reader; None if there is none
+    :param error: reason that the reader of the node reports; None if it reports none
     :param name: name of the node
     :param by_pods: names of the nodes that are read by pods instead of ssh
-    :param needs: programs that the node, or the image of these pods, must provide
+    :param needs: programs that the node, or the image of the observers, must provide
     """
     if error == NOT_QUERIED:
         return "Run stages platform and host again, without --limit. Or remove the node from the group rdma_nodes."

@@ -54,8 +54,10 @@ def describe_constraints(template: PodTemplate) -> str:
 
 
 def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -> Finding:
-    """Check that the Pod Security level of the namespace admits the pods of a job.
+    """Compare the privileges that the pods of a job need (capabilities, hostPath, host network) with the Pod Security
+    level that their namespace enforces.
 
+    :param template: pod template of the job
     :param subject: subject of the finding: the job and the pod template
     :param enforced: level that the label of the namespace enforces. Empty if the namespace has no such label, so that
         the default of the cluster applies. None if the label was not read

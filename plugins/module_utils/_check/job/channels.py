@@ -69,8 +69,8 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
 
 
 def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, typing.Any]]:
-    """Limit the size of a log so that it can be stored as a fact. Return the log and its plain data. The hosts and
-    files with the most data are removed until the rest fits, and are named in ``left_out``.
+    """Limit the size of a log so that it can be stored as a fact. Return the smaller log, and the same as plain data.
+    The hosts and files with the most data are removed until the remaining data fits, and are named in ``left_out``.
 
     :param most_bytes: size limit of the data as JSON, in bytes
     """
@@ -146,7 +146,8 @@ def _report_left_out(item: NcclLeftOut) -> Finding:
 
 
 def _begin(text: str) -> str:
-    """Return a reason as the beginning of a sentence. A path at its beginning keeps its form."""
+    """Return a reason with a capital letter, as the beginning of a sentence. It remains unchanged if it begins with a
+    path or a name, of which the letters matter."""
     return f"{text[:1].upper()}{text[1:]}" if text.startswith((TOGETHER, "its ", "no ")) else text
 
 
@@ -219,15 +220,16 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
 
 
 def judge_problems(log: NcclLog) -> list[Finding]:
-    """Return findings on the warnings and errors in a log. The log need not contain lines of NCCL: other libraries and
-    PyTorch write such lines too.
+    """Return a finding for each warning and error in a log, with its cause and remedy. The log need not contain lines
+    of NCCL: other libraries and PyTorch write such messages too.
     """
     left_out = map(_report_left_out, log.left_out)
     return [*left_out, *(check_problem(problem, log) for problem in log.problems), *_report_untold(log)]
 
 
 def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
-    """Check each communicator and each of its ranks.
+    """Check that each communicator is complete in the log, and that each of its ranks has logged its channels, their
+    transport and, if required, GPUDirect RDMA.
 
     :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
     """
@@ -263,7 +265,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
 
     :param check: check id of the finding
     :param subject: subject of the finding
-    :param process: the process
+    :param process: process of NCCL with the files that contain its lines
     """
     expected = "lines of the process in one file, without lines of other hosts"
     if len(process.files) > 1:
@@ -298,8 +300,9 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
 
 
 def name_subject(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
-    """Return the subject of a finding on a rank.
+    """Return the subject of a finding on a rank, such as ``worker-1 rank 3``.
 
+    :param rank: rank with its host
     :param communicator: communicator to name in the subject; None for the communicator of the whole job
     """
     return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")

@@ -32,7 +32,7 @@ class Choice:
 
     @classmethod
     def parse(cls, value: str) -> Choice:
-        """Parse the value of the variable. Any text is a valid value."""
+        """Parse the value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME. Any text is a valid value."""
         text = value.strip()
         exclude = text.startswith("^")
         exact = text[exclude:].startswith("=")
@@ -43,7 +43,7 @@ class Choice:
         return name == pattern if self.exact else name.startswith(pattern)
 
     def takes(self, name: str) -> bool:
-        """Return whether the value selects an HCA or interface of this name."""
+        """Return whether the value of the variable selects an HCA or interface of this name."""
         return any(self._is_pattern_match(pattern, name) for pattern in self.patterns) != self.exclude
 
     def unmatched(self, names: typing.Iterable[str]) -> list[str]:
@@ -71,7 +71,7 @@ def check_in_another_object(check: str, subject: str, expected: str) -> Finding:
 
     :param check: check id of the finding
     :param subject: subject of the finding
-    :param expected: expected value
+    :param expected: value that the variable should have, as text
     """
     return Finding(check, subject, UNKNOWN, "value not read", expected, FROM_OTHER, WRITE_VALUE)
 

@@ -27,10 +27,11 @@ _SHOWN = 5
 
 
 def check_compute_domains(scopes: typing.Sequence[Scope], known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Check each ComputeDomain whose channels the pods of a job claim. Yield one finding on a job without such a claim.
+    """Check each ComputeDomain whose channels the pods of a job claim: its ``numNodes`` equals the number of pods, it
+    is ready, and its nodes are in one NVLink clique. Yield one finding on a job without such a claim.
 
     :param scopes: pod templates of one job
-    :param known: claims and classes from the file and from the cluster
+    :param known: ResourceClaims and DeviceClasses from the file and from the cluster
     """
     if not scopes:
         return
@@ -58,7 +59,7 @@ def _is_channel(job: JobWorkload, template: str, known: DeviceClaims) -> bool:
     """Return whether a ResourceClaimTemplate provides a channel of NVLink between nodes.
 
     :param template: name of the ResourceClaimTemplate
-    :param known: claims and classes from the file and from the cluster
+    :param known: ResourceClaims and DeviceClasses from the file and from the cluster
     """
     claim = known.find(job.namespace, PodClaim(template, template, True))
     return claim is not None and any(
@@ -72,7 +73,7 @@ def _find_wanted(job: JobWorkload, template: str, known: DeviceClaims) -> int:
 
 
 def _count_pods(job: JobWorkload, template: str) -> int:
-    """Return the number of pods that get a claim from a template.
+    """Return the number of pods of a job that get a claim from a ResourceClaimTemplate.
 
     :param template: name of the ResourceClaimTemplate
     """
@@ -80,7 +81,8 @@ def _count_pods(job: JobWorkload, template: str) -> int:
 
 
 def _check_number(job: JobWorkload, template: str, wanted: int) -> typing.Iterator[Finding]:
-    """Compare ``numNodes`` with the number of pods. A node has one default channel, so each pod is on another node.
+    """Compare ``numNodes`` of a ComputeDomain with the number of pods that claim its channels: it fails if it is
+    larger, and yields a warning if it is smaller. A node has one default channel, so each pod is on another node.
 
     :param template: name of the ResourceClaimTemplate
     :param wanted: ``numNodes`` of the ComputeDomain
@@ -116,8 +118,8 @@ def _check_domain(
     """Check the status of a ComputeDomain against the nodes on which the pods of the job run. Before the pods run, a
     ComputeDomain has no nodes, so nothing is checked.
 
-    :param template: name of its ResourceClaimTemplate
-    :param domain: the ComputeDomain; None if it was not found
+    :param template: name of the ResourceClaimTemplate of the ComputeDomain
+    :param domain: ComputeDomain that creates this ResourceClaimTemplate; None if it was not found
     :param world: state of the cluster
     """
     subject = f"{job.subject} {template}"
@@ -179,11 +181,13 @@ def _check_domain(
 def _check_cliques(
     subject: str, domain: ComputeDomain, world: JobSurroundings, pods: typing.Sequence[ClaimingPod]
 ) -> typing.Iterator[Finding]:
-    """Check that the nodes of the pods are in one clique, by the status of the ComputeDomain and the label of nodes.
+    """Check that all nodes on which the pods run are in one NVLink clique. Yield a failed finding for nodes without a
+    clique, and warnings if there are several cliques, or if the status of the ComputeDomain contradicts the clique
+    label of a node.
 
     :param subject: subject of the finding
-    :param domain: the ComputeDomain
-    :param world: state of the cluster and its nodes
+    :param domain: ComputeDomain whose channels the pods claim
+    :param world: state of the cluster in which the job would run
     :param pods: running pods of the job that claim a channel
     """
     labels = {node.name: node.labels.get(CLIQUE_LABEL, "") for node in world.nodes}

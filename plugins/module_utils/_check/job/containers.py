@@ -58,7 +58,7 @@ def check_shared_memory(scope: Scope) -> Finding:
 
 
 def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that the pod has the volume of each mount of its containers.
+    """Check that each volume that a container mounts is defined in the pod template.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -88,7 +88,8 @@ def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that the requests of each container equal its limits, as the QoS class Guaranteed requires.
+    """Check that the requests of CPU and memory of each container equal its limits, as the QoS class Guaranteed
+    requires.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """

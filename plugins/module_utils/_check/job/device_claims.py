@@ -50,9 +50,10 @@ def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) ->
 
 
 def add_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:
-    """Return the job in which each container states the uses of its claimed devices, such as network or GPU.
+    """Return the job with ``claimed`` set in each container: the purposes of the devices that it claims, such as
+    ``network`` or ``gpu``.
 
-    :param known: claims and classes from the file and from the cluster
+    :param known: ResourceClaims and DeviceClasses from the file and from the cluster
     """
     templates = []
     for template in job.templates:
@@ -71,12 +72,12 @@ def _add_uses(
 
 
 def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
-    """Return the uses of the devices that a claim provides, such as ``network``. Return ``unknown`` if the claim was
-    not found.
+    """Return the purposes of the devices that a claim provides, such as ``network``. Return ``unknown`` if the claim
+    was not found.
 
     :param namespace: namespace of the job
     :param claim: claim of the pod
-    :param known: known claims, classes and ResourceSlices
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     :param request: name of the request whose devices are meant; empty for all requests
     """
     found = known.find(namespace, claim)
@@ -88,10 +89,11 @@ def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: st
 
 
 def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Check the device claims of the pods. A pod without claims passes.
+    """Check the device claims of a pod template: each claim exists, its DeviceClasses exist, enough nodes offer the
+    devices, and each claim is used by a container. A pod without claims passes.
 
     :param scope: pod template of a job, and the cluster in which it would run
-    :param known: claims and classes from the file and from the cluster
+    :param known: ResourceClaims and DeviceClasses from the file and from the cluster
     """
     template = scope.template
     names = {claim.name for claim in template.device_claims}
@@ -177,12 +179,12 @@ def _report_not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Itera
 def _report_not_of_claim(
     scope: Scope, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
-    """Report requests that a container names in ``resources.claims``, but that its claim does not have. A claim that
-    was not found is skipped.
+    """Yield a failed finding for each request that a container names in ``resources.claims``, but that its claim does
+    not have. A claim that was not found is skipped.
 
     :param scope: pod template of a job, and the cluster in which it would run
     :param claim: claim of the pod
-    :param known: known claims, classes and ResourceSlices
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     :param requests: names of requests in the container
     """
     found = known.find(scope.job.namespace, claim)
@@ -298,10 +300,12 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
 
 
 def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Report a ComputeDomain that requires more nodes than the cluster has nodes with an NVLink channel.
+    """Yield a failed finding for a ComputeDomain whose ``numNodes`` exceeds the number of nodes that offer an NVLink
+    channel.
 
     :param subject: subject of the finding
-    :param known: known claims, classes and ResourceSlices
+    :param claim: claim of a channel of the ComputeDomain
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     driver = next((known.driver_of(way.device_class) for item in claim.requests for way in item.ways), "")
     nodes = len(known.devices_of(driver)) if driver else 0
@@ -327,11 +331,11 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
 
 
 def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Report requests for more devices than any node has, whichever alternative of the request is used and even without
-    its selectors. A request with a class of several drivers is skipped.
+    """Yield a failed finding for each request for more devices than any node has, whichever alternative of the request
+    is used and even without its selectors. A request with a class of several drivers is skipped.
 
     :param subject: subject of the finding
-    :param known: known claims, classes and ResourceSlices
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     drivers: dict[str, None] = {}
     for request in claim.requests:
@@ -368,9 +372,9 @@ def _check_one_node(
     of devices, so the number of that node may be wrong.
 
     :param subject: subject of the finding
-    :param offered: for each alternative of the request, the number of devices, their driver, and the most devices that
-        a node has
-    :param known: known claims, classes and ResourceSlices
+    :param offered: three values for each alternative of the request: the number of devices, their driver, and the most
+        devices that a node has
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     able: dict[str, str] = {}
     nodes: set[str] = set()
@@ -396,11 +400,11 @@ def _check_one_node(
 
 
 def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Warn about nodes that report more devices than any machine can have.
+    """Warn about nodes whose ResourceSlices report more devices than any machine can have.
 
     :param subject: subject of the finding
-    :param driver: driver of the devices
-    :param known: claims, classes and ResourceSlices
+    :param driver: name of the driver of the devices
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     found = [
         f"{node}: {count_of(count, 'device')} of {driver}"
@@ -424,9 +428,9 @@ def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typin
 
 
 def _describe_claims(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
-    """Return the claims of a pod as text, each with the uses of its devices; ``none`` if it has no claims.
+    """Return the claims of a pod as text, each with the purposes of its devices; ``none`` if it has no claims.
 
-    :param known: claims and classes from the file and from the cluster
+    :param known: ResourceClaims and DeviceClasses from the file and from the cluster
     :param namespace: namespace of the job
     """
     return (

@@ -82,7 +82,7 @@ def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
 
     :param subject: subject of the findings
     :param claim: claim of a pod
-    :param known: claims, classes and ResourceSlices
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     chosen: dict[str, tuple[DeviceRequest, list[DeviceChoice]]] = {}
     for request in claim.requests:
@@ -111,12 +111,12 @@ def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
 def check_totals(
     subject: str, claims: typing.Sequence[tuple[str, DeviceClaim]], known: DeviceClaims
 ) -> typing.Iterator[Finding]:
-    """Report several requests of one pod for the same devices, if a node can meet each of them alone but no node can
-    meet them together. Requests with several alternatives are not counted.
+    """Yield a failed finding if a node can meet each of several requests of one pod for the same devices, but no node
+    can meet them together. Requests with several alternatives are ignored.
 
     :param subject: subject of the finding
     :param claims: claims of a pod, each with its name in the pod
-    :param known: known claims, classes and ResourceSlices
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     wanted: dict[DeviceAlternative, dict[str, int]] = {}
     for name, claim in claims:
@@ -148,8 +148,8 @@ def check_totals(
 def choose(way: DeviceAlternative, known: DeviceClaims) -> typing.Optional[DeviceChoice]:
     """Return the devices that one alternative of a request may use. Return None if its DeviceClass is unknown.
 
-    :param way: the alternative
-    :param known: claims, classes and ResourceSlices
+    :param way: alternative of a request: DeviceClass, selectors and number of devices
+    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     kind = next((item for item in known.classes if item.name == way.device_class), None)
     if kind is None:
@@ -189,10 +189,10 @@ def choose(way: DeviceAlternative, known: DeviceClaims) -> typing.Optional[Devic
 
 
 def fits_selector(text: str, driver: str, device: SliceDevice) -> bool:
-    """Return whether a device matches a selector.
+    """Return whether a device matches a selector, which is a CEL expression.
 
-    :param text: the CEL expression
-    :param driver: driver of the device
+    :param text: text of the CEL expression
+    :param driver: name of the driver of the device
     :raises _Lacking: the selector names an attribute that the device does not have
     :raises _Unknown: the result can't be determined
     """
@@ -215,10 +215,10 @@ _Value = typing.Union[str, int, bool, list[typing.Any]]
 
 
 def _compute_part_value(part: Part, driver: str, device: SliceDevice) -> _Value:
-    """Return the value of a part of a CEL expression for a device.
+    """Return the value that a subexpression of a CEL expression has for a device.
 
-    :param part: part of the parsed expression
-    :param driver: driver of the device
+    :param part: subexpression in the syntax tree
+    :param driver: name of the driver of the device
     :raises _Lacking: the expression names an attribute that the device does not have
     :raises _Unknown: the value can't be determined
     """
@@ -258,7 +258,7 @@ def _require_boolean(part: Part, driver: str, device: SliceDevice) -> bool:
 
 
 def _combine_parts(part: Part, driver: str, device: SliceDevice) -> bool:
-    """Return the value of an ``&&`` or ``||`` expression for a device. As in CEL, an operand that decides the result
+    """Return whether an ``&&`` or ``||`` expression is true for a device. As in CEL, an operand that decides the result
     takes precedence over an error in another operand, in any order.
 
     :param part: part of the parsed expression
@@ -392,12 +392,13 @@ def _check_match(
     chosen: typing.Mapping[str, tuple[DeviceRequest, list[DeviceChoice]]],
     claim: DeviceClaim,
 ) -> typing.Iterator[Finding]:
-    """Report a constraint of a claim that no node can meet: the devices of its requests must have the same value of an
-    attribute.
+    """Yield a failed finding if no node can meet a constraint of a claim: the devices of its requests must have the
+    same value of an attribute.
 
     :param subject: subject of the finding
-    :param match: the constraint
-    :param chosen: for each request, the devices that each of its alternatives may use
+    :param match: constraint (``matchAttribute``) of the claim
+    :param chosen: each request with the devices that each of its alternatives may use, by name of the request
+    :param claim: claim with the constraint
     """
     named = [item.name for item in claim.requests if not match.requests or any(map(item.is_named, match.requests))]
     if not named or not set(named) <= set(chosen):

@@ -23,7 +23,7 @@ _MOST_NAMED, _MOST_FOLDED = 20, 12
 
 
 def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL_IB_HCA names the HCAs that the pods get.
+    """Check that NCCL_IB_HCA of a job names exactly the HCAs that its pods get, or is not set.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -112,7 +112,7 @@ def _judge_groups(
     the finding on them, and the number of nodes or pods that were not judged because the budget is spent.
 
     :param groups: names of the nodes or pods, by their devices
-    :param judge: returns the finding on a list of devices; None if there is nothing to report
+    :param judge: function that returns the finding on a list of devices; None if there is nothing to report
     """
     found: list[tuple[tuple[str, ...], Finding]] = []
     judged = 0
@@ -129,11 +129,11 @@ def _judge_groups(
 def _name_first(
     groups: typing.Sequence[tuple[tuple[str, ...], Finding]], subject: str, what: str
 ) -> typing.Iterator[Finding]:
-    """Yield the findings on the first ``_MOST_NAMED`` nodes or pods of each status, and one finding on the rest of
-    them. The number of the findings of all pod templates thus does not depend on the number of nodes and pods.
+    """Yield the findings on the first ``_MOST_NAMED`` nodes or pods of each status, and one finding for all remaining
+    ones. The number of findings thus does not depend on the number of nodes and pods.
 
-    :param groups: names of nodes or pods that have the same finding
-    :param subject: beginning of the subject, before the name
+    :param groups: pairs of the names of nodes or pods and the finding that applies to all of them
+    :param subject: beginning of the subject, before the name of the node or pod
     :param what: nodes or pods, for the text
     """
     for status in dict.fromkeys(finding.status for _names, finding in groups):
@@ -159,9 +159,14 @@ def _name_first(
 def _check_node(
     check: str, subject: str, choice: Choice, names: tuple[str, ...], value: str, given: bool
 ) -> typing.Optional[Finding]:
-    """Return a finding on the HCAs of a node that NCCL_IB_HCA does not match; None if it does.
+    """Return a failed finding if NCCL_IB_HCA names an HCA that a node does not have, or excludes all HCAs of the node.
+    Return None otherwise.
 
-    :param names: HCAs of the node
+    :param check: check id of the finding
+    :param subject: subject of the finding
+    :param choice: parsed value of NCCL_IB_HCA
+    :param names: names of the HCAs of the node
+    :param value: text of NCCL_IB_HCA
     :param given: whether the pods get functions with other names than those of the node
     """
     missing = choice.unmatched(names)

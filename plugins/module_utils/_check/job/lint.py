@@ -42,9 +42,10 @@ def lint(
     runtimes: typing.Sequence[Resource] = (),
     world: typing.Optional[JobSurroundings] = None,
 ) -> tuple[Finding, ...]:
-    """Return the findings on jobs. A rule that applies to a pod template yields at least one finding on it.
+    """Return the findings of all rules of the linter on jobs. A rule that applies to a pod template yields at least one
+    finding on it.
 
-    :param resources: the jobs
+    :param resources: objects of the jobs
     :param runtimes: other objects of the same files: runtimes to which TrainJobs refer, and claims of devices
     :param world: state of the cluster; None skips the rules that need a cluster
     """
@@ -105,7 +106,7 @@ def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence
     """Return the names of the cluster objects that the jobs refer to, such as attachments and claims. A job that can't
     be read is skipped.
 
-    :param resources: the jobs
+    :param resources: objects of the jobs
     :param runtimes: other objects of the same files: runtimes to which TrainJobs refer, and claims of devices
     """
     templates: list[tuple[str, PodTemplate]] = []

@@ -30,7 +30,8 @@ _MOST_INTERFACES = 64
 
 
 def check_variables(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL reads each of the NCCL variables that the job sets.
+    """Check that NCCL of release ``RELEASE`` reads each variable beginning with ``NCCL_`` that the job sets, to find
+    misspelled names.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -193,8 +194,8 @@ def _admits_rdma(transports: str) -> bool:
 
 
 def check_evidence(scope: Scope) -> Finding:
-    """Check that NCCL_DEBUG is INFO or TRACE, so that NCCL logs the transport of its channels. Without these lines, a
-    job over TCP looks like a job over RDMA.
+    """Check that NCCL_DEBUG is INFO or TRACE, so that NCCL logs the transport of its channels. Without these lines, the
+    log does not show whether a job ran over TCP or over RDMA.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -219,7 +220,7 @@ def check_evidence(scope: Scope) -> Finding:
 
 
 def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL_SOCKET_IFNAME names interfaces that the pods have.
+    """Check that NCCL_SOCKET_IFNAME of a job names interfaces that its pods have, or is not set.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """

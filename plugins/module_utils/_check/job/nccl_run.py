@@ -31,7 +31,7 @@ def cut_to_run(log: NcclLog, run: NcclTests, by_process: ByProcess) -> tuple[Ncc
     A test truncates a long list of ranks, so a communicator belongs to the run if any of its processes is listed. A run
     that lists no ranks gets all communicators.
 
-    :param run: output of the run of nccl-tests
+    :param run: parsed output of one run of nccl-tests
     :param by_process: communicators of each process in the log
     """
     # NCCL writes a host's name up to its first dot

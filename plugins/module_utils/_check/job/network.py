@@ -118,7 +118,8 @@ def _check_claim(scope: Scope) -> Finding:
 
 
 def check_routes(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that no secondary network takes the default route of the pods.
+    """Check that no secondary network sets a default route of the pods, by ``default-route`` in the annotation or by
+    ``ipam.routes`` of the attachment.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -157,7 +158,8 @@ def check_routes(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_devices(scope: Scope) -> typing.Iterator[Finding]:
-    """Compare the extended resources that the pods request with their network attachments.
+    """Check that the pods request as many devices of each extended resource as they have network attachments that use
+    it, and no others.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -227,8 +229,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
-    """Return the extended resources other than GPUs that a container requested before another object replaced its
-    resources, with their amounts.
+    """Return the amount of each extended resource, other than GPUs, that a container requested before another object
+    replaced its resources.
 
     :param replaced: resources of the container before another object replaced them
     """
@@ -267,7 +269,8 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tupl
 
 
 def check_memlock(scope: Scope) -> Finding:
-    """Check that the containers that compute may lock (pin) memory, which RDMA needs.
+    """Check that the containers that compute may lock (pin) memory, which RDMA needs: by IPC_LOCK, or by a memlock
+    limit that is large enough.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """

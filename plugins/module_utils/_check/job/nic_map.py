@@ -52,7 +52,7 @@ def list_members(
     """Return the netdevs of a fabric on each node that answered, in the order of the rails, and an empty text. If the
     HCAs of the fabric could not be determined, the text is the reason.
 
-    :param hcas: answer of node_info of each node
+    :param hcas: HCAs that node_info read, or the error, by node
     :param subnets: answer of subnet_manager_info of each node, which assigns InfiniBand HCAs to fabrics
     """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
@@ -70,11 +70,12 @@ def collect_inputs(
     hcas: typing.Mapping[str, ObservedHcas],
     subnets: typing.Mapping[str, ObservedSubnets],
 ) -> NicMapInputs:
-    """Collect the data with which a NIC map is compared from the answers of the nodes.
+    """Return the data with which a NIC map is compared: the interfaces and addresses of each node, and the nodes that
+    could not be read.
 
     :param fabric: fabric of the map; None if the intent does not contain it
-    :param hcas: answer of node_info of each node
-    :param subnets: answer of subnet_manager_info of each node
+    :param hcas: HCAs that node_info read, or the error, by node
+    :param subnets: subnet managers that the ports of a node see, or the error, by node
     """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
     unread = {name: item.error or "no result of node_info" for name, item in hcas.items() if item.value is None}
@@ -138,7 +139,8 @@ def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
 
 
 def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInputs) -> typing.Iterator[Finding]:
-    """Check that the interface of each line exists on its node, and that each interface of the fabric has a line.
+    """Check that the interface of each line of a NIC map exists on its node, and that each interface of the fabric has
+    a line.
 
     :param name: name of the map in the findings
     :param lines: valid lines of the map

@@ -29,7 +29,7 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
     one node has enough for a pod, and that there is room for all pods at the same time.
 
     :param scopes: pod templates of one job
-    :param world: state of the cluster and its nodes
+    :param world: state of the cluster in which the job would run
     """
     groups: dict[tuple[tuple[str, int], ...], list[Scope]] = {}
     for scope in scopes:
@@ -46,11 +46,11 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
 
 
 def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Report resources of which the ready nodes have too few for all pods of the jobs together. Each pod template may
-    fit alone, but all pods need the nodes at the same time.
+    """Yield a failed finding for each resource of which the ready nodes have too few for all pods of the jobs together.
+    Each pod template may fit alone, but all pods need the nodes at the same time.
 
     :param scopes: pod templates of one job
-    :param world: state of the cluster and its nodes
+    :param world: state of the cluster in which the job would run
     """
     wanted: typing.Counter[str] = collections.Counter()
     for scope in scopes:
@@ -86,7 +86,7 @@ def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) ->
 def _collect_served_resources(world: JobSurroundings) -> set[str]:
     """Return the extended resources that DeviceClasses provide. The scheduler creates the claims for them.
 
-    :param world: state of the cluster and its nodes
+    :param world: state of the cluster in which the job would run
     """
     return {item.resource for item in world.device_classes or () if item.resource}
 
@@ -169,7 +169,10 @@ def _list_schedulable_nodes(world: JobSurroundings) -> list[ClusterNode]:
 
 
 def _is_implausible(node: ClusterNode, names: typing.Iterable[str]) -> bool:
-    """Return whether a node reports more of one of these resources than any machine can have."""
+    """Return whether a node reports more of one of these resources than any machine can have.
+
+    :param names: names of extended resources
+    """
     return any(node.allocatable.get(name, 0) > (_MOST_GPUS if is_gpu(name) else _MOST_PIECES) for name in names)
 
 
@@ -178,7 +181,7 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
     Return None otherwise. Each node reports its own amounts, so they may be wrong.
 
     :param subject: subject of the finding
-    :param rooms: for each node with all of the resources, the number of pods that fit on it
+    :param rooms: number of pods that fit on a node, by node, for the nodes that have all of the resources
     :param places: number of pods that fit on all nodes
     :param pods: number of pods of the job
     """
@@ -204,10 +207,11 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
 
 
 def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Check that the PersistentVolumeClaims exist, are bound, and can be mounted by all pods.
+    """Check that the PersistentVolumeClaims of a job exist, are Bound, and have an access mode by which all pods can
+    mount them.
 
     :param scopes: pod templates of the job
-    :param world: state of the cluster and its nodes
+    :param world: state of the cluster in which the job would run
     """
     known = {item.name: item for item in world.claims}
     pods = sum(scope.template.count for scope in scopes)

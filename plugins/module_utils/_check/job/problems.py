@@ -26,9 +26,9 @@ _FIRST = "Find the rank that failed first in the log."
 
 
 def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
-    """Return the finding on a problem of the log.
+    """Return the finding on a warning or error that a log contains, with the cause and remedy of its kind.
 
-    :param problem: warning or error of the log
+    :param problem: message with its kind, hosts and number of occurrences
     """
     # a fact of another version may have a kind that is not in the table
     status, why, remedy = CAUSES.get(problem.kind, CAUSES[""])
@@ -41,9 +41,9 @@ def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
 
 
 def _check_failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -> tuple[Status, str, str]:
-    """Return the status, cause and remedy of a failed work completion.
+    """Return the status, the cause and the remedy for a work completion that failed.
 
-    :param failed: the completion, as parsed from ``problem``
+    :param failed: work completion, as parsed from ``problem``
     :param problem: warning or error of the log
     """
     known = find_completion(failed.status)

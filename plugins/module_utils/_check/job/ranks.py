@@ -148,7 +148,7 @@ def check_transport(
 
 
 def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
-    """Return why NCCL fell back to TCP in a process, and the remedy."""
+    """Return two texts: the reason why NCCL fell back to TCP in a process, and the remedy."""
     said = process.environment
     if said.get("NCCL_IB_DISABLE", "0") != "0":
         return (
@@ -190,7 +190,7 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
 def check_gpu_direct(
     subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool, library: str
 ) -> Finding:
-    """Return the finding on whether the channels of a rank over the network use GPUDirect RDMA.
+    """Check that all connections of a rank over the network use GPUDirect RDMA.
 
     :param subject: subject of the finding
     :param over: connections of the rank over the network by RDMA. Connections over TCP have a finding of their own
@@ -284,7 +284,10 @@ def _find_spans(values: typing.Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _name_ranks(spans: typing.Sequence[tuple[int, int]]) -> str:
-    """Return ranks as text, such as ``rank 1`` or ``ranks 1, 3-8``."""
+    """Return ranks as text, such as ``rank 1`` or ``ranks 1, 3-8``.
+
+    :param spans: first and last number of each group of consecutive ranks
+    """
     single = len(spans) == 1 and spans[0][0] == spans[0][1]
     return f"{'rank' if single else 'ranks'} {_spell_spans(spans)}"
 

@@ -41,7 +41,7 @@ class ComparisonBudget:
         return self._left < 0
 
     def spend(self, comparisons: int) -> bool:
-        """Return whether this number of comparisons is still permitted."""
+        """Subtract a number of comparisons from the budget. Return whether so many were left."""
         self._left -= comparisons
         return not self.is_spent
 
@@ -50,11 +50,11 @@ class ComparisonBudget:
 class Scope:
     """The input of each rule of the linter: a pod template of a job, and the cluster in which it would run.
 
-    :ivar job: the job
+    :ivar job: job that the linter checks
     :ivar template: one of its pod templates
     :ivar world: state of the cluster; None if no cluster was queried
     :ivar hints: suggestions for misspelled names, limited in number and shared by all jobs of one call of the linter
-    :ivar budget: comparisons of names, shared in the same way
+    :ivar budget: comparisons of names that may still be made, shared by all jobs of one call of the linter
     """
 
     job: JobWorkload
@@ -82,8 +82,8 @@ class Scope:
 
     @property
     def devices(self) -> dict[str, int]:
-        """Return the extended resources of the network that the containers that compute request: all extended resources
-        but GPUs.
+        """Return the amount of each extended resource of the network (all but GPUs) that the containers that compute
+        request, by name.
         """
         found: typing.Counter[str] = collections.Counter()
         for container in self.workers:
@@ -98,7 +98,7 @@ class Scope:
 
     @property
     def claimed(self) -> frozenset[str]:
-        """Return the uses of the devices that claims provide to the containers that compute."""
+        """Return the purposes, such as ``network``, of the devices that the containers that compute claim."""
         return frozenset(use for container in self.workers for use in container.claimed)
 
     @property
@@ -122,7 +122,7 @@ class Scope:
 
     @property
     def tcp(self) -> bool:
-        """Return whether the job disables RDMA with NCCL_IB_DISABLE."""
+        """Return whether the job disables RDMA by NCCL_IB_DISABLE."""
         disable = self.value("NCCL_IB_DISABLE")
         return disable is not None and disable.value is not None and read_integer(disable.value) != 0
 

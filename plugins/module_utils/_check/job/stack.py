@@ -57,12 +57,12 @@ _SHARED = (
 def check(
     resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack
 ) -> tuple[Finding, ...]:
-    """Return the findings on the stack that these jobs need. A job that can't be read is skipped; the linter reports
-    it.
+    """Check that the cluster has what the jobs need: the operator of each kind of job, queues and storage. A job that
+    can't be read is skipped; the linter reports it.
 
-    :param resources: the jobs
+    :param resources: objects of the jobs
     :param runtimes: runtimes to which TrainJobs refer
-    :param world: state of the cluster and its nodes
+    :param world: state of the cluster in which the job would run
     :param stack: operators, queues and storage of the cluster
     """
     jobs = []
@@ -256,8 +256,8 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
 
 
 def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
-    """Report resources of the job that its ClusterQueue does not cover, and those for which no flavor of the queue has
-    enough quota for all pods.
+    """Yield a failed finding for each resource of the job that its ClusterQueue does not cover, or for which no flavor
+    of the queue has enough quota for all pods. If the queue can borrow quota from its cohort, yield a warning instead.
 
     :param subject: subject of the findings
     :param queue: ClusterQueue to which the job's queue sends it
@@ -306,7 +306,7 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
 
 
 def _sum_demand(job: JobWorkload) -> dict[str, decimal.Decimal]:
-    """Return the total request of all pods of a job, by resource."""
+    """Return the total request of all pods of a job, by name of the resource."""
     found: dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
     for template in job.templates:
         for container in template.containers:

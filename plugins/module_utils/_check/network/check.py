@@ -66,17 +66,17 @@ class Facts:
 
     :ivar nodes: names of the nodes that must take part
     :ivar applied: outcome of each object
-    :ivar leftovers: objects of the collection that the intent does not contain; None if they were not searched for
     :ivar sync: answer of sriov_sync: progress of each node of each fabric; None if it did not run
+    :ivar unmade: fabrics whose objects could not be generated, each with the reason
+    :ivar check_mode: whether ansible-playbook ran with --check
     :ivar plan: answer of sriov_plan: drains and reboots; None if it did not run
     :ivar ipam: answer of address_info: addresses in use; None if it did not run
-    :ivar check_mode: whether ansible-playbook ran with --check
-    :ivar allowed: whether the plan permitted writing; if not, all later steps were a dry run
-    :ivar unmade: fabrics whose objects could not be generated, each with the reason
     :ivar lint: result of the linter before the objects were applied; None if it did not run
-    :ivar rolls: how the MachineConfigPools applied their new configuration
+    :ivar rolls: result of the roll of each MachineConfigPool to its new configuration
     :ivar kubelet: state of the KubeletConfigs after these rolls; None if it was not read
     :ivar roll_error: why the pools did not finish the new configuration; empty if they did
+    :ivar leftovers: objects of the collection that the intent does not contain; None if they were not searched for
+    :ivar allowed: whether the plan permitted writing; if not, all later steps were a dry run
     """
 
     nodes: tuple[str, ...] = ()
@@ -229,7 +229,8 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
 
 
 def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """Report objects that an earlier run applied for another intent. Objects of a fabric that was held back or could
+    """Warn about objects that an earlier run applied for another intent. Yield one pass if there are none, and a
+    finding of status ``unknown`` if the objects could not be listed. Objects of a fabric that was held back or could
     not be generated are not leftovers, since a later run may still need them.
     """
     check_id, expected = "network.leftover", f"only objects of the current intent have the label {SELECTOR}"
@@ -518,7 +519,8 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
-    """Check that a node has everything that pods need to be attached to a fabric without virtual functions.
+    """Check that a node is ready for pods on a fabric without virtual functions: its attachment, its resource and its
+    IP pool exist, as the wait of the stage observed.
 
     :param name: name of the node
     """
@@ -582,7 +584,7 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _add_rerun(remedy: str) -> str:
-    """Return a remedy that ends with the stage to run again."""
+    """Return a remedy with the instruction to run stage network again at its end."""
     return remedy if "run stage" in remedy else f"{remedy.rstrip('.')}. Then run stage network again."
 
 

@@ -29,17 +29,18 @@ class WantedObject(typing.NamedTuple):
     namespace: str = ""
 
     def is_met(self, item: AppliedObject) -> bool:
-        """Return whether an applied object is the wanted one."""
+        """Return whether an applied object is the one that the intent asks for."""
         return item.kind == self.kind and self.name in ("", item.name) and self.namespace in ("", item.namespace)
 
 
 def find_unapplied(
     intent: Intent, applied: typing.Sequence[AppliedObject], held: typing.Container[str]
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each object that the intent asks for and that was not sent to the API server.
+    """Compare the objects that the intent asks for with those that were sent to the API server, and yield a failed
+    finding for each object that was not sent.
 
     :param applied: outcome of each object that was sent
-    :param held: fabrics whose objects were not applied. They have findings of their own
+    :param held: names of fabrics whose objects were held back. They have findings of their own
     """
     for wish in _list_wanted_objects(intent, [fabric for fabric in intent.fabrics if fabric.name not in held]):
         if not any(map(wish.is_met, applied)):

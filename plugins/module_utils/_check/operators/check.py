@@ -168,7 +168,7 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
     """Check that multus runs on each node of the inventory. The counts in the status of its DaemonSet are not used,
     since they include other nodes.
 
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     """
     expected = "ready on each node of the inventory, or pods with its network-status"
     if seen.multus:
@@ -230,12 +230,14 @@ def _check_node(
     hcas: typing.Optional[ObservedHcas],
     sriov: bool,
 ) -> list[Finding]:
-    """Return the findings on a node: whether the cluster has it, its label, and the operator's config daemon on it.
+    """Check that the cluster has the node, that the node has the labels of ``node_selector``, and that the pod of the
+    operator's config daemon on it is ready.
 
     :param cluster: settings of the intent that all fabrics share
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     :param name: name of the node
     :param known: nodes of the cluster, by name
+    :param hcas: HCAs that the node itself reports; None if it was not queried
     :param sriov: whether a fabric needs the SR-IOV network operator on the node
     """
     node = known.get(name)

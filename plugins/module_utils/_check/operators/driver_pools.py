@@ -164,7 +164,8 @@ def _make_finding(pool: DriverPool, status: typing.Literal["fail", "warn"], why:
 
 
 def _report_unlabelled(pool: DriverPool) -> typing.Optional[Finding]:
-    """Report nodes without the labels of node feature discovery by which both operators choose the image."""
+    """Return a failed finding if the nodes of a pool lack the labels of node feature discovery by which the operators
+    choose the driver image. Return None if the labels are present."""
     host, missing = pool.host, []
     if not host.os or not host.version:
         missing.append("system-os_release.ID and VERSION_ID")
@@ -277,8 +278,9 @@ def _check_system(pool: DriverPool) -> typing.Optional[Finding]:
 
 
 def _check_compiled(pool: DriverPool) -> typing.Optional[Finding]:
-    """Check the packages that the driver needs to compile. On RHCOS it needs only the driver toolkit, which is a part
-    of the release."""
+    """Warn if the packages for compiling the driver come from repositories that need a subscription, or that a
+    disconnected site cannot reach. Return None otherwise. On RHCOS the driver needs only the driver toolkit, which is
+    contained in the release."""
     host, key = pool.host, _KEYS[pool.policy.kind][1]
     if host.os == "rhcos" or pool.policy.repositories:
         return None

@@ -175,7 +175,7 @@ def _describe_own_driver(
     DOCA-OFED. Return an empty text otherwise.
 
     :param hosts: nodes that the policy selects
-    :param hcas: HCAs of the nodes
+    :param hcas: HCAs of each node, by node
     """
     if policy.kind != NIC or policy.ready or intent.cluster.host.gpudirect == "peermem":
         return ""
@@ -200,7 +200,7 @@ def _report_default_routes(
 
     :param nodes: names of the nodes of the policy
     :param platforms: platforms of the nodes, with the interfaces of their default routes
-    :param hcas: HCAs of the nodes
+    :param hcas: HCAs of each node, by node
     """
     if policy.kind not in OF_NICS or policy.ready:
         return

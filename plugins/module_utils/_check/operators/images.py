@@ -55,7 +55,8 @@ class PullPath:
 
 
 def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, ...]:
-    """Return a finding for each image, or a single finding with the reason for which the rules were not read.
+    """Check for each image of the intent that the mirror rules of the cluster and its lists of allowed and blocked
+    registries let nodes pull it. If the rules were not read, return a single finding with the reason.
 
     :param seen: mirror rules and registry lists of the cluster; None if they were not read
     """
@@ -188,9 +189,9 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
 def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
     """Return why no mirror of an image is tried although a mirror rule matches its repository, and the remedy.
 
-    :param named: image as the intent or variable names it
-    :param name: the same, parsed
-    :param seen: registries from which the nodes pull it
+    :param named: image, as the intent or a variable names it
+    :param name: parsed name of the image
+    :param seen: registries from which the nodes pull the image
     """
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
@@ -283,7 +284,8 @@ def count_matched(scope: str, repository: str) -> int:
 def is_in_scope(scope: str, name: ImageReference) -> bool:
     """Return whether an entry of policy.json applies to an image.
 
-    :param scope: the entry: host, namespace, repository or image, or ``*.`` and a domain
+    :param scope: entry: host, namespace, repository or image, or ``*.`` and a domain
+    :param name: parsed name of the image
     """
     if scope.startswith("*."):
         return count_matched(scope, name.repository) > 0
@@ -295,7 +297,7 @@ def _is_inside_scope(scope: str, outer: str) -> bool:
     ScopeIsNestedInsideScope]
 
     :param scope: the entry: host, namespace or repository, or ``*.`` and a domain
-    :param outer: the other entry
+    :param outer: entry that may contain the first one
     """
     if outer.startswith("*.") and not scope.startswith("*."):
         return count_matched(outer, scope) > 0

@@ -22,7 +22,8 @@ _EXPECTED = "present on the mirror"
 
 
 def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, ...]:
-    """Return the findings on the mirror; none if the intent has no mirror.
+    """Check that the mirror of the intent has each image and chart that a run would pull. The result is empty if the
+    intent has no mirror.
 
     There is a finding for each image and chart that the mirror has or lacks, each registry without a usable answer,
     each image of the intent that was not queried, each chart whose images are unknown, and each image whose name in a
@@ -59,8 +60,8 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
 
 
 def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
-    """Report images of the intent about which no registry was queried. Images that only charts name are not checked,
-    since only Helm knows them.
+    """Yield a finding of status ``unknown`` for each image of the intent about which no registry was queried. Images
+    that only charts name are not checked, since only Helm knows them.
 
     :param seen: answers of the registries
     """

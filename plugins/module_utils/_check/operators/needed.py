@@ -38,7 +38,8 @@ _OPENSHIFT = 4
 def check(
     intent: Intent, seen: typing.Optional[OperatorsSeen], nodes: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each operator that is needed, in the order of the table of operators.
+    """Check that each operator that the intent needs is installed in a supported version and that its pods are ready.
+    Yield one finding for each operator, in the order of the table of operators.
 
     :param seen: answer of operators_info; None if it did not run
     :param nodes: names of the nodes that take part

@@ -30,7 +30,8 @@ def check_label(
     observed: typing.Optional[ObservedHcas],
     discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
 ) -> Finding:
-    """Return the finding on the labels by which ``node_selector`` of the intent selects a node.
+    """Check that a node has the labels that ``node_selector`` of the intent requires, and explain a missing one by the
+    configuration of node feature discovery.
 
     :param cluster: settings of the intent
     :param observed: HCAs that the node itself reports
@@ -169,10 +170,11 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
 def _find_configuration_cause(
     label: str, hcas: typing.Sequence[Hca], config: WorkerConfig, discovery: typing.Sequence[FeatureDiscovery]
 ) -> _Cause:
-    """Search the configuration of node feature discovery's worker for the reason why a label is missing. Return cause
-    and remedy; None if there is none. Labels of custom rules (NodeFeatureRule) are not checked.
+    """Search the configuration of node feature discovery's worker for the reason why a label is missing. Return the
+    cause and the remedy as two texts; None if the configuration is not the reason. Labels of custom rules
+    (NodeFeatureRule) are not checked.
 
-    :param label: the missing label
+    :param label: label that the node lacks
     :param hcas: HCAs of the node
     :param config: configuration of the worker
     :param discovery: workers of node feature discovery

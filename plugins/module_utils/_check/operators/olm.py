@@ -12,7 +12,8 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
-    """Return a finding for each operator that OLM was asked to install; none if OLM was not used.
+    """Check for each operator that OLM was asked to install that the requested version is installed. The result is
+    empty if OLM was not used.
 
     :param seen: answer of the module olm; None if it did not run
     """
@@ -79,7 +80,7 @@ def _check_operator(stand: OperatorStatus) -> Finding:
 
 
 def _describe_remedy(stand: OperatorStatus) -> str:
-    """Return the remedy for an installation without one, by its phase."""
+    """Return the remedy for an operator whose status has none, by the phase of its installation."""
     if stand.phase == "waiting":
         return "Wait until kubectl get clusterserviceversions -A reports Succeeded, then run stage operators again."
     return (

@@ -67,11 +67,11 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
 
 
 def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
-    """Return the findings on each of several installations of the operator: on those that have pods, or on all if none
-    has.
+    """Check each of several installations of the SR-IOV operator for ready pods and the resource prefix. Installations
+    without pods are left out if another one has pods.
 
     :param cluster: settings of the intent that all fabrics share
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     """
     running = [one for one in seen.installations if one.deployment.wanted] or seen.installations
     findings = []
@@ -83,10 +83,9 @@ def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
 
 
 def check_olm(seen: OperatorFacts) -> list[Finding]:
-    """Check the progress of OLM if it installs the operator. Only a ClusterServiceVersion in phase Succeeded counts as
-    an installation.
+    """Check that the ClusterServiceVersion of the SR-IOV operator is in phase Succeeded, if OLM installs the operator.
 
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     """
     findings = []
     if not seen.olm and any(one.origin == "olm" for one in seen.installations):
@@ -183,12 +182,12 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
 
 
 def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
-    """Report the pods of the operator that are not ready, on any node.
+    """Warn about each pod of the SR-IOV operator that is not ready, on any node.
 
-    They are warnings: the Deployment and the config daemon of each node have findings of their own, and other stages
-    prove that the webhooks and device plugins work.
+    The Deployment and the config daemon of each node have findings of their own, and other stages prove that the
+    webhooks and device plugins work.
 
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     """
     expected = "all pods ready"
     for trouble in seen.troubles[:_TROUBLES]:
@@ -232,7 +231,7 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
 def _describe_pods(seen: OperatorFacts, name: str) -> str:
     """Return the messages of up to three failing pods of a workload; empty if there are none.
 
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     :param name: name of the Deployment or DaemonSet
     """
     found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
@@ -246,7 +245,7 @@ def list_missing(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iter
     Nodes without the label of the node selector are ignored, since this wait does not set labels.
 
     :param cluster: settings of the intent that all fabrics share
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     :param nodes: names of the nodes that take part
     """
     labelled = [

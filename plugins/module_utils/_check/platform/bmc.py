@@ -121,7 +121,8 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
 
 
 def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> Finding:
-    """Add the BIOS settings that the BMC reports to a finding about a failure on the node. Return a pass unchanged.
+    """Return the finding with the BIOS settings that the BMC reports added to its cause. A passed finding is returned
+    unchanged.
 
     :param said: report of the BMC; None leaves the finding unchanged
     :param keys: settings that can cause the failure; by default those that VFs need
@@ -150,7 +151,7 @@ def list_proven_keys(findings: typing.Iterable[Finding], ari: bool) -> frozenset
     reports.
 
     :param findings: findings on the node and its HCAs
-    :param ari: whether ARI is on in all of its functions
+    :param ari: whether ARI is on in all functions of the node
     """
     of_iommu = [finding.status for finding in findings if finding.check == "platform.iommu"]
     of_functions = [
@@ -326,7 +327,10 @@ def _join_measured_values(shown: typing.Iterable[BiosState]) -> str:
 
 
 def _describe_reasons(bad: typing.Sequence[BiosState]) -> str:
-    """Return the sentence with the reasons why BIOS settings are not as desired."""
+    """Return the sentence with the reasons why BIOS settings are not as desired.
+
+    :param bad: states of the BIOS settings that are not as desired
+    """
     reasons = f"{_join_reasons(bad)}."
     return reasons if all(state.measured == _ABSENT for state in bad) else f"The BIOS reports {reasons}"
 

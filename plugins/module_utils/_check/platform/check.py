@@ -63,7 +63,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings of stage platform, at least one for each node and for each HCA that must create VFs."""
+    """Check the platform of each node (IOMMU, kernel arguments, BIOS) and each HCA that must create VFs (SR-IOV,
+    firmware, PCIe). Return at least one finding for each node and for each of these HCAs."""
     nodes = _select_answered_nodes(facts.nodes)
     findings: list[Finding] = []
     if not facts.nodes:
@@ -151,8 +152,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def make_groups(intent: Intent, facts: Facts) -> tuple[firmware_fleet.HcaModel, ...]:
-    """Group the HCAs of the fabrics with VFs by model, each group with the firmware versions and settings in which HCAs
-    differ from most of their model. The check ``platform.firmware`` reports the same differences.
+    """Return the HCAs of the fabrics with VFs in groups of one model, each with the firmware versions and settings in
+    which HCAs differ from most of their model. The check ``platform.firmware`` reports the same differences.
     """
     memberships, fleet = _compared(intent, facts)
     return firmware_fleet.group_by_model(memberships.values(), fleet)
@@ -186,7 +187,7 @@ def _ari_on(name: str, platform: NodePlatform, memberships: typing.Mapping[str, 
     False if the node has no such HCA.
 
     :param name: name of the node
-    :param platform: kernel and SR-IOV state of the node
+    :param platform: kernel, IOMMU, BIOS tables and SR-IOV functions of the node
     :param memberships: HCAs of each fabric
     """
     addresses = {
@@ -220,11 +221,11 @@ def _check_node(
 
 
 def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
-    """Report which data of a node could not be read. The findings of this stage that need these data have the status
-    unknown.
+    """Report the data of a node that could not be read, with the errors. The findings of this stage that need these
+    data have the status unknown. The result is empty if there are no errors.
 
     :param name: name of the node
-    :param platform: kernel and SR-IOV state of the node
+    :param platform: kernel, IOMMU, BIOS tables and SR-IOV functions of the node
     """
     if not platform.errors:
         return []
@@ -252,7 +253,7 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
     the BIOS or the kernel is the cause.
 
     :param name: name of the node
-    :param platform: kernel and SR-IOV state of the node
+    :param platform: kernel, IOMMU, BIOS tables and SR-IOV functions of the node
     """
     expected = "IOMMU active"
     arguments = (

@@ -33,8 +33,8 @@ _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
 def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
-    """Warn that NVIDIA's NIC configuration operator, or its objects for a node, could not be read. The HCAs are judged
-    nevertheless.
+    """Warn about each node for which the NicDevices of NVIDIA's NIC configuration operator could not be read. Its HCAs
+    are judged without them.
 
     :param nics: reports of NVIDIA's NIC configuration operator
     """
@@ -89,8 +89,9 @@ def unread_of(nics: NicDevices) -> dict[str, list[str]]:
 
 
 def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fleet) -> typing.Iterator[Finding]:
-    """Yield at most one finding on the firmware of an HCA. If the only fault is the number of VFs in sriov_totalvfs,
-    there is none, since platform.sriov reports it.
+    """Check the firmware of an HCA: it offers enough VFs, its version is the usual one of its model, its settings are
+    as desired, and nothing is stored that needs a reset. Yield at most one finding with all faults. If the only fault
+    is the number of VFs in sriov_totalvfs, yield nothing, since platform.sriov reports it.
 
     :param node: name of the node
     :param function: SR-IOV properties of the HCA in sysfs
@@ -122,10 +123,11 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
 
 
 def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection]) -> Finding:
-    """Join all faults of an HCA's firmware into one finding, with the most severe first. The finding has its status.
+    """Join all faults of an HCA's firmware into one finding, with the most severe first. The finding has the status of
+    that fault.
 
     :param subject: subject of the finding
-    :param objections: the faults
+    :param objections: faults of the firmware
     """
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = (
@@ -214,12 +216,12 @@ def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet
 def _check_pending(
     hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]
 ) -> typing.Iterator[FirmwareObjection]:
-    """Report a firmware version that is stored and does not run yet, and a change by NVIDIA's operator that is not in
-    force yet. Also report a tool and a driver that disagree on the running version.
+    """Report a firmware version that is stored and does not run yet, a change by NVIDIA's operator that is not in force
+    yet, and a driver that reports another running version than the tool.
 
     :param function: SR-IOV properties of the function in sysfs
-    :param seen: firmware as a tool reports it
-    :param nic: report of NVIDIA's operator
+    :param seen: firmware that mstflint or another tool reports; None if no tool did
+    :param nic: NicDevice of NVIDIA's operator; None if there is none
     """
     device = hca.pci.device if hca.pci else ""
     told = seen.running if seen else None
@@ -274,7 +276,7 @@ def _describe_firmware(
     sources of its settings.
 
     :param seen: firmware as a tool reports it; None if no tool reported it
-    :param nic: report of NVIDIA's operator; None if there is none
+    :param nic: NicDevice of NVIDIA's operator; None if there is none
     :param fleet: firmware of all HCAs
     """
     counts, usual = find_usual(hca, fleet)

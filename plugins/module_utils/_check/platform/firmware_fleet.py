@@ -67,13 +67,13 @@ class HcaModel:
 class Fleet:
     """The firmware versions and settings of the HCAs of all nodes, with which each HCA is compared.
 
-    :ivar intent: the intent
+    :ivar intent: intent of the run, with the desired firmware settings
     :ivar versions: number of HCAs of each model, by firmware version
     :ivar values: number of HCAs of each model on a fabric, by setting and value in force
     :ivar usual: the version that most HCAs of a model run; the newest one if several are equally frequent
-    :ivar firmware: answers of the nodes about the firmware of their HCAs
-    :ivar seen: firmware of each HCA as a tool reports it, by node and PCI address
-    :ivar nics: reports of NVIDIA's operator, by node name or short host name, with the PCI address
+    :ivar firmware: firmware that the HCAs of each node report, or the error, by node
+    :ivar seen: firmware of each HCA as mstflint or another tool reports it, by node and PCI address
+    :ivar nics: NicDevices of NVIDIA's operator, by node name or short host name, and PCI address
     """
 
     intent: Intent
@@ -108,11 +108,11 @@ def collect_fleet(
     firmware: typing.Mapping[str, ObservedFirmware],
     nics: NicDevices,
 ) -> Fleet:
-    """Collect the firmware versions and settings of all HCAs, with which each HCA is compared.
+    """Return the firmware versions and settings of all HCAs, with which each HCA is compared.
 
-    :param memberships: HCAs of each fabric
-    :param firmware: answers of the nodes about the firmware of their HCAs
-    :param nics: reports of NVIDIA's operator
+    :param memberships: HCAs that belong to each fabric
+    :param firmware: firmware that the HCAs of each node report, or the error, by node
+    :param nics: NicDevices of NVIDIA's operator
     """
     known = tuple(memberships)
     named = {
@@ -190,10 +190,10 @@ def find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) ->
 
 
 def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
-    """Group the HCAs of the fabrics by model, each group with the firmware values in which HCAs differ from most of
-    their model.
+    """Return the HCAs of the fabrics in groups of one model, each with the firmware values in which HCAs differ from
+    most of their model.
 
-    :param memberships: HCAs of each fabric
+    :param memberships: HCAs that belong to each fabric
     :param fleet: firmware of all HCAs
     """
     hcas: dict[_Model, dict[tuple[str, str], dict[DifferingValue, None]]] = {}
@@ -219,9 +219,11 @@ def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tu
 
 
 def find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
-    """Return the number of HCAs of the same model by firmware version, and the version that most of them run. If the
-    model or the version of the HCA is not known, return no counts and its own version.
+    """Return two values: the number of HCAs of the same model by firmware version, and the version that most of them
+    run. If the model or the version of the HCA is unknown, return an empty mapping and the HCA's own version, which may
+    be None.
 
+    :param hca: HCA that is compared
     :param fleet: firmware of all HCAs
     """
     model = _identify_model(hca)
@@ -257,7 +259,7 @@ def _value_in_force(setting: FirmwareSetting) -> str:
     """Return the value of a firmware setting that is in force. If the firmware does not report it, return the stored
     value; if that is missing too, an empty text.
 
-    :param setting: the setting as a tool reports it
+    :param setting: firmware setting as mstflint or another tool reports it
     """
     return setting.current or setting.next or ""
 

@@ -32,8 +32,8 @@ class FirmwareObjection(typing.NamedTuple):
     :ivar status: status that the finding gets from this fault
     :ivar measured: observed value
     :ivar expected: expected value
-    :ivar why: cause
-    :ivar remedy: next step of the user
+    :ivar why: cause, as a sentence
+    :ivar remedy: instruction to the user that resolves the cause
     """
 
     status: typing.Literal["fail", "unknown", "warn"]
@@ -95,8 +95,9 @@ def is_in_force(
     """Return whether an HCA runs with a desired setting; None if not known. If the HCA offers enough VFs, the settings
     that VFs need are in force, even if a tool reports otherwise.
 
-    :param wish: the desired setting
-    :param setting: the setting as a tool reports it
+    :param wish: firmware setting with its desired value
+    :param setting: the same firmware setting as mstflint or another tool reports it
+    :param fabric: fabric of the HCA, with the number of VFs
     :param function: SR-IOV properties of the function in sysfs
     """
     needed = int(wish.value) if wish.least else fabric.virtual_functions
@@ -113,8 +114,8 @@ def check_settings(
     settings after the next reset.
 
     :param function: SR-IOV properties of the HCA in sysfs
-    :param seen: firmware as a tool reports it
-    :param nic: report of NVIDIA's operator
+    :param seen: firmware that mstflint or another tool reports
+    :param nic: NicDevice of NVIDIA's operator; None if there is none
     :param fleet: firmware of all HCAs
     """
     wished = tuple(list_desired_settings(fabric, seen, fleet.intent))
@@ -236,9 +237,9 @@ def _describe_remedy(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: D
     """Return how to change a setting. The instruction depends on the owner of the settings of this HCA: the host,
     NVIDIA's operator, or the Arm cores of a BlueField.
 
-    :param seen: firmware as a tool reports it
-    :param nic: report of NVIDIA's operator
-    :param wish: the desired setting
+    :param seen: firmware that mstflint or another tool reports
+    :param nic: NicDevice of NVIDIA's operator; None if there is none
+    :param wish: firmware setting with its desired value
     """
     if nic is not None and nic.configured:
         return (

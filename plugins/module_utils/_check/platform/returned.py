@@ -29,11 +29,12 @@ def check(
     now: typing.Mapping[str, ObservedHcas],
     outcomes: typing.Optional[typing.Iterable[NodeOutcome]] = (),
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each node that was reset, on whether it has all HCAs and links that it had before.
+    """Compare the HCAs and links of each node that was reset with those that it had before the reset, and yield one
+    finding for each node.
 
     :param before: HCAs before the reset, by node, of the nodes that were reset
-    :param now: answer of node_info after the reset, by node
-    :param outcomes: outcomes of the roll
+    :param now: HCAs that node_info read after the reset, or the error, by node
+    :param outcomes: outcome of the roll on each node; None if this run has not rolled nodes
     """
     reset = dict.fromkeys(outcome.node for outcome in outcomes or () if outcome.was_reset)
     for node in (name for name in reset if name not in before):
@@ -106,7 +107,10 @@ def check(
 
 
 def _describe_remedy(lost: typing.Sequence[str]) -> str:
-    """Return the remedy for missing parts: for HCAs, for ports and their links, for interfaces, or for several."""
+    """Return the remedy for HCAs, ports, links or interfaces that a node lacks since its reset.
+
+    :param lost: descriptions of the missing HCAs, ports and interfaces
+    """
     ports = [text for text in lost if _PORT in text or ", which was up" in text]
     interfaces = [text for text in lost if text.startswith(_INTERFACE)]
     steps = []

@@ -21,9 +21,11 @@ from .sriov_texts import describe_no_sriov, insert_count
 def check(
     subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence], locked_down: bool
 ) -> list[Finding]:
-    """Return the findings on the driver of an HCA and on the number of VFs that it supports.
+    """Check that the driver of an HCA can create VFs, and that the HCA supports as many as the fabric requires
+    (sriov_totalvfs).
 
     :param subject: names of the node and of the HCA
+    :param hca: HCA on the fabric
     :param function: SR-IOV properties of the HCA in sysfs; None if its PCI function is not known
     :param locked_down: whether the kernel of the node is locked down
     """

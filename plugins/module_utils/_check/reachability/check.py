@@ -45,7 +45,7 @@ class Facts:
     :ivar subnets: subnet manager of each port of each node (subnet_manager_info)
     :ivar topologies: topology of the fabric from a few nodes (fabric_info). Most nodes were not asked for it
     :ivar plan: planned servers and pings, by node
-    :ivar servers: answer of ibping, mode serve, of each node
+    :ivar servers: LIDs on which ibping answers (mode serve), or the error, by node
     :ivar pings: answer of ibping, mode ping, of each node
     :ivar stopped: answer of ibping, mode stop, of each node
     :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
@@ -192,10 +192,12 @@ def _check_nodes(facts: Facts) -> list[Finding]:
 def _check_fabric(
     fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, LidClaim]
 ) -> list[Finding]:
-    """Return the findings on an InfiniBand fabric.
+    """Judge the pings of an InfiniBand fabric: each planned pair, each port as client and server, and the common causes
+    of failures.
 
-    :param membership: HCAs of each node that belong to the fabric
-    :param claims: ports that are not proven to have the LID that their nodes report
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param facts: facts of the stage: pings, topologies and subnet managers
+    :param claims: LIDs that are not proven, by the port whose node reports them
     """
     ports = _list_ports(membership, facts)
     if not ports:
@@ -305,7 +307,7 @@ def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membe
     """Report which links of the fabric the pings used, in both directions. Return no finding without a topology, since
     stage fabric reports the cause.
 
-    :param membership: HCAs of each node that belong to the fabric
+    :param membership: HCAs that belong to the fabric, by node, with their rails
     """
     ways, _why = find_paths(fabric, membership, facts.topologies)
     if ways is None:

@@ -36,8 +36,8 @@ def check_suspects(
 
     :param pairs: all planned pairs with their results
     :param found: suspects, the strongest first
-    :param membership: HCAs of each node that belong to the fabric
-    :param topologies: answer of fabric_info of each node
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    :param topologies: topologies that fabric_info read, or the error, by node
     """
     measured = sum(pair.ping is not None for pair in pairs)
     expected = "no pair fails"
@@ -88,7 +88,7 @@ def check_suspects(
 def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
     """Return the finding on the failing pairs that no suspect explains.
 
-    :param rest: these pairs, in the form of a suspect
+    :param rest: pairs that no suspect explains, in the form of a suspect
     :param named_before: number of suspects that were reported
     """
     if named_before == MOST_SUSPECTS:
@@ -131,12 +131,12 @@ def _judge_suspect(
     blind: str,
     some_each: bool,
 ) -> Finding:
-    """Return the finding on a suspect, which is a common cause of failing pairs.
+    """Return the failed finding on an HCA, switch or link that failing pairs have in common.
 
-    :param suspect: the suspect with the pairs that it explains
-    :param where: position of each HCA, by its name
+    :param suspect: elements in common, with the pairs that they explain
+    :param where: leaf and leaf port of each HCA, by the name of the HCA
     :param topology: topology of the fabric; None if none was read
-    :param blind: why switches cannot be suspects; empty if they can
+    :param blind: why switches cannot be suspected, such as an unread topology; empty if they can
     :param some_each: whether every pair loses some messages and none loses all, which indicates other traffic
     """
     unseen = f" Switches could not be checked as suspects: {blind}" if blind else ""
@@ -172,7 +172,7 @@ def _next_steps(
     switches share one instruction, which names each link once.
 
     :param elements: elements of the suspect, which the pairs cannot distinguish
-    :param where: position of each HCA, by its name
+    :param where: leaf and leaf port of each HCA, by the name of the HCA
     :param topology: topology of the fabric; None if none was read
     """
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
@@ -183,9 +183,10 @@ def _next_steps(
 
 
 def _next_step(element: Element, where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> str:
-    """Return the instruction for one element of a suspect. That for an HCA names both ends of its cable.
+    """Return the instruction for one element of a suspect. The instruction for an HCA names both ends of its cable.
 
-    :param where: position of each HCA, by its name
+    :param element: HCA, switch, leaf or links that failing pairs have in common
+    :param where: leaf and leaf port of each HCA, by the name of the HCA
     :param topology: topology of the fabric; None if none was read
     """
     name = element.name

@@ -109,9 +109,9 @@ def find_pairs(
 
     :param ports: ports of the fabric that take part
     :param plan: planned servers and pings, by node
-    :param pings: answer of ibping, mode ping, of each node
+    :param pings: results of ibping, mode ping, or the error, by node
     :param gone: ports whose server ended too early, so that a loss does not indicate a bad cable
-    :param strays: output: by client port, the planned destination LIDs that no port of its rail has
+    :param strays: output: planned destination LIDs that no port of its rail has, by client port
     :param claims: ports that are not proven to have the LID that their nodes report, so that another port may have
         answered
     """
@@ -188,7 +188,7 @@ def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopp
     """Return the ports whose ping server started, but no longer ran when the stage stopped the servers.
 
     :param ports: ports that take part
-    :param servers: answer of ibping, mode serve, of each node
+    :param servers: LIDs on which ibping answers (mode serve), or the error, by node
     :param stopped: answer of ibping, mode stop, of each node
     """
     left = {
@@ -222,12 +222,13 @@ def lose_some_each(pairs: typing.Sequence[Pair]) -> bool:
 def judge_pairs(
     fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers
 ) -> list[Finding]:
-    """Return one finding for each pair. If more than ``_MOST_PAIRS`` pairs fail, list some of each suspect and count
-    the rest. If more than ``_MOST_PAIRS`` pairs pass, list none of the passing ones.
+    """Check for each pair that its ping lost no messages, and return one finding for each pair. If more than
+    ``_MOST_PAIRS`` pairs fail, list some pairs of each suspect and state the number of the remaining ones. If more than
+    ``_MOST_PAIRS`` pairs pass, list none of them.
 
     :param pairs: all pairs of the fabric with their results
     :param found: suspects, which are common causes of failing pairs
-    :param servers: answer of ibping, mode serve, of each node
+    :param servers: LIDs on which ibping answers (mode serve), or the error, by node
     """
     good = [pair for pair in pairs if pair.passed]
     bad = [pair for pair in pairs if not pair.passed]
@@ -266,11 +267,11 @@ def judge_pairs(
 
 
 def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, together: bool = False) -> Finding:
-    """Return the finding on a ping from a client port to a server port.
+    """Check that a ping from a client port to a server port lost no messages.
 
-    :param pair: the pair with its result
+    :param pair: client and server port with the result of the ping
     :param back: whether the ping in the opposite direction passed
-    :param servers: answer of ibping, mode serve, of each node
+    :param servers: LIDs on which ibping answers (mode serve), or the error, by node
     :param together: whether every pair of the fabric loses some messages, which indicates a common cause
     """
     subject = (
@@ -347,10 +348,12 @@ def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[
 
 
 def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
-    """Return the warning on a pair whose first run needed retransmissions. A second, longer run passed without any.
+    """Return the warning on a pair whose first run needed retransmissions, although a second, longer run passed without
+    any.
 
     :param subject: subject of the finding
     :param measured: result as text
+    :param pair: client and server port with the results of both runs
     """
     return Finding(
         "reachability.pair",
@@ -366,11 +369,11 @@ def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
 
 
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
-    """Return the finding on a pair whose ports partition keys separate.
+    """Return the finding on a pair whose ports cannot communicate because of their partition keys.
 
     :param subject: subject of the finding
     :param measured: result as text
-    :param found: how the keys separate the ports
+    :param found: partition keys of both ports and the keys that they share
     """
     shared = (
         f" They share {join_first(found.shared, 8)}, which ibping does not use, so this path could not be verified."

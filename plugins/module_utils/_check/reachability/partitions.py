@@ -26,7 +26,7 @@ def find_status(parted: typing.Sequence[Apart]) -> typing.Literal["fail", "unkno
     """Return the status for pairs that partition keys separate: ``unknown`` if the ports of every pair share another
     partition, which ibping does not use, else ``fail``.
 
-    :param parted: for each pair, how the keys separate its ports
+    :param parted: partition keys that separate the ports of a pair, one item for each pair
     """
     return UNKNOWN if all(found.shared for found in parted) else FAIL
 

@@ -23,12 +23,14 @@ def judge_port(
     strays: typing.Sequence[int],
     claim: typing.Optional[LidClaim] = None,
 ) -> Finding:
-    """Return the finding on a port. It passes if the port was client and server at least once and all its pairs passed.
+    """Check that a port was client and server of at least one ping each, and that all its pairs passed.
 
+    :param port: HCA port with its rail and LID
     :param as_client: pairs in which the port was the client
     :param as_server: pairs in which the port was the server
     :param strays: planned destination LIDs that no port of its rail has
-    :param claim: set if the port is not proven to have the LID that its node reports
+    :param claim: LID that the node reports for the port and that is not proven to be the port's; None if the LID is
+        proven
     """
     subject, expected = f"{fabric.name} rail {port.rail} {port}", "tested as client and as server without loss"
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]

@@ -56,8 +56,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings on the log, on each rank, and on each host: its interface, its HCAs and its rails. For jobs
-    over UCX, return the findings on problems and endpoints. Without a log, return a single finding.
+    """Judge the log of a training job: warnings and errors, the channels of each rank, and for each host that it uses
+    the interface, HCAs and rails of the fabric. For jobs over UCX, judge its warnings and its endpoints. Without a log,
+    return a single finding.
     """
     wanted = intent.cluster.training
     if facts.log is None:
@@ -76,8 +77,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _add_stage(findings: typing.Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings with the stage to run again. Stage collectives has the findings on a log of NCCL as well, so
-    they do not name a stage themselves.
+    """Return the findings with the instruction to run stage training again at the end of their remedies. Checks that
+    stage collectives shares do not name a stage themselves.
     """
     return add_rerun(findings, "training", "Then run stage training again with the new log.")
 
@@ -126,9 +127,11 @@ def _list_hosts_of_job(
 
 
 def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:
-    """Return the findings on each host of a log: its interface, its HCAs, its rails and its queue pairs.
+    """Check for each host of a log that NCCL used the interface, the HCAs and the rails of the fabric that its pod got,
+    and that its queue pairs have the settings of the intent.
 
     :param wanted: properties that the log must prove
+    :param log: parsed log of NCCL
     """
     several = any(spans_nodes(communicator) for communicator in log.communicators)
     used = _collect_used_devices(log)
@@ -255,7 +258,7 @@ def _collect_pod_devices(
 
     :param functions: network devices of the pod
     :param members: HCAs of the fabric on the node
-    :param observed: answer of node_info of the node; None if there is none
+    :param observed: HCAs that node_info read on the node; None if the node was not queried
     """
     mine = [function for function in functions if function.network == attachment_name(fabric)]
     if find_traits(fabric).shared and mine:
@@ -312,7 +315,8 @@ def _report_one_host(host: str) -> Finding:
 
 
 def _report_silent_pod(host: str, wanted: Training) -> Finding:
-    """Report a pod of the job that has, or may have, HCAs of the fabrics, and of which the log contains no line.
+    """Return the finding on a pod of the job that has, or may have, HCAs of the fabrics, and of which the log contains
+    no line. It is a warning, or has the status ``unknown`` if the intent does not set the number of ranks.
 
     :param host: host name of the pod
     :param wanted: properties that the log must prove
@@ -339,10 +343,11 @@ def _report_no_fabric(host: str) -> Finding:
 
 
 def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
-    """Report several pods with the same host name. NCCL's log contains only the host name, so their lines can't be told
-    apart.
+    """Report several pods with the same host name. NCCL's log contains only the host name, so it is unknown which pod
+    wrote a line.
 
-    :param host: the host name
+    :param host: host name that the pods share
+    :param pods: pods with this host name
     """
     why = "The pods got different virtual functions, and the log shows only the host name, not which of them wrote it."
     remedy = (
@@ -364,7 +369,7 @@ def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
     """Return whether a pod may belong to another job than the log, because a different job has as many pods with the
     host names of the log.
 
-    :param jobs: for each job, the number of its pods with these host names
+    :param jobs: number of pods with these host names, by job
     """
     return any(count >= jobs[pod.job] for job, count in jobs.items() if job != pod.job)
 

@@ -51,7 +51,7 @@ class _Judge:
     def transport(self, run: NcclTests) -> NcclTestTransport:
         """Return the transport of the processes that a run lists. If the run lists none, return that of the whole log.
 
-        :param run: output of the run of nccl-tests
+        :param run: parsed output of one run of nccl-tests
         """
         key = tuple((rank.host, rank.pid) for rank in run.ranks)
         found = self._known.get(key)

@@ -30,7 +30,7 @@ class FabricDevices:
 def check_hcas(
     subject: str, got: FabricDevices, used: dict[str, bool], allowed: typing.AbstractSet[str], over_nvlink: bool = False
 ) -> Finding:
-    """Return the finding on the HCAs of a fabric that a host uses. They should be exactly those that its pod got.
+    """Compare the HCAs of a fabric that a host uses, according to NCCL's log, with those that its pod got.
 
     :param subject: subject of the finding
     :param got: devices of the fabric that the pod got

@@ -26,10 +26,10 @@ def check(
     fabrics: typing.Sequence[Fabric],
     vendors: typing.AbstractSet[str] = frozenset(),
 ) -> list[Finding]:
-    """Return the findings on the queue pairs of a host: their MTU, GID index and traffic class. The list is empty if
-    the log contains none of these.
+    """Compare the MTU, the GID index and the traffic class of the queue pairs of a host with the settings of the
+    fabrics. The list is empty if the log contains none of these values.
 
-    :param host: host name
+    :param host: host name in the log
     :param processes: processes of the job on the host
     :param fabrics: fabrics that the job may use
     :param vendors: PCI vendor IDs of the HCAs of these fabrics on the node; empty if unknown

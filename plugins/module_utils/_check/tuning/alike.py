@@ -39,11 +39,11 @@ _Kind = tuple[_Values, ...]
 
 @dataclasses.dataclass(frozen=True)
 class DifferingRow:
-    """A row (one observable property) in which comparable nodes have different values.
+    """A tuning row (one observable property) in which comparable nodes have different values.
 
-    :ivar row: the row
-    :ivar nodes: nodes with a value that is not usual; all comparable nodes if no value is usual
-    :ivar value: value of these nodes
+    :ivar row: tuning row in which the nodes differ
+    :ivar nodes: names of the nodes with a value that is not usual; all comparable nodes if no value is usual
+    :ivar value: value that these nodes have
     :ivar usual: value of most nodes; None if the most frequent values are on equally many nodes
     :ivar most: number of nodes with the most frequent value
     :ivar known: number of nodes that were compared
@@ -59,11 +59,11 @@ class DifferingRow:
 
 @dataclasses.dataclass(frozen=True)
 class NodeGroup:
-    """A group of comparable nodes, and the rows in which they differ.
+    """A group of comparable nodes, and the tuning rows in which they differ.
 
-    :ivar kind: their CPUs, GPUs and HCAs as text
+    :ivar kind: models of the CPUs, GPUs and HCAs of the nodes, as text
     :ivar nodes: names of the nodes
-    :ivar odd: rows in which they differ
+    :ivar odd: tuning rows with different values, one item for each differing value
     """
 
     kind: str
@@ -74,11 +74,12 @@ class NodeGroup:
 def check(
     nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers
 ) -> typing.Iterator[Finding]:
-    """Yield the findings on each group of comparable nodes: one for each difference, or a pass.
+    """Compare the tuning rows of comparable nodes with each other. Yield a finding for each value that differs from the
+    usual one, or a pass for a group without differences.
 
     :param nodes: tuning of each node
-    :param told: by row, the nodes that are left out because another finding already reports that the row is wrong or
-        unread
+    :param told: names of the nodes that are left out, by name of the tuning row, because another finding already
+        reports that the value is wrong or unread
     :param strangers: HCAs of other vendors than NVIDIA, by node
     """
     for group in make_groups(nodes, told):
@@ -98,10 +99,10 @@ def check(
 
 
 def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
-    """Return the groups of comparable nodes, with the rows in which their nodes differ.
+    """Return the groups of comparable nodes, with the tuning rows in which their nodes differ.
 
     :param nodes: tuning of each node
-    :param told: by row, the nodes that are left out of the comparison
+    :param told: names of the nodes that are left out of the comparison, by name of the tuning row
     """
     kinds: dict[_Kind, list[str]] = {}
     for name, node in nodes.items():
@@ -146,11 +147,11 @@ def _describe_missing_remedy(odd: DifferingRow) -> str:
 
 
 def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
-    """Yield the values of a row that differ between comparable nodes. Nodes whose row is unread or already reported are
-    left out.
+    """Yield the values of a tuning row that differ from the usual value of comparable nodes. Nodes whose value is
+    unread or already reported are left out.
 
     :param nodes: tuning of the comparable nodes
-    :param told: nodes that are left out
+    :param told: names of the nodes that are left out
     """
     by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():

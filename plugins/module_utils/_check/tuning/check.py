@@ -30,9 +30,9 @@ class Facts:
     """The facts by which stage tuning is judged, besides the intent.
 
     :ivar nodes: HCAs of each node (node_info)
-    :ivar tunings: values of the tuning rows of each node (node_info)
+    :ivar tunings: values of the tuning rows (observable properties) of each node (node_info)
     :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
-    :ivar set: answer of node_tuning; None if the intent sets nothing, or there was no answer
+    :ivar set: result of node_tuning; None if the intent sets nothing, or if the module gave no result
     :ivar kernel_settings: answer of the module kernel_settings, by the nodes on which it was to set values
     :ivar check_mode: whether nothing was set, because ansible-playbook ran with --check
     """
@@ -46,8 +46,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings of stage tuning, at least one for each node, each row and each group of comparable nodes.
-    Without any node, return a single finding.
+    """Compare the tuning of each node with the profile and with comparable nodes. Return at least one finding for each
+    node, each tuning row and each group of comparable nodes. Without any node, return a single finding.
     """
     findings: list[Finding] = []
     if not facts.tunings:
@@ -104,8 +104,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def make_groups(facts: Facts) -> tuple[alike.NodeGroup, ...]:
-    """Return the groups of comparable nodes, with the rows in which their nodes differ. Unlike the check
-    ``tuning.alike``, include rows that other findings already report.
+    """Return the groups of comparable nodes, with the tuning rows in which their nodes differ. This includes rows that
+    other findings already report, which the check ``tuning.alike`` leaves out.
     """
     return alike.make_groups(
         {

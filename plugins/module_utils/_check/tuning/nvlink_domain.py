@@ -26,8 +26,8 @@ _REMEDY = (
 
 
 def check(nodes: Nodes) -> typing.Iterator[Finding]:
-    """Yield a finding for the GPUs whose NVLink fabric is not reported, for each row, and one for each NVLink domain of
-    several nodes. Yield nothing if no GPU has such a fabric.
+    """Check the NVLink domains of the nodes: each GPU of a model with NVLink fabric reports its registration and its
+    clique, and all nodes of a domain are in one clique. Yield nothing if no GPU has such a fabric.
 
     :param nodes: tuning of each node
     """
@@ -44,10 +44,11 @@ def check(nodes: Nodes) -> typing.Iterator[Finding]:
 
 
 def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
-    """Yield a finding on the nodes with GPUs that do not show the row, if a GPU of the same model shows it.
+    """Yield a finding of status ``unknown`` on the nodes whose GPUs do not report a value of a tuning row, if a GPU of
+    the same model reports one.
 
     :param nodes: tuning of each node
-    :param row: name of the row
+    :param row: name of the tuning row (one observable property of a GPU)
     """
     models = {
         model.value
@@ -77,9 +78,9 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
 
 
 def _list_showing(node: NodeTuning, row: str) -> set[str]:
-    """Return the GPUs of a node that show a valid value of the row.
+    """Return the names of the GPUs of a node that report a value of a tuning row.
 
-    :param row: name of the row
+    :param row: name of the tuning row (one observable property of a GPU)
     """
     return {gpu for reading in node.rows.get(row, ()) if reading.value for gpu in reading.where}
 

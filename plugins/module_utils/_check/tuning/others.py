@@ -22,7 +22,7 @@ def drop_unused_hcas(
     fabric, or its HCAs could not be read, all its values are kept.
 
     :param nodes: HCAs of each node that could be read
-    :param tunings: values of the tuning rows of each node
+    :param tunings: values of the tuning rows (observable properties) of each node
     """
     return {
         name: _remove_others(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning

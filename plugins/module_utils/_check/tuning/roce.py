@@ -41,7 +41,8 @@ _Vendors = typing.Mapping[_Place, typing.Optional[Vendor]]
 
 
 def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
-    """Yield the findings on each fabric that owns HCAs with RDMA over Ethernet.
+    """Compare the RoCE settings of the HCAs (trust mode, PFC, ECN, DSCP) with those of the intent, for each fabric that
+    owns HCAs with RDMA over Ethernet.
 
     :param observed: HCAs of each node
     :param nodes: tuning of each node
@@ -85,8 +86,8 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
 
 
 def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
-    """Yield a finding for each RoCE row for which the intent sets an expected value although no fabric has RoCE NICs
-    that could be judged by it. A row whose value is null expects nothing.
+    """Yield a failed finding for each RoCE setting for which the intent sets an expected value although no fabric has
+    RoCE NICs that could be judged by it. A setting whose value is null expects nothing.
     """
     for row in _ROWS:
         if intent.cluster.tuning.expected.get(row.name) is not None:
@@ -129,11 +130,13 @@ def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> Ex
 
 
 def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
-    """Return whether a value satisfies a rule. A list of DSCPs or of priorities with ECN may contain further items. Any
-    other row must satisfy the rule as a whole, so PFC may not be on for another priority.
+    """Return whether an observed value satisfies a rule. A list of DSCPs or of priorities with ECN may contain further
+    items. The value of any other tuning row must satisfy the rule as a whole, so PFC may not be on for another
+    priority.
 
-    :param rule: rule for the value of the row
-    :param value: observed value
+    :param row: tuning row of the value
+    :param rule: rule that the value must satisfy
+    :param value: observed value, as text
     """
     if row.name == "roce_ecn":
         return rule in _parse_number_ranges(value)
@@ -143,7 +146,7 @@ def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
 def _parse_number_ranges(text: str) -> set[str]:
     """Return the numbers in a list of ranges such as ``0-7`` or ``3,4``. Numbers above 7 are left out.
 
-    :param text: the list
+    :param text: numbers and ranges, separated by commas
     """
     found: set[str] = set()
     for part in text.split(","):
@@ -238,13 +241,14 @@ def _report_unread(
 def _check_sides(
     fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByValue, vendors: _Vendors
 ) -> typing.Iterator[Finding]:
-    """Report HCAs of a fabric whose value of a row differs from that of most of them, unless another finding already
-    reports the value. Different PFC settings fail, since a NIC that relies on the pauses of the other end loses
+    """Report HCAs of a fabric whose value of a RoCE setting differs from that of most of them, unless another finding
+    already reports the value. Different PFC settings fail, since a NIC that relies on the pauses of the other end loses
     packets. Other differences are warnings.
 
-    :param row: the row
-    :param by_value: HCAs by their value of the row
-    :param off: those entries of ``by_value`` whose value violates the expected one
+    :param row: tuning row of the RoCE setting
+    :param by_value: HCAs by their value of the setting
+    :param off: entries of ``by_value`` whose value violates the expected one
+    :param vendors: PCI vendor IDs of the HCAs, for the remedy
     """
     if len(by_value) < 2:
         return

@@ -47,7 +47,8 @@ Strangers = typing.Mapping[str, typing.Collection[str]]
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedValue:
-    """The rule that the value of a row must satisfy, and the status of a value that does not.
+    """The rule that the value of a tuning row (one observable property of a node) must satisfy, and the status of a
+    value that does not.
 
     :ivar rule: rule for the value; empty if no value is expected
     :ivar level: status of a value that violates the rule
@@ -66,11 +67,11 @@ class ExpectedValue:
 
 @dataclasses.dataclass(frozen=True)
 class JudgedRow:
-    """A tuning row of all nodes, with the findings on it.
+    """A tuning row (one observable property) of all nodes, with the findings on it.
 
-    :ivar row: the row
-    :ivar findings: findings on the row
-    :ivar told: nodes for which a finding reports that the row is wrong or unread
+    :ivar row: tuning row that was judged
+    :ivar findings: findings on the values of the row
+    :ivar told: names of the nodes for which a finding reports that the value is wrong or unread
     """
 
     row: TuningRow
@@ -79,10 +80,7 @@ class JudgedRow:
 
 
 def get_expected_value(intent: Intent, row: TuningRow) -> ExpectedValue:
-    """Return the expected value of a row. The intent has precedence over the profile.
-
-    :param row: the row
-    """
+    """Return the expected value of a tuning row, and its source. The intent has precedence over the profile."""
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
         return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
@@ -103,10 +101,9 @@ def find_other_vendors(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
 
 
 def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[RowReading]], strangers: Strangers) -> str:
-    """Return the remedy for a row: that for NVIDIA's HCAs, that for HCAs of other vendors, or both, depending on the
-    HCAs that have the values.
+    """Return the remedy for a wrong value of a tuning row: the one for NVIDIA's HCAs, the one for HCAs of other
+    vendors, or both, depending on the HCAs that have the value.
 
-    :param row: the row
     :param nodes: values of each node, with the HCAs that have them
     :param strangers: HCAs of other vendors than NVIDIA, by node
     """
@@ -136,9 +133,10 @@ def judge(
     strangers: Strangers,
     devices: typing.Mapping[str, typing.AbstractSet[str]],
 ) -> JudgedRow:
-    """Return the findings on one row of all nodes. There is at least one finding.
+    """Compare the values of one tuning row on all nodes with the expected value, and report nodes on which it could not
+    be read. There is at least one finding.
 
-    :param row: the row
+    :param row: tuning row (one observable property) to judge
     :param nodes: tuning of each node
     :param strangers: HCAs of other vendors than NVIDIA, by node
     :param devices: HCAs of the fabrics with an RDMA device, by node
@@ -164,10 +162,10 @@ def judge(
 
 
 def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
-    """Return why the value of a row on a node is not known; None if it is known.
+    """Return why the value of a tuning row on a node is not known; None if it is known.
 
     :param node: tuning of the node
-    :param row: name of the row
+    :param row: name of the tuning row (one observable property of a node)
     """
     if row in node.unread:
         return node.unread[row]
@@ -186,12 +184,12 @@ _DEVICES = (("gpu_model", "GPU"), ("hca_model", "HCA"))
 
 
 def _explain_what_is_missing(node: NodeTuning, row: str, devices: typing.AbstractSet[str]) -> typing.Optional[str]:
-    """Return a text with the GPUs, HCAs or CPUs of a node that have no value of a row although others of the node have
-    one. Return None if none is missing.
+    """Return a text with the GPUs, HCAs or CPUs of a node that have no value of a tuning row although other devices of
+    the same kind have one. Return None if none is missing.
 
     :param node: tuning of the node
-    :param row: name of the row
-    :param devices: HCAs of the fabrics, including those that the tuning does not list
+    :param row: name of the tuning row (one observable property of a node)
+    :param devices: names of the HCAs of the fabrics, including those that the tuning does not list
     """
     mine = _collect_row_devices(node, row)
     for listed, what in _DEVICES:
@@ -223,7 +221,8 @@ def join_node_names(nodes: typing.Iterable[str]) -> str:
 
 
 def name_source(count: int) -> str:
-    """Return the sentence that says where the values of all nodes are, if a finding does not name all of them.
+    """Return a sentence that names the files with the values of all nodes, for a finding about more nodes than it
+    lists; empty if it lists all of them.
 
     :param count: number of nodes that the finding is about
     """
@@ -231,12 +230,12 @@ def name_source(count: int) -> str:
 
 
 def describe_value(value: str) -> str:
-    """Return a measured value, or words for an empty one."""
+    """Return a measured value as text for a finding: the value itself, or ``an empty value`` if it is empty."""
     return value or "an empty value"
 
 
 def describe_readings(readings: typing.Iterable[RowReading]) -> str:
-    """Return the values of a row as text, each with the devices that have it in parentheses.
+    """Return the values of a tuning row as text, each with the devices that have it in parentheses.
 
     :param readings: values of the row on one node
     """
@@ -283,12 +282,12 @@ def _report_off(
 def _report_unread(
     row: TuningRow, want: ExpectedValue, unread: typing.Mapping[str, str], count: int
 ) -> typing.Iterator[Finding]:
-    """Report nodes on which a row could not be read. The status is unknown if a wrong value would be a failure, else
-    warn.
+    """Report the nodes on which a tuning row could not be read. The status is unknown if a wrong value would be a
+    failure, else warn.
 
     :param want: expected value of the row
-    :param unread: reason for each of these nodes
-    :param count: number of all nodes
+    :param unread: reason for each node on which the row could not be read, by node
+    :param count: number of all nodes, including those that were read
     """
     expected = unread_texts.describe_expected(row, want.text if want.rule else "")
     status: Status = UNKNOWN if want.rule and want.level == "fail" else WARN
@@ -324,9 +323,9 @@ def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:
 
 
 def _group_nodes_by_key(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
-    """Return the nodes grouped by equal keys.
+    """Return the names of the nodes in groups with equal keys.
 
-    :param keys: key of each node
+    :param keys: key of each node, by node
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
@@ -335,9 +334,9 @@ def _group_nodes_by_key(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list
 
 
 def _extract_failure_kind(why: str) -> str:
-    """Return the kind of a failure to read a row: the text after the last colon. The file or device before it differs
+    """Return the kind of a failed read: the text after the last colon. The file or device before the colon differs
     between nodes.
 
-    :param why: reason for which the row could not be read
+    :param why: reason for which a tuning row could not be read
     """
     return why.rpartition(": ")[2]

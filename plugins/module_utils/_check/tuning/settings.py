@@ -30,7 +30,7 @@ _LOOK = (
 class Set:
     """The answers of the tools that set tuning values on the nodes.
 
-    :ivar found: answer of node_tuning; None if there is none
+    :ivar found: result of node_tuning; None if it gave none
     :ivar plain: answer of kernel_settings, by the nodes on which it was to set values
     :ivar by_pods: names of the nodes that are read by observers, which change nothing
     :ivar check_mode: whether ansible-playbook ran with --check

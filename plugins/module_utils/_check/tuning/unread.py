@@ -64,8 +64,9 @@ _REMEDIES = (
 
 
 def describe_expected(row: TuningRow, rule: str = "") -> str:
-    """Return the expected value of a row that could not be read.
+    """Return the expected value of a tuning row that could not be read, as text for a finding.
 
+    :param row: tuning row (one observable property) that could not be read
     :param rule: expected value with its source; empty if the row has no expected value
     """
     if rule:
@@ -74,19 +75,22 @@ def describe_expected(row: TuningRow, rule: str = "") -> str:
 
 
 def explain(reason: str, part: int, count: int, noun: str) -> str:
-    """Return the sentence with the reason why a row could not be read.
+    """Return the sentence with the reason why a tuning row could not be read, and the number of nodes or HCAs
+    concerned.
 
+    :param reason: reason why the row could not be read
     :param part: number of nodes or HCAs to which the reason applies
-    :param count: number of all of them
-    :param noun: noun of ``count``
+    :param count: number of all nodes or HCAs
+    :param noun: singular noun for ``count``, such as ``node``
     """
     return f"The value was not read on {part} of {count} {noun}{'' if count == 1 else 's'}: {format_clause(reason)}."
 
 
 def choose_remedy(reason: str, node: str, row: TuningRow) -> str:
-    """Return the remedy for a row that could not be read, which depends on the reason.
+    """Return the remedy for a tuning row that could not be read, which depends on the reason.
 
-    :param node: node with this reason
+    :param reason: reason why the row could not be read
+    :param node: name of a node with this reason
     """
     for part, remedy in _REMEDIES:
         if part in reason:

@@ -76,8 +76,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Check the meaning of the intent. Return at least one finding for each fabric, each waiver and the inventory,
-    unless a part of the intent could not be read.
+    """Check the values of an intent that was loaded: selections, addresses, numbers, conflicts between fabrics,
+    waivers, host settings, images and rights. Return at least one finding for each fabric, each waiver and the
+    inventory, unless a part of the intent could not be read.
     """
     findings = run_rule(_check_schema, intent)
     findings += _check_nodes(facts)
@@ -102,11 +103,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def report_mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings on an intent that could not be loaded: the errors in its shape, and the failures, warnings
-    and unknown results of the part that could be read.
+    """Return the findings on an intent that could not be loaded completely: the errors in its structure, and the
+    failures, warnings and unknown results of those keys that could be loaded.
 
-    :param problems: errors in the shape
-    :param intent: the part that could be read
+    :param problems: keys with a wrong name, type or value
+    :param intent: intent with the keys that could be loaded
     """
     # which rights are needed is not known, so none of them was asked for
     rest = [
@@ -128,7 +129,7 @@ def sort_findings(
     known. Findings whose subject is not a path in the variables keep their order: the intent and the inventory first,
     conflicts between fabrics and the controller last.
 
-    :param variables: the user's variables by name, as they were given
+    :param variables: values of the public variables as the user wrote them, by name
     :param origins: file and line of a variable or a part of it, by its path
     """
     return tuple(
@@ -181,7 +182,7 @@ def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding)
 
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tuple[Finding, ...]:
-    """Return the findings on an intent that could not be loaded, one for each error.
+    """Return a failed finding for each key of the intent with a wrong name, type or value.
 
     :param problems: errors that the loader found
     :param stage: stage whose check ids the findings have
@@ -347,7 +348,8 @@ def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Finding]:
-    """Return the findings on ``rdma_cluster.collectives``. The list is empty if it is not set.
+    """Check that the settings in ``rdma_cluster.collectives`` are valid, and that they fit the fabrics and the number
+    of nodes. The list is empty if the key is not set.
 
     :param nodes: names of the nodes of the inventory
     """

@@ -25,7 +25,8 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def check_cluster(intent: Intent) -> list[Finding]:
-    """Return the findings on ``rdma_cluster``, including its settings for the training job."""
+    """Check that the settings in ``rdma_cluster`` are valid and do not contradict each other, including those for the
+    training job."""
     cluster = intent.cluster
     findings = run_rules(
         (

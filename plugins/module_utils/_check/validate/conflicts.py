@@ -133,7 +133,8 @@ def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) ->
 
 
 def _report_unread_words(intent: Intent) -> list[Finding]:
-    """Report settings for NVIDIA's network operator that have no effect, since no fabric needs a NicClusterPolicy."""
+    """Return failed findings on settings for NVIDIA's network operator that have no effect, since no fabric needs a
+    NicClusterPolicy."""
     if any(map(needs_nic_policy, intent.fabrics)):
         return []
     wanted = intent.cluster.network_operator
@@ -175,7 +176,7 @@ def _report_words_of_sriov(intent: Intent) -> list[Finding]:
 
 
 def _report_without_functions(intent: Intent) -> list[Finding]:
-    """Report BIOS settings that the intent switches off although a fabric needs them for VFs."""
+    """Return failed findings on BIOS settings that the intent switches off although a fabric needs them for VFs."""
     makers = [fabric.name for fabric in intent.fabrics if find_traits(fabric).functions]
     off = [key for key in ("sriov", "above_4g", "ari") if getattr(intent.cluster.bios, key) is False] if makers else []
     why = (
@@ -192,10 +193,8 @@ def _report_without_functions(intent: Intent) -> list[Finding]:
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """Return, as text, the HCAs that two fabrics select and that their profiles can't share; empty if there are none.
-
-    :param one: a fabric
-    :param other: the other fabric
+    """Return the names or addresses of the HCAs that two fabrics both select although their profiles can't share an
+    HCA, as text. Return an empty text if there are none.
     """
     if is_infiniband(one) != is_infiniband(other) or not (find_traits(one).members and find_traits(other).members):
         return ""

@@ -23,7 +23,8 @@ _ULIMIT = re.compile(r"[a-z]{1,16}=(-1|[0-9]{1,18})(:(-1|[0-9]{1,18}))?")
 
 
 def check_host(intent: Intent) -> list[Finding]:
-    """Return the findings on ``rdma_cluster.host``, at least one."""
+    """Check that the settings in ``rdma_cluster.host`` are valid: limit of locked memory, kernel arguments, machine
+    role and kubelet. Return at least one finding."""
     host, path, findings = intent.cluster.host, "rdma_cluster.host", []
     findings += run_rule(_check_memlock, host, path)
     findings += run_rules((_check_machine_role, _check_kernel_arguments), host, path)

@@ -14,7 +14,8 @@ _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."
 
 
 def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> typing.Iterator[Finding]:
-    """Yield a finding for each variable and each key of the intent that names an image.
+    """Check that each variable and each key of the intent that names an image contains a valid image reference, with a
+    digest if ``strict``. Yield one finding for each of them.
 
     :param variables: images besides those of the intent, by variable. An empty name is skipped: the cluster's own image
         is used, which has a digest

@@ -20,7 +20,8 @@ _LEAST_RATE, _LOW_RATE = 1.0, 10.0
 
 
 def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
-    """Check the line rate of a fabric.
+    """Check the key ``line_rate`` of a fabric: its fractions are between 0 and 1, its rates are plausible, and a low or
+    absolute floor has a reason.
 
     :param path: path of the fabric in the intent
     """

@@ -18,7 +18,8 @@ _MOST_RATIO = 100
 
 
 def check_pods(fabric: Fabric, path: str) -> list[Finding]:
-    """Check the settings for the pods that measure a fabric, and for its bandwidth measurement.
+    """Check the keys ``pods`` and ``bandwidth`` of a fabric: sizes and numbers are at least 1, and the time limit is
+    sufficient for the number of iterations and rounds.
 
     :param path: path of the fabric in the intent
     """

@@ -12,8 +12,8 @@ from ..._model.run.findings import Finding, build_pass
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """Yield a pass for each operator that the intent needs, in the order of installation. Stage operators reports what
-    a job needs in addition, since the intent does not contain it.
+    """Yield a pass for each operator that the intent needs, in the order of installation. Stage operators reports the
+    operators that a job needs in addition, since the intent does not contain the job.
     """
     for row in list_needed_operators(intent):
         yield build_pass(

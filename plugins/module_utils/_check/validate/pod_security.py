@@ -25,7 +25,9 @@ _OTHERWISE = (
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """Yield at least one finding for each namespace of jobs."""
+    """Check ``pod_security`` of the fabrics, namespace by namespace: the fabrics of one namespace set the same level,
+    and each level has a reason. Warn about a level that makes users root on the nodes, or that rejects pods with
+    IPC_LOCK. Yield at least one finding for each namespace."""
     spaces: dict[str, list[tuple[int, Fabric]]] = {}
     for index, fabric in enumerate(intent.fabrics):
         spaces.setdefault(fabric.network.namespace, []).append((index, fabric))

@@ -35,7 +35,8 @@ Mistake = tuple[str, str, str, str]
 
 
 def check(fabric: Fabric, path: str) -> list[Finding]:
-    """Return a finding for each unsupported or missing key, or one pass.
+    """Check that a fabric sets each key that its profile requires and no key that its profile does not support. Return
+    one failed finding for each such key, or one pass.
 
     :param path: path of the fabric in the intent
     """
@@ -183,8 +184,8 @@ def _check_routing(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
-    """Check that a fabric whose pods are attached to one host interface names exactly that interface, and that its
-    number of pods is valid.
+    """Yield the mistakes in the selection of a fabric whose pods are attached to one host interface: it must name
+    exactly one interface, and its number of pods must be valid. Yield nothing for other fabrics.
     """
     by_name = find_traits(fabric).shared or (fabric.profile == "host_device" and not fabric.resource_name)
     if not by_name:

@@ -14,19 +14,19 @@ def refuse_value(check_id: str, subject: str, measured: str, expected: str, why:
 
     :param check_id: id of the check without the stage
     :param subject: path of the value in the intent
-    :param measured: the value
-    :param expected: accepted values
+    :param measured: refused value, as text
+    :param expected: accepted values, as text
     :param why: consequence of the value
-    :param remedy: next step of the user
+    :param remedy: instruction to the user that resolves the cause
     """
     return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
 
 
 def check_range(place: str, value: int, low: int, high: int, unit: str) -> typing.Iterator[Finding]:
-    """Yield a finding if a number of a fabric is below ``low`` or above ``high``.
+    """Yield a failed finding if a number of a fabric is below ``low`` or above ``high``.
 
     :param place: path of the number in the intent
-    :param value: the number
+    :param value: number in the intent
     :param low: smallest accepted number
     :param high: largest accepted number
     :param unit: unit of the number, for the message

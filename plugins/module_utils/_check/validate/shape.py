@@ -32,7 +32,7 @@ _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _
 
 
 def explain_cause(problem: LoadError) -> tuple[str, str]:
-    """Return why a part of the intent could not be loaded, and the remedy.
+    """Return two texts: the reason why a key of the intent could not be loaded, and the remedy.
 
     :param problem: error that the loader found
     """

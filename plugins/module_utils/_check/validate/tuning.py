@@ -26,7 +26,8 @@ _CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
 
 
 def check(intent: Intent) -> list[Finding]:
-    """Return a finding for each error, or one pass."""
+    """Check ``rdma_cluster.tuning`` and the key ``roce`` of each fabric: the names of the tuning rows exist, their
+    values are valid, and values to be set can be set. Return one failed finding for each mistake, or one pass."""
     findings = run_rules((_check_expected, _check_set_values, _check_cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_roce, fabric, f"rdma_fabrics[{index}].roce")

@@ -235,8 +235,8 @@ def _check_function(layers: FunctionReports) -> list[Finding]:
 def _report_offer(
     intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports], facts: Facts
 ) -> Finding:
-    """Check that the kubelet of a node reports the VFs of the fabric as an allocatable resource, in the required
-    number.
+    """Compare the number of VFs that the kubelet of a node reports as allocatable with the number that the fabric
+    requires.
 
     :param name: name of the node
     :param functions: reports on the physical functions of the fabric on the node

@@ -64,7 +64,13 @@ def _compare_group(fabric: Fabric, group: VfGroup) -> list[str]:
 
 
 class OtherMode(typing.NamedTuple):
-    """The parts of a finding on the RDMA mode of a node."""
+    """The texts of a finding on a node whose RDMA mode differs from that of the intent.
+
+    :ivar measured: RDMA mode that was observed
+    :ivar expected: RDMA mode that the intent requires
+    :ivar why: cause of the difference
+    :ivar remedy: instruction that resolves the cause
+    """
 
     measured: str
     expected: str

@@ -57,10 +57,10 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
 
 
 def check_report(layers: FunctionReports) -> Finding:
-    """Return the finding on whether the kernel and the operator report the same VFs with the same drivers, and whether
-    the operator requests the settings of the fabric.
+    """Compare the VFs and their drivers in sysfs with those that the config daemon reports, and the settings that the
+    operator requests with those of the fabric.
 
-    :param layers: reports of kernel, operator and config daemon on the function
+    :param layers: reports of kernel, operator and config daemon on one physical function
     """
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
@@ -102,9 +102,10 @@ def check_report(layers: FunctionReports) -> Finding:
 
 
 def _check_desired(layers: FunctionReports, measured: str) -> Finding:
-    """Check that the operator requests the settings of the intent for a function.
+    """Compare the settings that the operator requests for a physical function with those of the intent.
 
-    :param measured: VFs of the function, for the passed finding
+    :param layers: reports of kernel, operator and config daemon on one physical function
+    :param measured: VFs of the function as text, for the passed finding
     """
     expected = "the operator requests the settings of the intent for this function"
     differences = desired.list_differences(layers)

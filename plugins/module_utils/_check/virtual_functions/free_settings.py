@@ -70,7 +70,7 @@ def _find_limit(vf: Hca) -> int:
 
 
 def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, Hca]]) -> typing.Iterator[Finding]:
-    """Report the free VFs of each physical function whose settings differ from those of most free VFs of the fabric
+    """Warn about the free VFs of each physical function whose settings differ from those of most free VFs of the fabric
     with the same driver.
 
     :param free: the free VFs, each with the reports on its physical function
@@ -95,7 +95,7 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
 
 
 def _explain_settings(fabric: Fabric, names: typing.Collection[str]) -> tuple[str, str]:
-    """Return the cause and the remedy for VFs that differ from others.
+    """Return the cause and the remedy for VFs whose settings differ from those of most VFs of the fabric.
 
     :param names: names of the settings that differ
     """
@@ -134,7 +134,7 @@ def _find_driver(vf: Hca) -> str:
 def _list_settings(fabric: Fabric, vf: Hca) -> dict[str, str]:
     """Return the settings of a free VF that the network does not set, as text by name.
 
-    :param vf: the VF
+    :param vf: VF that no pod uses
     """
     shown: dict[str, str] = {}
     administration = vf.administration or VfAdministration()

@@ -22,8 +22,8 @@ class FunctionReports:
     :ivar fabric: fabric to which the function belongs
     :ivar node: name of the node
     :ivar hca: the physical function
-    :ivar vfs: its virtual functions in sysfs
-    :ivar state: SriovNetworkNodeState of the node; None if there is none, or if this is not known
+    :ivar vfs: virtual functions of the physical function, as sysfs shows them
+    :ivar state: SriovNetworkNodeState of the node; None if the node has none, or if it is not known
     :ivar unread: reason for which it is not known whether the node has such a state; empty if it is known
     """
 

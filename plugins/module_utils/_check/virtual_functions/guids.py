@@ -30,7 +30,8 @@ _RECREATE = (
 
 
 def check_guids(layers: FunctionReports) -> Finding:
-    """Check that each InfiniBand VF has a GUID, the same in each layer.
+    """Check that each InfiniBand VF has a node GUID and a port GUID other than zero, and that the physical function,
+    the VF itself and the subnet manager show the same one.
 
     :param layers: reports of kernel, operator and config daemon on the physical function
     """
@@ -149,7 +150,7 @@ def find_others(
     device.
 
     :param nodes: HCAs of each node
-    :param topologies: answer of fabric_info of each node
+    :param topologies: topologies that fabric_info read, or the error, by node
     :param subnets: subnet manager that each port of each node sees
     """
     found: dict[str, str] = {}
@@ -180,8 +181,8 @@ def find_others(
 
 
 def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.Mapping[str, str]) -> list[Finding]:
-    """Find VFs that have the GUID of another function of any node, or of another device of the fabric. Stage discover
-    finds duplicates among physical functions.
+    """Check that no VF has the GUID of another function of any node, or of another device of the fabric. Return a
+    failed finding for each such GUID, or one pass. Stage discover finds duplicates among physical functions.
 
     :param others: GUIDs of other devices of the fabric, each with its device
     """

@@ -24,8 +24,8 @@ from .function_reports import FunctionReports
 
 
 def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) -> typing.Iterator[Finding]:
-    """Report the nodes whose free VFs have another MTU than those of most nodes. Yield nothing if the intent sets an
-    MTU.
+    """Compare the MTU of the VFs without pods between nodes, and yield findings of status ``unknown`` on the nodes
+    whose MTU differs from that of most nodes. Yield nothing if the intent sets an MTU, which another check compares.
 
     :param functions: reports on the physical functions of the fabric on all nodes
     """
@@ -163,8 +163,8 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
 
     :param check: check id of the finding
     :param layers: reports of kernel, operator and config daemon on the physical function
-    :param measured: observed value
-    :param expected: expected value
+    :param measured: MTUs of the interfaces that were found, as text
+    :param expected: expected MTU, as text
     """
     hidden = layers.hidden
     if not hidden:
@@ -184,14 +184,15 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
 def check_settings(
     fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas, others: typing.Sequence[Hca] = ()
 ) -> Finding:
-    """Check that the VFs in the collection's own pods on a node have the settings of the network.
+    """Check that the VFs in the collection's own pods on a node have the settings that the network sets on VFs
+    (``vf_settings``).
 
     The CNI plugin applies the settings when a pod gets the VF and resets them when the pod ends, so a VF without a pod
     proves nothing. [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
 
     :param node: name of the node
     :param pods: pods of the collection on the fabric
-    :param held: answer of node_info while the pods had the VFs
+    :param held: HCAs that node_info read while the pods had the VFs, or the error
     :param others: VFs of the fabric in other pods. A VF with these settings proves them too. A VF without them may be
         on another network
     """
@@ -242,10 +243,11 @@ def check_settings(
 
 
 def _explain_missing_pod(node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas) -> tuple[str, str]:
-    """Return the cause and the remedy where no VF was seen in a pod.
+    """Return the cause and the remedy for a node on which no VF was observed in a pod.
 
+    :param node: name of the node
     :param pods: pods that the stage has created on the node
-    :param held: answer of node_info while these pods ran
+    :param held: HCAs that node_info read while these pods ran, or the error
     """
     tested = "The CNI plugin applies these settings when a pod gets a VF, so the stage creates a pod on each node."
     error = next((pod.error for pod in pods if pod.error), None)

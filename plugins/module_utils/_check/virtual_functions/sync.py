@@ -18,7 +18,8 @@ _AGAIN = "then run stage virtual_functions again."
 
 
 def check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
-    """Return the finding on the state of the operator's work on a node.
+    """Check that the SR-IOV operator has applied its policies on a node: syncStatus is Succeeded, the drain state is
+    Idle, and the RDMA mode is that of the intent.
 
     :param state: SriovNetworkNodeState of the node
     """
@@ -50,7 +51,7 @@ def _explain_failure(state: NodeState) -> tuple[str, str]:
 
 
 def _explain_delay(state: NodeState, steps: list[str]) -> tuple[str, str]:
-    """Return the cause and the remedy where the operator has not finished.
+    """Return the cause and the remedy for a node on which the operator has not finished.
 
     :param steps: requested and current state of the drain, without Idle
     """

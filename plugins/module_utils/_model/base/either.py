@@ -28,7 +28,7 @@ def find_beside(sides: Sides, item: typing.Any) -> typing.Optional[tuple[str, st
     default.
 
     :param sides: fields of the value and fields of the reason, as in ``EITHER``
-    :param item: the instance
+    :param item: instance that is checked
     """
     values, reasons = sides
     if not all(_is_set(item, name) for name in values):

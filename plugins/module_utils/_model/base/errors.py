@@ -37,8 +37,8 @@ class ParseError(RdmaError):
     def __init__(self, source: str, text: str, expected: str) -> None:
         """Create an error whose message shows the text that was found and the format that was expected.
 
-        :param source: tool or file
-        :param text: the part that could not be parsed
+        :param source: name of the tool or file that the text comes from
+        :param text: piece of the text that could not be parsed
         :param expected: description of the required format
         """
         shown = text if len(text) <= 200 else text[:200] + "..."

@@ -183,6 +183,12 @@ def _fast_plain(cls: typing.Any) -> Loader:
 class _FastDataclass:
     """The fast loader of a dataclass. It reads the field types at the first use, since a class may contain its own
     type.
+
+    :ivar type: type with its type arguments, such as ``Observed[NodeHcas]``
+    :ivar cls: dataclass without type arguments
+    :ivar fields: type and loader of each field, by its name; empty before the first use
+    :ivar observed: whether the type is ``Observed``
+    :ivar sides: attribute ``EITHER`` of the class; None if it has none
     """
 
     def __init__(self, cls: typing.Any) -> None:

@@ -83,7 +83,7 @@ def refuse_value(cls: typing.Any, data: typing.Any, path: str) -> typing.NoRetur
     """Raise the error for a value that is not of type ``cls``. The function never returns.
 
     :param cls: required type
-    :param data: the value
+    :param data: value that is refused
     :param path: path of the value in the data
     :raises LoadError: always
     """

@@ -62,13 +62,14 @@ class _First(list[LoadError]):
 
 
 def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.Any, tuple[LoadError, ...]]:
-    """Return the value and all mistakes, in the order of the data. A missing key is reported after the present keys of
-    its mapping.
+    """Load ``data`` as type ``cls``. Return two values: the loaded value, and all mistakes in the order of the data. A
+    missing key is reported after the present keys of its mapping.
 
-    A dataclass with a mistake becomes a partial instance, whose unread fields raise ``Unread`` (see ``make_partial``).
-    Any other value with a mistake is None. After ``MOST_HINTS`` mistakes the message about an unknown key has no hint.
-    If a mapping has more than ``MOST_UNKNOWN`` unknown keys, the rest is reported as a count.
+    A dataclass with a mistake becomes a partial instance, whose unread fields raise ``Unread`` (``make_partial``). Any
+    other value with a mistake is None. After ``MOST_HINTS`` mistakes the message about an unknown key has no hint. If a
+    mapping has more than ``MOST_UNKNOWN`` unknown keys, one mistake has the number of the remaining keys.
 
+    :param data: plain data, such as the result of ``json.loads``
     :param path: path of ``data`` in the document of the user, for messages
     """
     problems: list[LoadError] = []
@@ -205,7 +206,7 @@ def _collect_option(
     """Return ``data`` loaded as the first of the types that accepts it. If no type does, append a mistake to
     ``problems`` and return the marker ``_HOLE``.
 
-    :param options: the types
+    :param options: types of the union, in the order in which they are tried
     :param path: path of the value in the document, for messages
     """
     for option in options:

@@ -14,8 +14,8 @@ Value = typing.TypeVar("Value")
 class Observed(typing.Generic[Value]):
     """The answer of one node, or the reason why there is none.
 
-    :ivar value: the answer; None if there is an error
-    :ivar error: the reason, as text; None if there is a value
+    :ivar value: data that the node returned; None if there is an error
+    :ivar error: reason why there is no data, as text; None if there is a value
     """
 
     EITHER = (("value",), ("error",))

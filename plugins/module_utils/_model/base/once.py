@@ -24,7 +24,7 @@ def find_second(keys: typing.Sequence[str], items: typing.Sequence[typing.Any]) 
     """Return the index of the first entry with the same subject as an earlier one, or None.
 
     :param keys: names of the identifying fields, with a dot for a nested field: ``pci.address``. An entry in which all
-        of them are empty is ignored
+        of these fields are empty is ignored
     :param items: the entries of the list
     """
     if len(items) < 2 or not keys:

@@ -19,7 +19,7 @@ def format_clause(text: typing.Optional[str], none: str = "no reason was reporte
     """Return a text from outside for use as the last part of a sentence: without white space at its ends and without a
     period.
 
-    :param text: the text
+    :param text: error or reason as a tool or component reported it; None counts as empty
     :param none: words for a text that is missing or empty
     """
     words = (text or "").strip()

@@ -31,8 +31,8 @@ def kind_of(value: typing.Any) -> str:
 
 
 def both_ends(text: str, limit: int = 600) -> str:
-    """Shorten ``text`` to about ``limit`` characters by removing its middle. An error message has its context at the
-    beginning and its cause at the end.
+    """Return ``text``, shortened to about ``limit`` characters by removing its middle. An error message has its context
+    at the beginning and its cause at the end.
     """
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-(limit // 2) :]}"
 

@@ -17,7 +17,7 @@ Vocabulary = tuple[tuple[Kind, typing.Pattern[str]], ...]
 def compile_vocabulary(rows: typing.Iterable[tuple[Kind, typing.Iterable[str]]]) -> Vocabulary[Kind]:
     """Return a compiled vocabulary. A message is of a kind if at least one regular expression of the kind matches.
 
-    :param rows: each kind with its regular expressions
+    :param rows: pairs of a kind and the regular expressions of its messages
     """
     return tuple((kind, re.compile("|".join(patterns))) for kind, patterns in rows)
 

@@ -55,8 +55,9 @@ class Form:
         return self.parse(value) is not None
 
     def of(self, value: typing.Any, source: str) -> str:
-        """Return the text in its canonical form.
+        """Return the text in the canonical form of this format.
 
+        :param value: value that should be a text of this format
         :param source: origin of the text, for the message
         :raises ParseError: the value does not have this format
         """

@@ -22,7 +22,7 @@ class Cables(typing.NamedTuple):
     """The cables of a topology, with at most one at each port.
 
     :ivar links: links whose ports have no earlier cable in the topology
-    :ivar doubled: for each port with several cables, the far end of each, in the order of the topology
+    :ivar doubled: far ends of the cables of a port that has several, in the order of the topology, by port
     """
 
     links: tuple[Link, ...]

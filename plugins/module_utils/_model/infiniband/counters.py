@@ -94,10 +94,10 @@ def compute_growth(
     """Return the growth of a port's counters between two readings.
 
     :param guid: GUID of the switch, or of the port of an HCA
-    :param port: port number
+    :param port: number of the port on that device
     :param before: first reading; None if it is missing
     :param after: second reading; None if it is missing
-    :param why: why a reading is missing
+    :param why: why a reading is missing; used only if one is
     """
     if before is None or after is None:
         return PortGrowth(guid, port, why=why or "the port did not respond")

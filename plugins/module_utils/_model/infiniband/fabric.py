@@ -61,7 +61,7 @@ class SubnetManager:
     :ivar lid: LID of the port on which it runs
     :ivar guid: GUID of that port
     :ivar state: MASTER, STANDBY, DISCOVER or NOTACT
-    :ivar priority: 0 to 15; the manager with the highest one becomes master
+    :ivar priority: priority from 0 to 15; the manager with the highest one becomes master
     :ivar activity: activity counter (ActCount), which increases while the manager works
     """
 
@@ -77,8 +77,8 @@ class LostManager:
     """The last known state of a subnet manager that does not answer, from the port that queried it.
 
     :ivar lid: LID of the manager that the querying port still has
-    :ivar description: node description at that LID; None if nothing answers there
-    :ivar is_manager: whether the port at that LID still has the IsSM bit; None if nothing answers there
+    :ivar description: node description of the device with that LID; None if no device answers
+    :ivar is_manager: whether the port with that LID still has the IsSM bit; None if no device answers
     """
 
     lid: Lid
@@ -96,17 +96,17 @@ class SeenSubnet:
     """The subnet manager that one port sees, or the reason why it sees none.
 
     :ivar rdma_device: RDMA device that has the port
-    :ivar port: port number
+    :ivar port: number of the port on the device
     :ivar master: the answer to sminfo: the subnet manager that gave this port its LID, whatever its state
-    :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is
-        reported here too
+    :ivar error: reason why the query got no answer: the tool's own text, or the state of the port. A subnet without a
+        manager is reported here too
     :ivar silent: whether the query was sent and got no answer. False with an error means that the query could not be
         sent
-    :ivar lost: for a silent subnet, the last known port of its manager; None if the port has no LID of a manager
-    :ivar linked: False if the port had no link, so that no query was sent
-    :ivar barrier: what prevents a management datagram from being sent: ``module`` (ib_umad is not loaded), ``port``
-        (ib_umad does not know the port), ``device`` (no /dev/infiniband/umad*) or ``right`` (no permission to open it);
-        None if nothing prevents it
+    :ivar lost: last known port of the manager of a silent subnet; None if the port has no LID of a manager
+    :ivar barrier: cause that prevents a management datagram from being sent: ``module`` (ib_umad is not loaded),
+        ``port`` (ib_umad does not know the port), ``device`` (no /dev/infiniband/umad*) or ``right`` (no permission to
+        open it); None if nothing prevents it
+    :ivar linked: whether the port had a link. Without one no query was sent
     """
 
     ONCE = ("rdma_device", "port")
@@ -136,7 +136,7 @@ class ManagerPort:
 
     :ivar lid: LID of the port
     :ivar manager: answer of the manager; None without an answer
-    :ivar error: why there is no answer; None with an answer
+    :ivar error: reason why the subnet manager gave no answer; None with an answer
     """
 
     EITHER = (("manager",), ("error",))
@@ -155,8 +155,8 @@ class SeenManagers:
         error
     :ivar master: GUID of the manager that this port sees
     :ivar activity_first: activity count of the master in its SMInfo record; None if it was not read
-    :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet
-        administration, because each answer to sminfo itself raises the count
+    :ivar activity_later: activity count of the master at a second read, ``activity_seconds`` later. Both reads ask the
+        subnet administration, because each answer to sminfo itself raises the count
     :ivar others_refreshed: whether the record of another manager changed between the two reads. The master reads these
         records when it sweeps, so a change proves a sweep. The master's own count does not prove it, since it also
         rises with each poll of a standby. None if there is no other manager
@@ -203,7 +203,7 @@ class Link:
     """A link between two ports, as ibnetdiscover or iblinkinfo prints it.
 
     :ivar a: one end
-    :ivar b: the other end
+    :ivar b: end at the other side of the cable
     :ivar width: number of lanes; None where the tool prints question marks
     :ivar speed: name of the speed, such as NDR; None where the tool prints question marks
     """
@@ -244,6 +244,8 @@ class FabricNode:
 class Topology:
     """The topology that ibnetdiscover shows from one port. Each link is listed once.
 
+    :ivar nodes: switches, channel adapters (CAs) and routers
+    :ivar links: cables, each with its two ends
     :ivar lmc: largest LID mask count of all CA ports; a port has 2**lmc consecutive LIDs. None if not read
     """
 
@@ -269,8 +271,8 @@ class SlowPort:
 class SeenCapabilities:
     """The links that are slower than both of their ports support, or ``error``, the reason why no links were compared.
 
-    :ivar slow: ports of these links
-    :ivar links: number of links compared, each counted at both of its ends
+    :ivar slow: ports at the ends of links that are slower than both ports support
+    :ivar links: number of compared links, times two because each link is compared at both of its ends
     :ivar unread: lines of the tool that could not be parsed, each about one port
     """
 
@@ -311,7 +313,7 @@ class ErrorReport:
     :ivar ports: ports with an error counter that is not 0
     :ivar checked: number of ports that were read
     :ivar failures: number of queries without an answer
-    :ivar unread: ports of these queries, where the tool named them
+    :ivar unread: ports whose queries failed, if the tool named them
     """
 
     ports: typing.Annotated[tuple[PortErrors, ...], FABRIC_PORTS]
@@ -345,9 +347,13 @@ class SeenTopology:
 
     :ivar rdma_device: RDMA device of the port
     :ivar port: port number
-    :ivar topology: None if there is an error; then links and counters were not read either
-    :ivar error: why there is no topology; None if there is one
-    :ivar managers: None if they were not queried; the same applies to the fields below
+    :ivar topology: nodes and links of the fabric; None if there is an error; then links and counters were not read
+        either
+    :ivar error: reason why there is no topology; None if there is one
+    :ivar managers: subnet managers of the fabric; None if they were not queried; the same applies to the fields below
+    :ivar capabilities: highest speed and width of each end of the links
+    :ivar errors: error counters of all ports
+    :ivar forwarding: forwarding tables of the switches
     """
 
     ONCE = ("rdma_device", "port")
@@ -368,8 +374,8 @@ class Place:
     """The position of an HCA's port in the fabric.
 
     :ivar node: name of the node
-    :ivar hca: name of the HCA for messages: the RDMA device if there is one
-    :ivar rail: 0 for the first HCA of each node on the fabric, the same on every node
+    :ivar hca: name of the HCA for messages: the name of its RDMA device, if it has one
+    :ivar rail: number of the rail: 0 for the first HCA of each node on the fabric, the same on every node
     :ivar leaf: description of the switch at the other end of the cable, or its GUID if it has no description; None if
         no topology shows it
     :ivar leaf_port: port number on that switch; None if ``leaf`` is None

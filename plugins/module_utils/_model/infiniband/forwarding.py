@@ -48,7 +48,7 @@ class ForwardingTable:
 class SeenForwarding:
     """The forwarding tables of the switches of a fabric.
 
-    :ivar tables: tables of those switches that could be read
+    :ivar tables: tables of the switches that could be read
     :ivar error: why no table could be read; None if at least one could
     """
 

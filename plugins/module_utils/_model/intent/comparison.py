@@ -67,7 +67,7 @@ class FabricBandwidth:
     """The bandwidth between the pods of a fabric, as measured by stage bandwidth, in Gb/s.
 
     :ivar fabric: name of the fabric
-    :ivar measured: number of measurements that gave a figure; the stage reports the others
+    :ivar measured: number of measurements that gave a figure; stage bandwidth reports the failed ones
     :ivar worst: lowest bandwidth of all pairs
     :ivar median: median of all pairs
     :ivar best: highest bandwidth of all pairs

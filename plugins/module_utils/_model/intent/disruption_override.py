@@ -26,6 +26,8 @@ def build_reference(otherwise: str) -> str:
 
         >>> build_reference("reboot")
         "{{ rdma_disruption_of_job | default(rdma_disruption | default('reboot', true), true) }}"
+
+    :param otherwise: allowed disruption if the start of the run sets none: ``none``, ``drain`` or ``reboot``
     """
     return f"{{{{ {OF_JOB} | default({DISRUPTION} | default('{otherwise}', true), true) }}}}"
 

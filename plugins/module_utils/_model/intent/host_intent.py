@@ -31,7 +31,7 @@ class Memlock:
 
     @property
     def limit_bytes(self) -> typing.Optional[int]:
-        """Return the limit in bytes, or None for no limit."""
+        """Return the limit of locked memory in bytes, or None for no limit."""
         return None if self.unlimited or self.limit_gib is None else self.limit_gib << 30
 
     @property
@@ -83,5 +83,5 @@ class HostNeeds:
 
     @property
     def machine_memlock(self) -> typing.Optional[Memlock]:
-        """Return the memory limit if a MachineConfig sets it, else None."""
+        """Return the limit of locked memory if a MachineConfig sets it, else None."""
         return self.memlock if self.memlock is not None and self.memlock.by == "machine_config" else None

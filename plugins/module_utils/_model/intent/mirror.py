@@ -58,7 +58,8 @@ class MirrorAnswer:
     :ivar needed_by: components that pull it: an operator, the pods of a fabric, a variable
     :ivar put: commands that copy it to the mirror, in order
     :ivar state: ``there``, ``missing``, ``refused`` (the registry denies access) or ``silent`` (no usable answer)
-    :ivar said: for a missing image, the registry's message, or why there is no answer. Never a secret
+    :ivar said: message of the registry about a missing image, or the reason why the registry did not answer. Never a
+        secret
     :ivar by_system: whether an operator appends the operating system of the node to the tag. A tag on the mirror that
         begins with this tag and a hyphen then counts as the image
     """

@@ -33,8 +33,8 @@ class Value:
 class Blank:
     """A value of the proposed intent that cannot be derived, so that the user must enter it.
 
-    :ivar hint: instruction for the user what to enter
-    :ivar why: why the value is not known
+    :ivar hint: instruction to the user, which names the value to enter
+    :ivar why: why the value cannot be derived
     """
 
     hint: str
@@ -89,7 +89,7 @@ class LeftOut:
 class Proposal:
     """The proposed intent, the HCAs and nodes that it leaves out, and notes.
 
-    :ivar fabrics: empty if no fabric could be proposed
+    :ivar fabrics: proposed value of ``rdma_fabrics``; empty if no fabric could be proposed
     :ivar cluster: proposed ``rdma_cluster``
     :ivar left_out: HCAs and nodes that the proposal does not include
     :ivar notes: further information for the user
@@ -107,10 +107,10 @@ class Proposal:
 
 
 def make_data(entry: Entry) -> typing.Any:
-    """Return a part of the proposed intent as plain data. A blank, which the user must fill in, becomes its placeholder
-    text.
+    """Return a section or value of the proposed intent as plain data. A blank, which the user must fill in, becomes its
+    placeholder text.
 
-    :param entry: the part: a value, a blank, a mapping or a list of mappings
+    :param entry: value, blank, mapping (``Section``) or list of mappings (``Sections``)
     """
     if isinstance(entry, Section):
         return {key: make_data(item) for key, item in entry.entries}
@@ -122,10 +122,10 @@ def make_data(entry: Entry) -> typing.Any:
 
 
 def iterate_leaves(entry: Entry, path: str = "") -> typing.Iterator[tuple[str, typing.Union[Value, Blank]]]:
-    """Yield each value of a part of the proposed intent, with its path in the notation of the user.
+    """Yield each value and each blank of a section of the proposed intent, with its path in the notation of the user.
 
-    :param entry: the part
-    :param path: path of the part
+    :param entry: value, blank, mapping (``Section``) or list of mappings (``Sections``)
+    :param path: path of the section in the intent
     """
     if isinstance(entry, Section):
         for key, item in entry.entries:

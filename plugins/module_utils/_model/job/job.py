@@ -89,7 +89,7 @@ class Variable:
     """An environment variable of a container.
 
     :ivar name: name of the variable
-    :ivar value: None if another object contains it (valueFrom)
+    :ivar value: value of the variable; None if another object contains it (valueFrom)
     :ivar place: path in the object where it is set
     """
 
@@ -124,12 +124,13 @@ class PodContainer:
     :ivar requests: requests with the defaults of the API server: a missing request is equal to the limit
     :ivar limits: limits by resource
     :ivar capabilities: capabilities that it adds
-    :ivar mounts: name of the volume by mount path
+    :ivar privileged: whether the container is privileged (securityContext)
     :ivar user: runAsUser of the container, else of the pod; None if neither is set
     :ivar non_root: runAsNonRoot of the container, else of the pod
-    :ivar replaced: its resources before another object replaced them; None if they were not replaced
+    :ivar mounts: name of the volume by mount path
+    :ivar replaced: resources before another object replaced them; None if they were not replaced
     :ivar device_claims: claims of its pod that it uses (resources.claims)
-    :ivar claimed: use of the devices of these claims
+    :ivar claimed: purposes of the devices of these claims, such as ``network``
     """
 
     name: str
@@ -174,7 +175,8 @@ class PodTemplate:
 
     :ivar path: path in the object, in the notation of the user: ``spec.pytorchReplicaSpecs.Worker``
     :ivar count: number of pods created from it
-    :ivar init_containers: containers that run before the others (initContainers)
+    :ivar containers: main containers
+    :ivar init_containers: containers that run before the main ones (initContainers)
     :ivar networks: networks that its annotation requests
     :ivar host_network: whether the pods use the network of their node
     :ivar volumes: names of all volumes
@@ -182,7 +184,7 @@ class PodTemplate:
     :ivar claims: PersistentVolumeClaims that it mounts
     :ivar host_paths: files and folders of the node that it mounts
     :ivar account: service account; empty for the namespace's default account
-    :ivar device_claims: its claims of devices (resourceClaims)
+    :ivar device_claims: device claims of the pods (resourceClaims)
     """
 
     path: str
@@ -280,7 +282,7 @@ class PodDevices:
 
     :ivar name: name of the pod
     :ivar interfaces: interfaces of its secondary networks
-    :ivar devices: RDMA devices of these interfaces (device-info); empty if not reported
+    :ivar devices: RDMA devices of the interfaces (device-info); empty if not reported
     """
 
     name: str
@@ -296,7 +298,7 @@ class JobSurroundings:
     :ivar attachments: attachments that the jobs reference
     :ivar offered: extended resources that the jobs request, and that belong to attachments which the jobs do not
         reference
-    :ivar others: by kind, namespace/name of some other objects, for hints about similar names
+    :ivar others: namespace/name of objects of the same kind as missing ones, by kind, for hints about similar names
     :ivar claims: PersistentVolumeClaims in the namespaces of the jobs
     :ivar pods: pods of the job, if it runs
     :ivar devices: names of the HCAs of each node (node_info), if they were read
@@ -307,11 +309,11 @@ class JobSurroundings:
         them
     :ivar device_slices: ResourceSlices of the cluster; None if the cluster does not serve or does not allow reading
         them
-    :ivar device_errors: invalid objects of these kinds, which are left out
+    :ivar device_errors: texts on invalid claims, DeviceClasses and ResourceSlices, which are left out
     :ivar compute_domains: ComputeDomains whose ResourceClaimTemplate the jobs reference; None if the jobs reference
         none, or if the cluster does not serve or does not allow reading them
     :ivar claiming_pods: pods of the job with claims from templates, if it runs
-    :ivar errors: failed reads; what they would have returned is unknown, not absent
+    :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
     """
 
     nodes: tuple[ClusterNode, ...] = ()

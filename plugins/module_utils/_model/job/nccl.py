@@ -28,7 +28,7 @@ class NcclDevice:
 
     :ivar index: index in the process's own list, which channels refer to
     :ivar name: RDMA device (mlx5_0), or netdev if the network is Socket; mlx5_0+mlx5_1 for devices that NCCL merged
-    :ivar port: None if not logged
+    :ivar port: port number of the device; None if not logged
     :ivar link: IB, RoCE, or empty
     :ivar rail: NCCL's own rail number, 2.30 and later; None if not logged
     :ivar gpu_direct: whether NCCL can use GPUDirect RDMA with it; None if not logged (it is with
@@ -71,7 +71,7 @@ class NcclProcess:
 
     :ivar host: host name up to its first dot, as NCCL logs it; in a pod that of the pod
     :ivar pid: process id
-    :ivar version: empty if not logged
+    :ivar version: version of NCCL; empty if not logged
     :ivar network: network that the process uses: IB, Socket or a plugin's name; empty if not logged
     :ivar oob_interface: interface for out-of-band connections; empty if not logged
     :ivar oob_address: address of that interface
@@ -108,12 +108,12 @@ class NcclRoute:
     """The connections of one rank that use the same transport, device and direction.
 
     :ivar transport: NET, P2P, SHM or COLLNET
-    :ivar via: for NET and COLLNET the network (IB, Socket, a plugin's name); for P2P and SHM the method (CUMEM, IPC,
-        MNNVL, direct pointer, direct ...)
+    :ivar via: method within the transport: for NET and COLLNET the network (IB, Socket, a plugin's name); for P2P and
+        SHM CUMEM, IPC, MNNVL, direct pointer, direct ...
     :ivar direction: send, receive, or empty: for P2P and SHM only the sending rank logs a line
     :ivar device: index of the network device; None for P2P and SHM
     :ivar gpu_direct: whether the HCA accesses GPU memory directly (GDRDMA); None for P2P and SHM
-    :ivar connection: 0 for collectives, 1 for send and receive; None if not logged
+    :ivar connection: kind of connection: 0 for collectives, 1 for send and receive; None if not logged
     :ivar proxy: rank of the GPU through which the data goes (PXN); None without one
     :ivar channels: numbers of the channels
     :ivar lines: number of connections
@@ -179,7 +179,7 @@ class NcclRank:
 class NcclCommunicator:
     """Ranks that communicate with each other.
 
-    :ivar name: its commId; before 2.16, which has none, its number of ranks
+    :ivar name: commId of the communicator; before NCCL 2.16, which logs none, its number of ranks
     :ivar size: number of its ranks; None for ranks that did not log their identity, so that their communicator is not
         known
     :ivar ranks: ranks that are in the log
@@ -192,14 +192,14 @@ class NcclCommunicator:
 
 @dataclasses.dataclass(frozen=True)
 class NcclProblem:
-    """A warning or an error in the log. Equal ones are counted together.
+    """A warning or an error in the log. Messages with equal text are one problem.
 
     :ivar kind: identifier of a known kind of problem (_parse/job/nccl_problem.py); empty for an unknown kind
-    :ivar text: text of the first one
+    :ivar text: text of the first such message
     :ivar place: file and line of NCCL's source; empty for other programs
-    :ivar hosts: hosts that logged it, at most 20
-    :ivar count: number of equal ones
-    :ivar line: line number of the first one in the log
+    :ivar hosts: hosts that logged the message, at most 20
+    :ivar count: number of equal messages
+    :ivar line: line number of the first such message in the log
     """
 
     kind: str
@@ -238,7 +238,7 @@ class NcclLog:
         2.21.5-HEAD:9a0e6a1)
     :ivar processes: processes of the job
     :ivar communicators: communicators with their ranks
-    :ivar problems: warnings and errors; equal ones are counted together
+    :ivar problems: warnings and errors, one item for all messages with equal text
     :ivar lines: number of lines of the log
     :ivar nccl_lines: number of lines that NCCL wrote
     :ivar torn: number of lines in which two messages are mixed, so that both are lost
@@ -278,7 +278,7 @@ class PodFunction:
     :ivar network: attachment, namespace/name
     :ivar interface: interface in the pod
     :ivar pci: PCI address; None if multus does not report it
-    :ivar rdma_device: None if multus does not report it
+    :ivar rdma_device: name of the RDMA device; None if multus does not report it
     """
 
     network: Namespaced
@@ -294,7 +294,7 @@ class TrainingPod:
     :ivar name: name of the pod
     :ivar host: host name, as NCCL writes it
     :ivar node: node on which it runs
-    :ivar functions: its network devices; None if its annotation could not be read, with the reason in ``error``
+    :ivar functions: network devices of the pod; None if its annotation could not be read, with the reason in ``error``
     :ivar job: job to which the pod belongs: the name in its operator's label, or the uid of its controller; empty
         without one, and if the user selected pods by labels
     """

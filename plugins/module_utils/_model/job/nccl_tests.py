@@ -55,15 +55,15 @@ class NcclTestFigure:
 
 @dataclasses.dataclass(frozen=True)
 class NcclTestRow:
-    """A row of the table that nccl-tests prints: the figures for one message size.
+    """A line of the table that nccl-tests prints: the figures for one message size.
 
     :ivar size_bytes: message size in bytes
     :ivar count: number of elements
     :ivar type: type of an element
     :ivar operation: reduction operation; empty if the test has none
     :ivar root: root rank; None if the collective has none
-    :ivar out_of_place: None if the test omits it
-    :ivar in_place: None if the test omits it
+    :ivar out_of_place: figures with separate buffers for input and output; None if the test omits them
+    :ivar in_place: figures with one buffer for input and output; None if the test omits them
     """
 
     size_bytes: int
@@ -76,7 +76,7 @@ class NcclTestRow:
 
     @property
     def figures(self) -> tuple[NcclTestFigure, ...]:
-        """Return the figures that the row has, out of place first."""
+        """Return the figures of this message size that the test measured, out of place first."""
         return tuple(figure for figure in (self.out_of_place, self.in_place) if figure is not None)
 
 
@@ -102,16 +102,17 @@ class NcclTests:
     :ivar version: version of nccl-tests; empty if not printed
     :ivar library: version of NCCL, such as 2.28.9; empty if not printed
     :ivar ranks: listed ranks; the program truncates a long list
-    :ivar announced: number of rows that the program announced for one type, operation and root; None if not printed
+    :ivar announced: number of table lines that the program announced for one type, operation and root; None if not
+        printed
     :ivar cpu_time: whether the times are CPU times (option -C), which show no bandwidth
-    :ivar rows: complete rows of the table
-    :ivar unfinished: sizes in bytes of rows that were begun and not completed
+    :ivar rows: complete lines of the table, one for each message size
+    :ivar unfinished: message sizes in bytes of table lines that were begun and not completed
     :ivar out_of_bounds: number of wrong values in the summary; None without a summary, or if two summaries differ
     :ivar average_bus_gbs: average bus bandwidth in the summary, in GB/s; None without a summary, or if two summaries
         differ
     :ivar concluded: whether the last line of the program is present
     :ivar errors: lines that report an error, 20 at most
-    :ivar torn: number of rows that are incomplete or whose values contradict each other
+    :ivar torn: number of table lines that are incomplete or whose values contradict each other
     :ivar lacks: reasons why the run is incomplete; empty for a complete run
     :ivar transport: transport that the NCCL log of the run proves; None if no log was judged
     :ivar reduced_bytes: largest message size for which the GPUs have enough memory, in bytes, if the program reports

@@ -16,12 +16,12 @@ from ..kubernetes.disruption import LabelSelector
 class Controller:
     """A Deployment that runs one of the operators.
 
-    :ivar operator: its name in the table of _model/operators/operators.py
+    :ivar operator: name of the operator in the table of _model/operators/operators.py
     :ivar name: namespace/name of the Deployment
     :ivar version: version from its labels, its ClusterServiceVersion, or its image's tag; empty if not known
     :ivar wanted: number of pods that should run
     :ivar ready: number of ready pods
-    :ivar origin: how it was installed: helm, olm, nvidia-network-operator (as a part of it), or unknown
+    :ivar origin: installer of the operator: helm, olm, nvidia-network-operator (whose chart contains it), or unknown
     :ivar release: Helm release; empty for none
     """
 
@@ -98,9 +98,12 @@ class Stack:
 
     :ivar controllers: Deployments of the operators
     :ivar policies: state of the objects that configure the operators
+    :ivar local_queues: LocalQueues of Kueue in the namespaces of the jobs
+    :ivar cluster_queues: ClusterQueues of Kueue
     :ivar frameworks: kinds of jobs that Kueue manages, by its configuration; None if that was not read
+    :ivar storage: StorageClasses of the cluster
     :ivar namespaces: labels of the jobs' namespaces
-    :ivar errors: failed reads; what they would have returned is unknown, not absent
+    :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
     """
 
     controllers: tuple[Controller, ...] = ()

@@ -17,7 +17,7 @@ class EtcdMember:
     """A static pod of etcd, which is a member of the etcd cluster of the control plane.
 
     :ivar node: node on which it runs
-    :ivar ready: its condition Ready
+    :ivar ready: whether the condition Ready of the pod is true
     """
 
     node: str
@@ -44,7 +44,7 @@ class HealthCheck:
     off or reprovisions them.
 
     :ivar kind: kind with its API group, such as ``MachineHealthCheck.machine.openshift.io``
-    :ivar namespace: empty for a NodeHealthCheck
+    :ivar namespace: namespace of the MachineHealthCheck; empty for a NodeHealthCheck
     :ivar name: name of the object
     :ivar selector: selector of Machines or nodes; None selects all
     :ivar nodes: names of the nodes that it watches; None if unknown, so that it may watch any node

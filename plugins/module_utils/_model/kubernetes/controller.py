@@ -17,7 +17,7 @@ class HelmFacts:
     """The Helm binary of the controller, with its version or the reason why the version is not known.
 
     :ivar binary: name or path as configured
-    :ivar version: its version, without the v; empty if it was not printed
+    :ivar version: version of the binary, without the v; empty if it was not printed
     :ivar error: why it was not printed
     """
 
@@ -36,10 +36,11 @@ class ControllerFacts:
     :ivar where: origin of the API server's address and credentials, without a secret
     :ivar named: whether an API server is configured: by the environment, a variable, or an existing kubeconfig
     :ivar server: version of the API server; empty if it did not answer
-    :ivar error: why the API server did not answer; ``remedy`` is what to do about it
+    :ivar error: why the API server did not answer; empty if it did
+    :ivar remedy: instruction that resolves ``error``
     :ivar rights: rights of the user; None if they could not be queried
-    :ivar rights_error: why they could not be queried
-    :ivar helm: None if Helm is not needed
+    :ivar rights_error: why the rights could not be queried; empty if they could
+    :ivar helm: Helm on the controller; None if Helm is not needed
     """
 
     python: str

@@ -134,9 +134,9 @@ class DeviceClaim:
     """A ResourceClaim, or the claim that a ResourceClaimTemplate or a ComputeDomain creates.
 
     :ivar name: namespace/name
-    :ivar template: whether it is, or comes from, a ResourceClaimTemplate, so that each pod gets a claim of its own
-    :ivar requests: its requests for devices
-    :ivar matches: constraints
+    :ivar template: whether the claim comes from a ResourceClaimTemplate, so that each pod gets a claim of its own
+    :ivar requests: requests for devices that the claim contains
+    :ivar matches: constraints between the devices of the requests
     :ivar nodes: required number of nodes of a ComputeDomain; 0 for any number
     """
 
@@ -201,8 +201,8 @@ class DeviceClaims:
     cluster.
 
     :ivar claims: ResourceClaims and ResourceClaimTemplates
-    :ivar classes: DeviceClasses
-    :ivar unread: whether some of them were not queried, or could not be read
+    :ivar classes: DeviceClasses by which requests select devices
+    :ivar unread: whether some kinds of these objects were not queried, or could not be read
     :ivar slices: slices of the cluster
     :ivar errors: invalid objects of the cluster, which are left out
     """

@@ -46,7 +46,7 @@ class NodePool:
     """A SriovNetworkPoolConfig: a group of nodes with a limit of concurrent drains.
 
     :ivar selector: selector of the nodes
-    :ivar max_unavailable: as written, ``2`` or ``25%``; None for no limit
+    :ivar max_unavailable: limit of concurrent drains as written, ``2`` or ``25%``; None for no limit
     :ivar rdma_mode: shared, exclusive, or empty
     :ivar offload: whether it configures only OVS hardware offload, so that it does not limit drains
     """
@@ -62,14 +62,9 @@ class NodePool:
 class MachinePool:
     """A MachineConfigPool of OpenShift.
 
-    :ivar selector: None selects no node
+    :ivar selector: selector of the nodes by label; None selects no node
     :ivar paused: whether it applies no new configuration (spec.paused)
-    :ivar labels: its own labels, by which KubeletConfigs select it
-    :ivar config_selector: selector of its MachineConfigs by label; None selects none
-    :ivar max_unavailable: as written, ``2`` or ``25%``; None is 1
     :ivar paused_by_operator: whether the SR-IOV operator paused it for its own drain, and will resume it
-    :ivar paused_by_us: whether an interrupted run of the collection paused it and did not resume it
-    :ivar sources: names of the MachineConfigs that its target configuration is rendered from
     :ivar wanted_config: MachineConfig that its nodes should have
     :ivar current_config: MachineConfig that all of its nodes have
     :ivar machines: number of its nodes
@@ -77,6 +72,11 @@ class MachinePool:
     :ivar degraded: number of nodes on which the configuration failed
     :ivar conditions: status (True, False, Unknown) by condition type
     :ivar message: message of the condition that reports it as degraded
+    :ivar config_selector: selector of its MachineConfigs by label; None selects none
+    :ivar max_unavailable: limit of unavailable nodes as written, ``2`` or ``25%``; None is 1
+    :ivar paused_by_us: whether an interrupted run of the collection paused it and did not resume it
+    :ivar sources: names of the MachineConfigs that its target configuration is rendered from
+    :ivar labels: labels of the pool, by which KubeletConfigs select it
     """
 
     ONCE = ("name",)
@@ -118,7 +118,7 @@ class Budget:
     """A PodDisruptionBudget, which limits the evictions of the pods that it selects.
 
     :ivar allowed: number of evictions that it allows now
-    :ivar selector: None selects no pod
+    :ivar selector: selector of the pods by label; None selects no pod
     """
 
     name: ObjectName

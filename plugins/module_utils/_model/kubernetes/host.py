@@ -39,7 +39,7 @@ class MemlockProof:
     :ivar asked: number of bytes to register
     :ivar registered: number of registered bytes; 0 if it failed, None if it was not tried
     :ivar evidence: the decisive line of the output
-    :ivar error: why there is no result
+    :ivar error: why there is no result; empty if there is one
     """
 
     ONCE = ("fabric", "node")
@@ -67,7 +67,7 @@ class ClusterPolicies:
 
     :ivar names: names of the ClusterPolicies; exactly one is expected
     :ivar state: state of the first one: ready, notReady, ignored
-    :ivar rdma: its driver.rdma.enabled
+    :ivar rdma: value of driver.rdma.enabled in the ClusterPolicy
     :ivar changed: whether this call enabled it; in check mode, whether it would
     :ivar error: why it could not be read or changed
     """
@@ -87,8 +87,8 @@ class HostConfig:
     :ivar kind: MachineConfig or KubeletConfig (HOST_KINDS)
     :ivar name: name of the object
     :ivar what: change on a node, in words
-    :ivar labels: for a MachineConfig, labels by which MachineConfigPools select it
-    :ivar selector: for a KubeletConfig, selector of MachineConfigPools by label
+    :ivar labels: labels of a MachineConfig, by which MachineConfigPools select it; empty for a KubeletConfig
+    :ivar selector: selector by which a KubeletConfig selects MachineConfigPools
     :ivar generated: names of the MachineConfigs generated from it
     :ivar refusal: why the operator rejected the current KubeletConfig; empty if it accepted it, None if it has not
         reported
@@ -129,10 +129,10 @@ class Roll:
 
     :ivar pool: name of the pool
     :ivar rolls: number of configurations that its nodes got one after the other; 1 if the roll went as planned
-    :ivar config: its target configuration
+    :ivar config: name of the target configuration of the pool
     :ivar machines: number of its nodes
     :ivar updated: number of nodes that have the new configuration
-    :ivar seconds: duration
+    :ivar seconds: duration of the roll in seconds
     :ivar error: why it did not complete
     :ivar others: nodes outside of the inventory that do not have the configuration yet, if all inventory nodes have it
     """

@@ -49,7 +49,7 @@ class MirrorRule:
     :ivar owner: kind and name of the object that defines it
     :ivar form: form of image names to which the rule applies: with a tag or with a digest
     :ivar source: host, namespace or repository; ``*.example.com`` is each host below that domain
-    :ivar mirrors: replacements of the source in the name, in the order in which they are tried
+    :ivar mirrors: names that replace the source, in the order in which they are tried
     :ivar never: whether the source itself must not be contacted, for any form of the name (NeverContactSource)
     """
 

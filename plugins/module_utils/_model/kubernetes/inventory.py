@@ -52,10 +52,10 @@ class Inventory:
 
 def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[InventoryNode]) -> Inventory:
     """Return the inventory with an error instead of the address for each node whose address another node claims. By
-    ssh, tasks for one node would run on the other.
+    ssh, tasks for one of the nodes would run on the other.
 
     The API server cannot decide which claim is right, since the kubelet of each node wrote it. A node that claims
-    addresses of more than ``_MOST_RIVALS`` others is not trusted: of its claims only its internal address counts.
+    addresses of more than ``_MOST_RIVALS`` other nodes is not trusted: of its claims only its internal address counts.
 
     :param found: nodes of the inventory
     :param everyone: all nodes of the cluster, including those outside of the inventory

@@ -37,8 +37,8 @@ class NodeDifference:
     :ivar key: name of the setting
     :ivar now: current value as text
     :ivar wanted: desired value as text
-    :ivar needs: what activates a new value: ``nothing``, a ``reboot``, or a ``power_cycle``
-    :ivar how: planned action, in words
+    :ivar needs: action that activates a new value: ``nothing``, a ``reboot``, or a ``power_cycle``
+    :ivar how: action that the roll plans, in words
     """
 
     source: str
@@ -134,7 +134,7 @@ class NodeStep:
     :ivar phase: ``begin``; ``wait`` if an earlier run reset the node and it has not returned; ``finish`` if it has
         returned, or has nothing left to do
     :ivar pods: namespace/name of the pods that the drain evicts from the node
-    :ivar lost: those of them that are not recreated
+    :ivar lost: evicted pods that are not recreated
     :ivar blockers: why the step is not done now, each with a remedy
     :ivar wave: number of its wave (nodes that are processed together) from 1; 0 for none
     :ivar untaken: differences that remain after an earlier reset; the node is not reset again for them
@@ -220,7 +220,7 @@ class NodeOutcome:
     :ivar state: ``nothing`` (already as desired), ``planned`` (check mode), ``done``, ``failed``, ``blocked``, ``left``
         (the roll ended before its turn), ``unknown``, or ``unproven`` (reset and back, but not observed again yet)
     :ivar why: reason of any state but done and nothing
-    :ivar remedy: next step of the user
+    :ivar remedy: instruction to the user that resolves the cause
     :ivar did: performed actions, in words
     :ivar seconds: duration of the work on the node
     """
@@ -242,9 +242,9 @@ class NodeOutcome:
 class NodeRoll:
     """The plan of a roll and its result for each node (node_roll).
 
-    :ivar plan: the plan
+    :ivar plan: steps and order of the nodes
     :ivar outcomes: result for each node; empty for a plan only
-    :ivar error: why it did not complete
+    :ivar error: why the roll did not complete; empty if it did
     :ivar changes: one line for each node that was changed, or would be
     """
 

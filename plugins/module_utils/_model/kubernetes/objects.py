@@ -46,7 +46,7 @@ class Workload:
     :ivar wanted: number of pods that should run
     :ivar ready: number of pods that are ready
     :ivar images: images of its containers
-    :ivar nodes: for a DaemonSet, nodes of the ready pods
+    :ivar nodes: nodes of the ready pods of a DaemonSet; empty for a Deployment
     """
 
     name: ObjectName
@@ -62,7 +62,7 @@ class Attachment:
     """A NetworkAttachmentDefinition (k8s.cni.cncf.io/v1).
 
     :ivar name: namespace/name
-    :ivar plugin: the first CNI plugin of its configuration
+    :ivar plugin: first CNI plugin in the configuration of the attachment
     :ivar fault: why multus cannot read it; empty if it can
     """
 
@@ -76,11 +76,11 @@ class CommandResult:
     """The result of a command in a pod, which may have been interrupted.
 
     :ivar command: command line
-    :ivar output: standard output and standard error, mixed
     :ivar exit_code: exit code of the command; None if the connection ended first
+    :ivar output: standard output and standard error, mixed
     :ivar timed_out: whether the limit in the pod (timeout's 124 or 137) or the one of the caller was reached
-    :ivar seconds: duration
-    :ivar error: why there is no exit code
+    :ivar seconds: duration of the command in seconds
+    :ivar error: reason why there is no exit code; empty if there is one
     """
 
     command: str
@@ -113,6 +113,8 @@ class Answer:
     """The result of a command that ran in a pod to its end, with its two outputs kept separate.
 
     :ivar rc: exit code; 128 plus the number of the signal if a signal ended it
+    :ivar stdout: standard output of the command
+    :ivar stderr: standard error of the command
     """
 
     rc: int

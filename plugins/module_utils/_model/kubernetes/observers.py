@@ -38,12 +38,13 @@ class Wanted:
 
     :ivar image: image with its digest, so that all nodes run the same one
     :ivar namespace: namespace of the pods
-    :ivar run: run that owns them; empty for none, so that they stay until they are removed explicitly
-    :ivar nodes: names of nodes; empty for all that ``node_selector`` selects
+    :ivar run: id of the run that owns the observers; empty for none, so that they stay until they are removed
+        explicitly
+    :ivar nodes: names of nodes; empty for all nodes that ``node_selector`` selects
     :ivar node_selector: required labels of a node
     :ivar pull_secrets: names of Secrets of the namespace
     :ivar pull_policy: pull policy of Kubernetes
-    :ivar priority_class: empty for the default of the cluster
+    :ivar priority_class: priority class of the pods; empty for the default of the cluster
     :ivar lifetime: seconds after which a container exits
     :ivar resources: resources of the container, in the format of Kubernetes
     :ivar openshift: whether pods are admitted by SecurityContextConstraints
@@ -68,16 +69,16 @@ class Wanted:
 class ObserverPod:
     """A pod of the DaemonSet of the observers, with its state.
 
-    :ivar node: its target node, also before it is scheduled
+    :ivar node: name of the target node, which is known before the pod is scheduled
     :ivar phase: state of the pod, as _parse/kubernetes/pod_state.py derives it
     :ivar detail: description of that state
     :ivar suspect: keyword of a state that may not resolve itself; empty for none
     :ivar container: name of its container
-    :ivar controller: uid of its controller; empty for none
-    :ivar deleting: whether it is being deleted, and its controller will create another one
     :ivar image_id: id of the running image, from the container runtime; empty before it runs
     :ivar template: hash of the pod template that it was created from
     :ivar restarts: number of restarts of its container
+    :ivar controller: uid of its controller; empty for none
+    :ivar deleting: whether it is being deleted, and its controller will create another one
     """
 
     name: Subdomain
@@ -96,13 +97,15 @@ class ObserverPod:
 
 @dataclasses.dataclass(frozen=True)
 class ObserverSet:
-    """The DaemonSet of the observers.
+    """The DaemonSet that creates an observer pod on each node.
 
-    :ivar seen: whether its controller has observed the current generation
-    :ivar template: hash of its pod template
+    :ivar name: name of the DaemonSet
+    :ivar uid: uid of the DaemonSet
+    :ivar seen: whether the DaemonSet controller has observed the current generation
+    :ivar template: hash of the pod template
     :ivar node_selector: required labels of a node
-    :ivar nodes: node names in its affinity; empty for all
-    :ivar run: run that owns it; empty for none
+    :ivar nodes: node names in the affinity; empty for all nodes
+    :ivar run: id of the run that owns the DaemonSet; empty for none
     """
 
     name: Subdomain
@@ -147,7 +150,7 @@ class ObserversSeen:
     """The state of the observers, as the API server reports it.
 
     :ivar namespace: namespace of the observers
-    :ivar daemon: None if it does not exist
+    :ivar daemon: DaemonSet of the observers; None if it does not exist
     :ivar pods: pods of the DaemonSet
     :ivar nodes: nodes of the cluster, by name
     :ivar events: events about the DaemonSet and its pods
@@ -164,7 +167,7 @@ class ObserversSeen:
 
 @dataclasses.dataclass(frozen=True)
 class Observer:
-    """The state of the observer on one node: its pod, its phase, and what prevents it from being ready.
+    """The state of the observer on one node: its pod, its phase, and the cause if it is not ready.
 
     :ivar node: name of the node
     :ivar phase: state of the observer; ``failed`` if further waiting does not help

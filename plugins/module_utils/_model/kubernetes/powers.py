@@ -19,9 +19,9 @@ class Power:
     """A set of rights in the cluster that one file of docs/rbac grants.
 
     :ivar name: name of the file, without ``.yml``
-    :ivar what: use of the rights by a run
-    :ivar when: part of the intent, or variable, that needs them
-    :ivar equals: what an attacker with these rights could become, such as root on the nodes; empty for less
+    :ivar what: purpose for which a run uses the rights
+    :ivar when: key of the intent, or variable, that needs the rights
+    :ivar equals: privilege that an attacker with these rights could gain, such as root on the nodes; empty for less
     :ivar why: why an attacker could do so, or the worst possible effect
     """
 
@@ -214,5 +214,7 @@ def get_powers(names: typing.Collection[str]) -> tuple[Power, ...]:
 def build_grant_command(names: typing.Collection[str]) -> str:
     """Return the command by which an administrator of the cluster grants these sets of rights: ``kubectl apply -f
     docs/rbac/look.yml``.
+
+    :param names: names of the sets of rights (files of docs/rbac)
     """
     return f"kubectl apply {' '.join(f'-f {power.path}' for power in get_powers(names))}"

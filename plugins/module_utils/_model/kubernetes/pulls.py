@@ -77,7 +77,7 @@ class PackagePull:
     :ivar package: name of the package
     :ivar catalog: image of its catalog
     :ivar needed_by: components that use it, such as an operator
-    :ivar channel: empty for the catalog's default
+    :ivar channel: channel of the package; empty for the catalog's default
     :ivar version: requested version; empty for the newest of the channel
     """
 

@@ -16,7 +16,7 @@ class Challenge:
     """The kind of authentication that a registry requests.
 
     :ivar scheme: basic or bearer
-    :ivar realm: for bearer, address of the token server
+    :ivar realm: address of the token server, for authentication by a bearer token
     :ivar service: name of the registry for the token server
     :ivar scope: access that the token must grant
     """

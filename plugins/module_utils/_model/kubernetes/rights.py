@@ -21,7 +21,7 @@ class Right:
     :ivar verb: get, list, watch, create, patch, update or delete
     :ivar kind: kind of the object: ``Node``, or with its API group ``IPPool.nv-ipam.nvidia.com`` if several groups have
         the kind
-    :ivar namespace: empty for all namespaces, and for kinds without one
+    :ivar namespace: namespace of the objects; empty for all namespaces, and for kinds without one
     :ivar subresource: subresource such as ``status``; empty for the object itself
     :ivar name: name of the object; empty for all
     :ivar power: name of its set of rights in powers.py

@@ -135,7 +135,7 @@ def of_observers(namespace: str) -> tuple[Right, ...]:
     """Return the rights to start and remove observers in a namespace that an administrator has prepared. The rights of
     the sets ``look`` and ``change`` are not included.
 
-    :param namespace: the namespace
+    :param namespace: namespace of the observers
     """
     named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
         ("ServiceAccount", verb) for verb in (*_APPLY, "delete")

@@ -43,16 +43,16 @@ class RdmaPod:
     :ivar address: IP address on the network, from the network-status annotation
     :ivar pci: PCI address of the virtual function
     :ivar interface: network interface on the fabric, in the pod
-    :ivar physical_function: PCI address of its HCA
     :ivar rate_gbps: rate of the device's port, from sysfs; None if sysfs does not have it
     :ivar pcie_gbps: current speed x width of the function's PCIe link less its encoding; None if sysfs does not have
         them
-    :ivar cpus: CPUs to which the measurement is bound, those of the HCA's NUMA node; empty if it is not bound
-    :ivar binding: description of the CPU binding, or why there is none
-    :ivar far_cpus: whether the pod may not run on any CPU of the HCA's NUMA node
     :ivar error: why the pod cannot be used
     :ivar rail: rail of its HCA
+    :ivar physical_function: PCI address of its HCA
+    :ivar cpus: CPUs to which the measurement is bound, those of the HCA's NUMA node; empty if it is not bound
+    :ivar binding: description of the CPU binding, or the reason why the tools are not bound to CPUs
     :ivar cause: kind of that error (see _check/bandwidth/causes.py)
+    :ivar far_cpus: whether the pod may not run on any CPU of the HCA's NUMA node
     """
 
     ONCE = ("fabric", "rail", "node")
@@ -78,7 +78,7 @@ class RdmaPod:
 
 @dataclasses.dataclass(frozen=True)
 class SweepRow:
-    """One row of a sweep over message sizes.
+    """The bandwidth for one message size of a sweep.
 
     :ivar message_bytes: size of a message in bytes
     :ivar average_gbps: average bandwidth in Gb/s
@@ -132,10 +132,10 @@ class Wider:
     """A repeated measurement of a slow pair, with more queue pairs and, if possible, larger messages.
 
     :ivar queue_pairs: number of concurrent queue pairs requested
-    :ivar message_bytes: measured message size; the requested one if there is no figure
-    :ivar average_gbps: None if there is no figure
-    :ivar peak_gbps: peak bandwidth; None if there is no figure
-    :ivar iterations: number of messages of each queue pair; None if there is no figure
+    :ivar message_bytes: measured message size in bytes; without a figure the requested one
+    :ivar average_gbps: average bandwidth in Gb/s; None without a figure
+    :ivar peak_gbps: peak bandwidth in Gb/s; None without a figure
+    :ivar iterations: number of messages of each queue pair; None without a figure
     :ivar why: why there is no figure; empty if there is one
     :ivar commands: command lines of server and client
     """
@@ -164,8 +164,8 @@ class PairResult(OrderedPair):
         None without a measurement
     :ivar peak_gbps: peak bandwidth in Gb/s; None if not printed
     :ivar message_bytes: size of a message in bytes; None without a measurement
-    :ivar iterations: messages that ib_write_bw counted: ``pods.iterations`` of each queue pair or of all together, or
-        without it those between the margins of a measurement by time (3 s of ``-D 5``, 6 s of ``-D 10``), so that each
+    :ivar iterations: number of measured messages: ``pods.iterations`` of each queue pair or of all together, or without
+        it those between the margins of a measurement by time (3 s of ``-D 5``, 6 s of ``-D 10``), so that each
         measurement has another number
     :ivar failure: kind of the failure of ib_write_bw or iperf3; empty if it succeeded
     :ivar evidence: line of the output that shows the failure
@@ -274,11 +274,11 @@ class LayerStep:
 
     :ivar client: end that sends
     :ivar server: end that receives
-    :ivar average_gbps: None if there is no measurement
+    :ivar average_gbps: average bandwidth in Gb/s; None without a measurement
     :ivar peak_gbps: peak bandwidth in Gb/s; None if there is no measurement
     :ivar message_bytes: size of a message in bytes; None if there is no measurement
     :ivar iterations: number of messages of each queue pair; None if there is no measurement
-    :ivar why: why there is no measurement
+    :ivar why: why there is no measurement; empty if there is one
     :ivar absent: whether the pods do not have this layer (no virtual functions, or no GPU), so that it cannot cause a
         loss
     :ivar commands: command lines that ran
@@ -306,7 +306,7 @@ class PairLayers(OrderedPair):
     :ivar rail: rail of the client
     :ivar suspect: whether the pair was chosen because its bandwidth was too low; False if all pairs were requested
     :ivar steps: steps from the cable up
-    :ivar why: why there are no steps
+    :ivar why: why there are no steps; empty if there are steps
     :ivar server_rail: rail of the server if it differs from the client's, else None
     :ivar more_than: queue pairs of the pair's first figure if each layer was measured with more; None: with the number
         of the intent
@@ -360,7 +360,7 @@ class PairLatency(OrderedPair):
     :ivar client: name of the client's node
     :ivar server: name of the server's node
     :ivar rail: rail of the client
-    :ivar typical_us: the median, in us; None if there is no measurement
+    :ivar typical_us: median latency in microseconds; None without a measurement
     :ivar p99_us: the 99th percentile, in us
     :ivar failure: kind of the failure; empty on success
     :ivar evidence: the line that showed the failure
@@ -387,7 +387,7 @@ class CoverPlan:
     :ivar tests: number of tests, each in one direction
     :ivar directions: number of link directions that these nodes can use; if the paths between leaves are not known, of
         the nodes' cables only
-    :ivar covered: number of these that a test uses
+    :ivar covered: number of link directions that at least one test uses
     :ivar unused: number of further directions to which the forwarding tables send no traffic between these nodes
     :ivar spread: why the paths between leaves are not known; empty if they are known
     :ivar between_rails: number of tests between two rails of one host
@@ -460,8 +460,7 @@ class EarlierPair(OrderedPair):
     :ivar server: name of the server's node
     :ivar figures: averages in Gb/s, the oldest first
     :ivar server_rail: rail of the server if it differs from the client's, else None
-    :ivar places: for each figure, the position of its run in ``Earlier.runs``; empty in facts of releases without this
-        field
+    :ivar places: position of the run of each figure in ``Earlier.runs``; empty in facts of releases without this field
     """
 
     fabric: str

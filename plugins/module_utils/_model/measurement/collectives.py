@@ -56,16 +56,14 @@ class Collectives:
     :ivar cpu: CPU request and limit of a node's pod, as Kubernetes writes it
     :ivar memory: memory request and limit of a node's pod, as Kubernetes writes it
     :ivar fabric: name of the fabric; None if the intent has only one
-    :ivar leaves: names of the nodes of each leaf or scalable unit, if neither a topology nor LLDP shows them
     :ivar tests: collectives, in this order
     :ivar gpus_per_node: number of GPUs and ranks of a node: the number of rails or a multiple of it
-    :ivar least_bytes: smallest message; the figure of each size is compared with the floor
-    :ivar most_bytes: largest message
+    :ivar least_bytes: smallest message size; the figure of each size is compared with the lowest bandwidth that passes
+    :ivar most_bytes: largest message size
     :ivar gpu_direct: whether each channel over the network must use GPUDirect RDMA
     :ivar shared_memory: whether GPUs of a node may exchange data through host memory, if they can use neither NVLink
         nor PCIe between them
-    :ivar latency: whether to run small all_reduce tests on pairs of nodes, and report pairs that are slower than the
-        others
+    :ivar latency: whether to run small all_reduce tests on pairs of nodes, and report pairs that are slower than most
     :ivar most_latency_us: highest allowed time of a small all_reduce of two nodes, in us; None: the pairs are compared
         with each other only
     :ivar latency_ratio: a pair is reported if its latency exceeds this multiple of the median of all pairs
@@ -73,10 +71,11 @@ class Collectives:
         and after; 0 for none
     :ivar share: required share of the bandwidth that the rails allow; None for that of published runs
     :ivar share_reason: reason for a share below that of published runs
-    :ivar expected_busbw: user-defined floors
+    :ivar expected_busbw: lowest bus bandwidths that the user requires, by test and number of nodes
     :ivar program_folder: folder of the programs in the image
     :ivar gpu_resource: extended resource of the GPUs
     :ivar seconds: time limit of a run
+    :ivar leaves: names of the nodes of each leaf or scalable unit, if neither a topology nor LLDP shows them
     """
 
     image: str
@@ -110,7 +109,7 @@ class CollectiveRun:
     :ivar test: name of the collective
     :ivar nodes: Kubernetes names of its nodes
     :ivar by_rail: whether the GPUs of one rail of all nodes form a group each, all at the same time (NCCL_TESTS_SPLIT)
-    :ivar gpu: number of the only GPU of each node; None for all of them
+    :ivar gpu: index of the only GPU that each node uses; None if it uses all GPUs
     :ivar variables: environment variables in addition to those of each run
     :ivar small: whether it sends messages of 8 bytes and prints the time of each iteration
     :ivar iterations: iterations of the largest message alone, for a soak; None for the default
@@ -130,9 +129,9 @@ class CollectiveRun:
 class CollectiveHca:
     """An HCA, or a function of one, in a pod.
 
-    :ivar device: RDMA device, as the pod sees it
-    :ivar rail: its rail
-    :ivar numa_node: None if sysfs does not have it
+    :ivar device: name of the RDMA device in the pod
+    :ivar rail: number of the rail that the HCA is on
+    :ivar numa_node: NUMA node of the HCA; None if sysfs does not have it
     :ivar physical: RDMA device of the physical function of which this is a virtual function; empty if the pod has the
         HCA itself, or if the name is unknown
     """
@@ -149,8 +148,8 @@ class CollectivePod:
 
     :ivar node: name of the node
     :ivar name: name of the pod
-    :ivar host: its host name up to the first dot, as NCCL writes it
-    :ivar hcas: its HCAs, each with its rail
+    :ivar host: host name of the pod up to the first dot, as NCCL writes it
+    :ivar hcas: HCAs of the pod, each with its rail
     :ivar error: why it cannot be used
     :ivar cause: kind of that error
     """

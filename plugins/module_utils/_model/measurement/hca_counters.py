@@ -126,17 +126,19 @@ MAXIMUM = {
 
 @dataclasses.dataclass(frozen=True)
 class HcaErrors:
-    """The error counters of an RDMA device before and after a measurement: of a device in a pod, or of its physical
-    function.
+    """The changes of the error counters of an RDMA device during a measurement. The device is that of a pod, or its
+    physical function on the node.
 
-    :ivar seconds: between the two readings
-    :ivar read: error counters that it has
-    :ivar grown: of these, by how much
-    :ivar lower: of these, those that are lower than before: something set them back
-    :ivar stuck: of these, those that are at their maximum, where growth can't be seen
-    :ivar once: error counters that were read before or after, and not both times
-    :ivar why: they are not known; empty where they are
-    :ivar congestion: counters of congestion and flow control, by how much they rose; they are no errors
+    :ivar node: name of the node
+    :ivar device: name of the RDMA device
+    :ivar seconds: time between the two readings, in seconds
+    :ivar read: number of error counters that the device has
+    :ivar grown: growth of each error counter that rose, by name
+    :ivar lower: names of error counters that are lower than before, because a program reset them
+    :ivar stuck: names of error counters that are at their maximum, so that growth cannot be seen
+    :ivar once: names of error counters that only one of the two readings has
+    :ivar why: reason why the changes are not known; empty if they are known
+    :ivar congestion: growth of each counter of congestion and flow control that rose, by name; these are no errors
     """
 
     ONCE = ("node", "device")

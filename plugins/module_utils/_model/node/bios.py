@@ -92,7 +92,7 @@ class BiosAttribute:
     :ivar current: text, number or boolean; None if the BIOS does not report it
     :ivar display_name: display name in the registry; empty if the attribute was found by its name, without a registry
     :ivar pending: value that a reset would apply; None for none, also if it equals the current one
-    :ivar allowed: empty if the registry does not list the values
+    :ivar allowed: allowed values; empty if the registry does not list them
     :ivar read_only: why it cannot be written now; empty if it is not known to be read-only
     :ivar reset_required: whether a new value requires a reset; None if the registry does not define it
     """
@@ -142,18 +142,18 @@ class NodeBios:
     :ivar version: version of the BIOS; empty if the BMC does not report it, like vendor and model
     :ivar settings: attributes of each key of the intent
     :ivar registry: path of the attribute registry with the display names; empty without one
-    :ivar registry_error: why there is no registry
+    :ivar registry_error: reason why the registry of the BIOS was not read; empty if it was
     :ivar settings_uri: resource to which new values are written; empty if the BMC has none
     :ivar apply_times: supported apply times, as the BMC names them
     :ivar jobs: jobs that block the BIOS; None if the BMC has no such jobs, or they could not be read (see errors)
     :ivar lockdown: whether the BMC refuses changes; None if it has no such mode, or it could not be read (see errors)
     :ivar last_apply: error of the last application of values; empty if none is reported
     :ivar pending_error: why the values pending for a reset are not known
+    :ivar others_pending: names of attributes with a value that a reset would apply, and that no setting covers
     :ivar errors: other parts that could not be read
     :ivar identity: identity of the system, as the BMC reports it
     :ivar asserted: whether the inventory asserts that the BMC belongs to the node, for use if the identities cannot be
         compared
-    :ivar others_pending: names of attributes with a value that a reset would apply, and that no setting covers
     """
 
     vendor: str

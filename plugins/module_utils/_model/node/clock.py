@@ -18,7 +18,7 @@ class NodeClock:
     :ivar seconds: seconds since 1970-01-01 UTC, by the node's clock
     :ivar synchronised: whether a time service synchronizes the kernel's clock; None if the kernel did not report it
     :ivar error_seconds: maximum error as estimated by the kernel, in seconds; valid only if synchronized
-    :ivar asked: controller's time just before the query; None if there is no controller timestamp
+    :ivar asked: time of the controller just before the query; None if the controller took no time
     :ivar answered: controller's time just after the answer
     """
 

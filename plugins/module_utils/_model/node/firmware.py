@@ -55,8 +55,8 @@ FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
 class ReportedSetting:
     """A firmware value, such as a version, with its source.
 
-    :ivar value: the value
-    :ivar source: NicDevice, devlink, sysfs, or mstconfig with its version
+    :ivar value: value as the source reports it
+    :ivar source: ``NicDevice``, ``devlink``, ``sysfs``, or ``mstconfig`` with its version
     """
 
     value: Word
@@ -276,11 +276,11 @@ class NodeFirmwarePlan:
     """The plan for the firmware settings of a node's HCAs: those that the host writes, and those that NVIDIA's operator
     writes.
 
-    :ivar settings: settings that the host writes, by PCI address
-    :ivar refusal: why the host cannot write them, with a remedy
-    :ivar templates: names of the NicConfigurationTemplates by which NVIDIA's operator applies the others
-    :ivar cards: names of their NicDevices
-    :ivar notes: why HCAs are left unchanged, in words
+    :ivar settings: desired value of each setting that the host writes, by PCI address and name of the setting
+    :ivar refusal: why the host cannot write the settings, with a remedy; empty if it can
+    :ivar templates: names of the NicConfigurationTemplates by which NVIDIA's operator writes settings
+    :ivar cards: names of the NicDevices that these templates select
+    :ivar notes: reasons why HCAs are left unchanged, one text each
     """
 
     settings: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
@@ -306,7 +306,7 @@ class UnreadNic:
 class NicDevices:
     """The cards of all nodes, as NVIDIA's NIC configuration operator reports them.
 
-    :ivar devices: empty if the cluster does not have the operator
+    :ivar devices: NicDevices of the cluster; empty if it does not have the operator
     :ivar errors: why they could not be read
     :ivar unread: cards of known nodes that could not be read
     """
@@ -364,8 +364,8 @@ def parse_number(value: typing.Optional[str]) -> typing.Optional[int]:
 def is_equal(one: str, other: str) -> bool:
     """Return whether two firmware values are equal. ``True(1)``, ``true`` and ``1`` are equal.
 
-    :param one: a value as mstconfig or a user writes it
-    :param other: the value to compare it with
+    :param one: value as mstconfig or a user writes it
+    :param other: second value, as mstconfig or a user writes it
     """
     return bool(_collect_spellings(one) & _collect_spellings(other))
 

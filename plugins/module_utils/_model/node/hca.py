@@ -73,8 +73,8 @@ def compute_pcie_gbps(speed: float, width: int) -> float:
     Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on
     flits with 236 of 256 bytes for packets (6.0, 4.2.3).
 
-    :param speed: in GT/s
-    :param width: in lanes
+    :param speed: speed of a lane in GT/s
+    :param width: number of lanes of the link
     """
     return speed * width * (0.8 if speed < 8 else 128 / 130 if speed < 64 else 236 / 256)
 
@@ -88,8 +88,8 @@ class PciFunction:
     :ivar device: PCI device id, four hex digits
     :ivar device_class: first four hex digits of the class: 0207 InfiniBand, 0200 Ethernet
     :ivar driver: name of the bound kernel driver; None without one
-    :ivar numa_node: None if the platform does not report it (-1)
-    :ivar link: its PCIe link
+    :ivar numa_node: NUMA node of the function; None if the platform does not report it (-1)
+    :ivar link: PCIe link between the function and the port above it
     """
 
     address: PciAddress
@@ -105,7 +105,7 @@ class PciFunction:
 class Netdev:
     """A network interface of an HCA.
 
-    :ivar mtu: in bytes; IPoIB in datagram mode has 4 less than its multicast group
+    :ivar mtu: MTU in bytes; IPoIB in datagram mode has 4 less than its multicast group
     :ivar state: operational state of the kernel: up, down, dormant ...; None if not read
     :ivar port_guid: GUID of the port, from the 20-byte IPoIB hardware address; None on Ethernet
     :ivar subnet_prefix: upper half of the port's GID, from the IPoIB hardware address; None on Ethernet
@@ -143,7 +143,7 @@ class Port:
     :ivar rate_gbps: width x speed, in Gb/s
     :ivar width: number of lanes
     :ivar speed: name of the speed: EDR, HDR, NDR...
-    :ivar lid: None if the port has no LID (0)
+    :ivar lid: LID of the port; None if it has none (0)
     :ivar sm_lid: LID of the subnet manager; None if none has assigned one (0)
     :ivar guid: InfiniBand only: the lower half of the first GID
     :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
@@ -199,8 +199,13 @@ class VfAdministration:
     """The settings of a VF in its physical function. A field is None if neither ``ip link`` nor sysfs reports the
     setting. Only NVIDIA's own driver packages (MLNX_OFED, DOCA) have GUIDs and link policy in sysfs.
 
+    :ivar node_guid: node GUID of the VF
+    :ivar port_guid: port GUID of the VF
+    :ivar link_policy: link state that the physical function imposes on the VF
     :ivar vlan: VLAN id; 0 is none
     :ivar vlan_qos: 802.1p priority in the VLAN tag
+    :ivar trust: whether the VF is trusted
+    :ivar spoof_check: whether the NIC drops packets of the VF with another source MAC address
     :ivar min_tx_rate: guaranteed transmit rate in Mb/s; 0 for none
     :ivar max_tx_rate: highest transmit rate in Mb/s; 0 for no limit
     """
@@ -242,9 +247,9 @@ class Hca:
     not on PCI.
 
     :ivar name: name for messages: RDMA device (mlx5_0), else the netdev, else the PCI address
-    :ivar rdma_device: None if there is none
-    :ivar netdevs: its network interfaces on the node
-    :ivar pci: its PCI function; None for an RDMA device that is not on PCI
+    :ivar rdma_device: name of the RDMA device; None if the function has none
+    :ivar netdevs: network interfaces of the function on the node
+    :ivar pci: PCI function; None for an RDMA device that is not on PCI
     :ivar node_guid: node GUID of the RDMA device
     :ivar node_description: node description of the RDMA device, which the subnet manager reads
     :ivar firmware: version of the running firmware
@@ -255,8 +260,8 @@ class Hca:
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar vf_index: index of a VF
     :ivar administration: settings of a VF in its PF, if they are readable
-    :ivar sriov_absence: for a physical function without SR-IOV files, why it has none, if its configuration space can
-        be read (as root)
+    :ivar sriov_absence: reason why a physical function has no SR-IOV files; None if its configuration space cannot be
+        read (as root)
     :ivar held: parts that are in a pod; None if the node has all parts
     :ivar unread: existing files that could not be read or parsed (``ports/1/state``); their values are None and unknown
     """
@@ -287,7 +292,7 @@ class Hca:
 
     @property
     def all_netdevs(self) -> tuple[Netdev, ...]:
-        """Return its network interfaces, including those in a pod."""
+        """Return the network interfaces of the HCA, including those that are in the network namespace of a pod."""
         return (*self.netdevs, *(self.held.netdevs if self.held else ()))
 
     @property
@@ -328,10 +333,7 @@ class NodeHcas:
         return tuple(found.values())
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
-        """Return the HCA at a PCI address. Return None if the node has no HCA there.
-
-        :param address: PCI address; None returns None
-        """
+        """Return the HCA at a PCI address. Return None if the node has no HCA there, or if the address is None."""
         return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
 
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:

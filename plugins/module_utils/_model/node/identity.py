@@ -57,7 +57,7 @@ SERIALS = Bound("serial numbers", 1024)
 class Identity:
     """The identity of a machine, as its BMC or the machine itself reports it.
 
-    :ivar uuid: in lower case with dashes, in the reported byte order; empty if no valid one is reported
+    :ivar uuid: UUID in lower case with dashes, in the reported byte order; empty if no valid one is reported
     :ivar serials: serial numbers of the system; empty if none are reported
     """
 
@@ -105,10 +105,10 @@ class Verdict:
     """The result of comparing the system behind a BMC with a node: proven to be the node, asserted by the inventory,
     another machine, or unknown.
 
-    :ivar state: ``proven`` (same machine), ``asserted`` (not comparable, but the inventory says so), ``other`` (another
-        machine, or one that several nodes claim) or ``unknown`` (not comparable)
-    :ivar why: reason of any state but proven
-    :ivar remedy: next step of the user
+    :ivar state: ``proven`` (same machine), ``asserted`` (not comparable, but the inventory asserts it), ``other``
+        (another machine, or one that several nodes claim) or ``unknown`` (not comparable)
+    :ivar why: reason of the state; empty if it is ``proven``
+    :ivar remedy: instruction to the user that resolves the cause
     """
 
     state: State
@@ -152,7 +152,8 @@ class Claims:
         return Identity(uuid_of(self.reported.get(node, "")) or told.uuid, told.serials)
 
     def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
-        """Judge whether a system behind a BMC is this node.
+        """Return whether the system behind a BMC is this node: proven, asserted, another machine, or unknown, with the
+        reason.
 
         :param node: name of the node
         :param machine: identity of the system, as the BMC reports it
@@ -312,7 +313,11 @@ def serial_of(text: typing.Any) -> str:
 
 
 def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
-    """Return an identity from texts that a BMC or a node reports. Invalid texts are dropped."""
+    """Return an identity from texts that a BMC or a node reports. Invalid texts are left out.
+
+    :param uuid: UUID of the machine as reported
+    :param serials: serial numbers of the machine as reported
+    """
     return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
 
 
@@ -374,9 +379,9 @@ def find_wrong_machine(
     process can read the boot ID of its machine.
 
     :param node: name of the node
-    :param told: boot reported by the kubelet of the node
-    :param shown: boot reported by the machine at its address
-    :param twins: other nodes whose kubelets report the same boot ID
+    :param told: boot ID and machine UUID that the kubelet of the node reports
+    :param shown: boot ID and machine UUID that the machine at its address reports
+    :param twins: names of other nodes whose kubelets report the same boot ID
     """
     look = f"Run cat /proc/sys/kernel/random/boot_id on that machine, and kubectl get node {node} -o yaml"
     if not told.boot:

@@ -40,8 +40,10 @@ class SwitchPort:
 
 @dataclasses.dataclass(frozen=True)
 class NetdevNeighbours:
-    """The neighbors of a network interface.
+    """The neighbors of a network interface: switch ports that LLDP shows, and hosts in the neighbor table.
 
+    :ivar name: name of the interface
+    :ivar hardware_address: hardware address of the interface itself
     :ivar switch_ports: LLDP neighbors. Several contradict each other: a bridge without LLDP is in between, or another
         device on the link sends LLDP
     :ivar hardware_addresses: hardware addresses in the kernel's neighbor table
@@ -61,7 +63,7 @@ class NodeNeighbours:
 
     :ivar netdevs: interfaces of Ethernet HCAs that have a link; none on a node with InfiniBand
     :ivar uplinks: interfaces of the default routes, and the interfaces below them
-    :ivar errors: failed reads, with the reason
+    :ivar errors: texts that name each failed read and its reason
     """
 
     netdevs: typing.Annotated[tuple[NetdevNeighbours, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()

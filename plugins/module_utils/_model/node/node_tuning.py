@@ -95,7 +95,7 @@ class NodeSetting:
 
     :ivar state: ``set``, ``planned`` (check mode), ``coming`` (in progress) or ``stuck`` (does not resolve itself)
     :ivar why: cause of any state but ``set``
-    :ivar remedy: next step of the user
+    :ivar remedy: instruction to the user that resolves the cause
     """
 
     state: typing.Literal["set", "planned", "coming", "stuck"]

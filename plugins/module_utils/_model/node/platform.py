@@ -30,7 +30,7 @@ class SriovCapability:
 
     :ivar initial: InitialVFs; the kernel creates no VF if it differs from ``total``
     :ivar total: TotalVFs; a driver may report less in sriov_totalvfs, as igb does
-    :ivar current: NumVFs
+    :ivar current: number of VFs that are enabled (NumVFs)
     :ivar offset: difference between the routing ID of the function and that of its first VF
     :ivar stride: difference between the routing IDs of two consecutive VFs
     :ivar ari: whether the kernel has found ARI on the whole path to the function, so that one bus has room for 256
@@ -79,16 +79,16 @@ class PciEvidence:
 
     :ivar address: PCI address
     :ivar driver: name of the bound kernel driver; None without one
-    :ivar sriov_total: None if the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such
-        capability
+    :ivar sriov_total: number of VFs that the firmware offers (sriov_totalvfs); None if the file is absent: SR-IOV is
+        off in firmware or BIOS, or the function has no such capability
     :ivar sriov_current: number of VFs that exist; None if the file is absent
-    :ivar iommu_group: None if the function is not in a group
+    :ivar iommu_group: number of the IOMMU group; None if the function is not in a group
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar unread: files that could not be read; their values are None and unknown
-    :ivar capability: for a PF; None if its configuration space has none, or cannot be read (as root)
-    :ivar memory: for a PF; None if the kernel does not report it
-    :ivar last_bus: for a PF, the last bus number below the port above it; None without such a port
-    :ivar acs: ACS of the port above a PF; None if it has none, or cannot be read (as root)
+    :ivar capability: SR-IOV capability of a PF; None if its configuration space has none, or cannot be read (as root)
+    :ivar memory: memory ranges for the VFs of a PF; None if the kernel does not report them
+    :ivar last_bus: last bus number below the port above a PF; None without such a port
+    :ivar acs: ACS settings of the port above a PF; None if it has none, or if they cannot be read (as root)
     """
 
     ONCE = ("address",)
@@ -130,14 +130,14 @@ class NodePlatform:
     that a value could not be read (see errors). Empty means that it was read and there is nothing.
 
     :ivar kernel: release of the running kernel
+    :ivar machine: x86_64, aarch64...
     :ivar kernel_arguments: arguments of the kernel command line about IOMMU and PCI, and those that were requested
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
-    :ivar iommu_groups: number of groups
-    :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS provides
+    :ivar iommu_groups: number of IOMMU groups
+    :ivar acpi_tables: names of those of the tables DMAR, IVRS and IORT that the BIOS provides
     :ivar functions: SR-IOV properties of each network function
-    :ivar errors: failed reads, with the reason
-    :ivar machine: x86_64, aarch64...
-    :ivar gpu: None if the module nvidia is not loaded
+    :ivar errors: texts that name each failed read and its reason
+    :ivar gpu: GPU driver of the node; None if the module nvidia is not loaded
     :ivar boot: id of the boot in which the platform was read
     :ivar signed_modules: whether the kernel loads only modules signed with a known key, as with secure boot; None if
         not known

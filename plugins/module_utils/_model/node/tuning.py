@@ -24,11 +24,11 @@ ROWS, READINGS, PLACES = (
 
 @dataclasses.dataclass(frozen=True)
 class RowReading:
-    """One observed value of a row (property of a node), and the parts of the node that have it.
+    """One observed value of a tuning row (one property of a node), and the devices that have it.
 
-    :ivar value: as the kernel or the tool reports it, abbreviated
-    :ivar where: parts of the node with this value: CPUs in the kernel's list format (0-254), names of HCAs, PCI
-        addresses of GPUs; empty for the node as a whole
+    :ivar value: value as the kernel or the tool reports it, abbreviated
+    :ivar where: devices with this value: CPUs in the kernel's list format (0-254), names of HCAs, PCI addresses of
+        GPUs; empty for the node as a whole
     """
 
     value: str
@@ -39,8 +39,8 @@ class RowReading:
 class NodeTuning:
     """The observed values of all tuning rows of one node, as the module node_info returns them.
 
-    :ivar rows: readings of each row, one for each value; empty if the node does not have the item
-    :ivar unread: why a row, or a part of it, could not be read
+    :ivar rows: readings by name of the tuning row, one reading for each value; empty if the node has no such device
+    :ivar unread: why a tuning row, or the value of some devices, could not be read, by name of the row
     """
 
     rows: typing.Annotated[dict[str, typing.Annotated[tuple[RowReading, ...], READINGS]], ROWS] = dataclasses.field(
@@ -59,8 +59,8 @@ class Tuning:
 
     :ivar profile: profile whose values are expected: training, inference, or none, which reports only differences
         between comparable nodes
-    :ivar expected: overrides for single rows, by name: a value, several with | between them, ">=N" or "<=N"; null
-        expects nothing. A node with another value fails
+    :ivar expected: expected values of single tuning rows, by name: a value, several with | between them, ">=N" or
+        "<=N"; null expects nothing. A node with another value fails
     :ivar cuda: version of CUDA that jobs use, such as "13.0"; the minimum driver for it is then expected. null accepts
         any driver
     :ivar set: whether to apply expected values that need no reboot, by a Tuned of OpenShift or by the module

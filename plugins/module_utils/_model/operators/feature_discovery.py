@@ -17,7 +17,7 @@ class WorkerConfig:
     """The configuration of node feature discovery's worker, with its defaults. [node-feature-discovery source/pci,
     pkg/nfd-worker]
 
-    :ivar classes: PCI classes, or prefixes of them, that get labels (sources.pci.deviceClassWhitelist)
+    :ivar classes: PCI classes, or prefixes of PCI classes, that get labels (sources.pci.deviceClassWhitelist)
     :ivar fields: fields of a PCI device in the name of its label (sources.pci.deviceLabelFields)
     :ivar sources: sources that create labels (core.labelSources)
     """
@@ -32,8 +32,8 @@ class FeatureDiscovery:
     """A DaemonSet of node feature discovery's worker, with the state of its pods and its configuration.
 
     :ivar worker: workload, with the nodes of its ready pods
-    :ivar pods: by node, the reason why its pod is not ready
-    :ivar config: None if it could not be read, with the reason in ``unread``
+    :ivar pods: reason why the pod of a node is not ready, by node
+    :ivar config: configuration of the worker; None if it could not be read, with the reason in ``unread``
     """
 
     worker: Workload

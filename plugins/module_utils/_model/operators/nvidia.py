@@ -16,8 +16,8 @@ class NicPolicy:
 
     :ivar state: ignore, notReady, ready or error; empty before the first report
     :ivar ours: whether the collection created it
-    :ivar configs: configuration texts for the device plugins, by the part of spec that contains them
-    :ivar owners: field manager of each of these parts, if it is not the collection
+    :ivar configs: configuration texts for the device plugins, by the key of ``spec`` that contains them
+    :ivar owners: field manager of each of these keys, if it is not the collection
     """
 
     name: ObjectName
@@ -38,7 +38,7 @@ class Reported:
     :ivar reason: status.reason
     :ivar parts: components of the operator that are not ready (status.appliedStates): name and state, with the message
         if there is one
-    :ivar nodes: for a pool, nodes that have a share
+    :ivar nodes: names of the nodes that have a share of a pool of nv-ipam; empty for other kinds
     """
 
     kind: Word

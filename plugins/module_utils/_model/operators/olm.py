@@ -241,7 +241,7 @@ class RetainedObject:
 
     :ivar subject: the object, for messages
     :ivar why: reason for which it remains
-    :ivar remedy: how to delete it; empty if the general instruction for retained objects applies
+    :ivar remedy: instruction that deletes the object; empty if the general instruction for retained objects applies
     """
 
     subject: str

@@ -41,7 +41,7 @@ class OperatorChart:
     """The Helm chart of an operator.
 
     :ivar reference: OCI reference, folder or archive, or the chart's name in ``repository``
-    :ivar version: empty only for a folder, whose Chart.yaml has it
+    :ivar version: version of the chart; empty only for a folder, whose Chart.yaml has it
     :ivar namespace: namespace of the release
     :ivar release: name of the Helm release
     :ivar repository: URL of the Helm repository; empty for an OCI reference, a folder or an archive
@@ -85,12 +85,12 @@ class Operator:
     """An operator that the collection works with: how to recognize it in a cluster and how to install it.
 
     :ivar name: name of the operator in this collection
-    :ivar images: names of the images that it runs
+    :ivar images: names of the images that the operator runs
     :ivar deployments: names of its Deployment, for images that are mirrored under other names. OpenShift has an
         unrelated Deployment network-operator
-    :ivar lack: what does not work without it
-    :ivar chart: its Helm chart; None if there is none
-    :ivar package: its OLM package; None if there is none
+    :ivar lack: function that is missing without the operator, as text
+    :ivar chart: Helm chart of the operator; None if there is none
+    :ivar package: OLM package of the operator; None if there is none
     :ivar by_hand: instruction for a manual installation, if the cluster's installer (Helm or OLM) does not offer it
     :ivar configuration: kind of the object that the operator needs to work; empty if there is none, or another stage
         creates it
@@ -220,8 +220,8 @@ class JobNeeds:
 class Needed:
     """An operator that a run needs.
 
-    :ivar operator: the operator
-    :ivar why: reasons, as text
+    :ivar operator: operator that the run needs
+    :ivar why: reasons why it is needed, one text each
     """
 
     operator: Operator
@@ -244,15 +244,15 @@ class OperatorsSeen:
     """The operators in the cluster and their configuration, as the module operators_info found them.
 
     :ivar olm: whether operators are installed by the cluster's OLM instead of Helm
-    :ivar job: the requested job; None if there is none
+    :ivar job: needs of the requested training job; None if no job is requested
     :ivar controllers: Deployments that run one of the operators
-    :ivar configurations: objects that configure them, with their state
+    :ivar configurations: objects that configure these operators, with their state
     :ivar packages: ClusterServiceVersions and Subscriptions of their packages, by operator
     :ivar labelled: nodes that have every needed label of node feature discovery
     :ivar made: operators whose namespace has the collection's mark, since a run installed them
     :ivar drivers: policies that deploy a driver container, or may
     :ivar hosts: managed nodes, with the properties that determine their driver image
-    :ivar errors: failed reads; what they would have returned is unknown, not absent
+    :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
     :ivar untrusted: operators that a run neither installs nor upgrades because of their namespace, by name
     :ivar install: whether the run installs missing operators (operators_install)
     :ivar leave: names of operators that the run does not install (operators_leave)
@@ -309,7 +309,7 @@ def list_needed_operators(
 ) -> tuple[Needed, ...]:
     """Return the operators that this intent and this job need, in the order of installation.
 
-    :param job: the requested job; None if there is none
+    :param job: needs of the requested training job; None if no job is requested
     :param olm: whether operators are installed by the cluster's OLM instead of Helm
     """
     why: dict[str, list[str]] = {}

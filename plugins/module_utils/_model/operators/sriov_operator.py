@@ -27,6 +27,7 @@ class StateVf:
     """A virtual function as the operator's config daemon reports it.
 
     :ivar index: index of the VF on its physical function
+    :ivar driver: driver of the VF; None if it has none
     :ivar name: name of its network interface; None without one on the node
     :ivar guid: GUID of an InfiniBand VF: eight bytes in hex, last byte first, as the daemon reports it
     :ivar mtu: MTU in bytes
@@ -47,10 +48,14 @@ class StateInterface:
     """A physical function as the operator's config daemon reports it.
 
     :ivar name: name of its network interface
+    :ivar vendor: PCI vendor id
+    :ivar device: PCI device id
+    :ivar driver: driver of the physical function; None if the daemon does not report it
     :ivar link_type: IB or ETH
     :ivar mtu: MTU in bytes
     :ivar total_vfs: number of VFs that it offers
     :ivar vfs_count: number of VFs that exist
+    :ivar vfs: VFs that exist, as the daemon reports them
     :ivar eswitch_mode: legacy or switchdev
     :ivar admin_state: up or down; None if an older daemon does not report it
     """
@@ -159,10 +164,23 @@ class Policy:
     """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): the physical functions that it selects, and their
     virtual functions. The fields have the names and meanings of its spec. An empty selector field selects everything.
 
+    :ivar resource_name: name of the extended resource, without its prefix
     :ivar vfs_count: number of virtual functions (numVfs)
+    :ivar node_selector: labels of the nodes to which the policy applies
+    :ivar vendor: PCI vendor id of the selected physical functions
+    :ivar device: PCI device id of the selected physical functions (deviceID)
+    :ivar root_devices: PCI addresses of the selected physical functions
     :ivar pf_names: netdev names, with the range of virtual functions if one is given: ens1f0#0-3
-    :ivar priority: 0 to 99; the lowest takes precedence
-    :ivar mtu: 0 leaves it unchanged
+    :ivar priority: number from 0 to 99; the lowest takes precedence
+    :ivar device_type: driver of the VFs: ``netdevice`` or ``vfio-pci``
+    :ivar mtu: MTU in bytes; 0 leaves it unchanged
+    :ivar rdma: whether the VFs get RDMA devices (isRdma)
+    :ivar link_type: ``IB`` or ``ETH``; empty leaves it unchanged
+    :ivar eswitch_mode: ``legacy`` or ``switchdev``; empty means ``legacy``
+    :ivar external: whether the VFs are created outside of the operator (externallyManaged)
+    :ivar net_filter: id of an OpenStack network, which selects physical functions
+    :ivar vdpa_type: type of vDPA devices on the VFs: ``virtio`` or ``vhost``; empty for none
+    :ivar exclude_topology: whether the NUMA node of the VFs is not reported to the kubelet
     """
 
     name: ObjectName
@@ -222,7 +240,7 @@ class OlmObject:
     :ivar kind: ClusterServiceVersion or Subscription
     :ivar phase: phase of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription:
         AtLatestKnown, UpgradePending...
-    :ivar message: why it has not progressed: its own message, or that of its conditions
+    :ivar message: reason why the object has not progressed, from its message or its conditions
     :ivar version: version of a ClusterServiceVersion; empty for a Subscription
     """
 
@@ -243,22 +261,22 @@ class OperatorFacts:
     :ivar installations: SR-IOV network operators in the cluster; exactly one is expected
     :ivar configs: namespaces that have a SriovOperatorConfig named default
     :ivar nodes: nodes of the cluster
-    :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None if absent
     :ivar states: desired configuration of each node, and the report of its config daemon
-    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; the operator ignores others
+    :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None if absent
+    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; the operator ignores those in other namespaces
     :ivar supported_nics: entries of the operator's ConfigMap supported-nic-ids; None if it does not exist
     :ivar discovery: workers of node feature discovery; None if not read, since no label is missing
     :ivar olm: ClusterServiceVersions and Subscriptions of the operator in its namespace
-    :ivar multus: DaemonSets that look like multus
+    :ivar multus: DaemonSets whose names or images indicate multus
     :ivar multus_pods: number of pods in the operator's namespace with multus' network-status, which proves that multus
         works, however it was installed
     :ivar attachments: number of NetworkAttachmentDefinitions, None if the API server does not serve the kind
     :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
     :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
-    :ivar says: error of the operator's last failed sync, from its log; read only if the operator runs and has not
-        created a config daemon
-    :ivar errors: failed reads, with the reason
+    :ivar errors: texts that name each failed read and its reason
     :ivar namespace: namespace of the operator, or the usual one if it is not installed
+    :ivar says: error of the operator's last failed sync, from its log; empty if it was not read. It is read only if the
+        operator runs and has not created a config daemon
     """
 
     crds: tuple[str, ...]

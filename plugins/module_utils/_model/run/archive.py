@@ -53,7 +53,7 @@ class ArchiveLogin:
 class Folder:
     """A folder of the controller to which the archive is copied.
 
-    :ivar path: as the user wrote it
+    :ivar path: path of the folder, as the user wrote it
     """
 
     path: str
@@ -88,7 +88,7 @@ class Address:
     def of(self, run: str, name: str) -> str:
         """Return the URL of an uploaded file, without its query.
 
-        :param run: identity of the run, replaces ``{run}``
+        :param run: id of the run, which replaces ``{run}``
         :param name: name of the file
         """
         return self.base.replace(RUN, run) + (name if self.in_folder else "")
@@ -96,7 +96,7 @@ class Address:
     def cut(self, base: str) -> str:
         """Return a URL in the form for messages: ``?...`` is appended if the address has a query, which may be secret.
 
-        :param base: URL without its query
+        :param base: URL of the address without its query
         """
         return base + ("?..." if self.query else "")
 
@@ -110,7 +110,7 @@ class ArchiveFacts:
 
     :ivar place: destination in the form for messages
     :ivar error: why it cannot accept the archive; empty if no problem is known
-    :ivar remedy: what to do about the error
+    :ivar remedy: instruction that resolves the error; empty if there is none
     """
 
     place: str

@@ -281,6 +281,7 @@ def name_page(check: str) -> str:
 def address_of(check: str, pages: str = PAGES) -> str:
     """Return the URL of the page that explains a finding.
 
-    :param pages: URL of all pages, with ``{page}`` for the name
+    :param check: check id of the finding
+    :param pages: URL of the pages, in which ``{page}`` is replaced by the name of the page
     """
     return pages.replace("{page}", name_page(check))

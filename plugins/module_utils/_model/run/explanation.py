@@ -15,7 +15,7 @@ class Explanation:
     :ivar measured: quantity that the check evaluates
     :ivar causes: causes, the most likely first
     :ivar look: commands for a manual check, on the node or with kubectl; placeholders are in capitals
-    :ivar remedy: what to do, with its command
+    :ivar remedy: instruction that resolves the cause, with its command
     """
 
     means: str

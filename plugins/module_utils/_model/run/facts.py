@@ -30,7 +30,7 @@ class Fact:
     :ivar node: name in the inventory, or CLUSTER
     :ivar kind: kind of the observation, such as ``hcas``
     :ivar value: the observation, as plain data; None with an error
-    :ivar error: why there is no observation; None with a value
+    :ivar error: reason why there is no observation; None with a value
     :ivar schema: version of the format, equal to FACT_SCHEMA in files of this release
     """
 

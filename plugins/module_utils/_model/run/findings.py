@@ -136,8 +136,8 @@ class Waiver:
 class Judged:
     """A finding after the waivers were applied.
 
-    :ivar finding: the finding
-    :ivar waiver: the waiver that covers it; None if it needs none, or if none applies
+    :ivar finding: finding as the check returned it
+    :ivar waiver: waiver that covers the finding; None if it passed, or if no waiver covers it
     """
 
     finding: Finding
@@ -185,9 +185,10 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
 def build_pass(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
     """Return a finding with status ``pass``, which needs no cause and no remedy.
 
+    :param check: check id of the finding
     :param subject: subject of the finding
-    :param measured: observed value
-    :param expected: expected value
+    :param measured: observed value, as text
+    :param expected: expected value, as text
     """
     return Finding(check, subject, PASS, measured, expected)
 
@@ -208,6 +209,9 @@ def add_rerun(findings: typing.Iterable[Finding], step: str, sentence: str) -> t
 
 
 def _is_rerun(sentence: str, step: str) -> bool:
-    """Return whether a sentence tells to run a step again."""
+    """Return whether a sentence instructs the user to run a step again.
+
+    :param step: name of the step, such as a stage
+    """
     words = sentence.rstrip(".").replace(",", " ").replace(":", " ").split()
     return step in words and "again" in words

@@ -42,7 +42,7 @@ class Guard:
         return seconds
 
     def check(self) -> None:
-        """Check that writing is permitted.
+        """Verify that writing to the cluster is permitted at this moment, such as by the Lease of the run.
 
         :raises RdmaError: writing is not permitted, or the permission is not known
         """

@@ -50,7 +50,7 @@ class Holder:
         """Return whether this holder is the invocation ``me``. Run and process are compared: a resumed run is a
         different invocation, because the process of the interrupted run may still be running.
 
-        :param me: the invocation
+        :param me: identity of the current invocation
         """
         return (self.run, self.process) == (me.run, me.process)
 
@@ -65,7 +65,7 @@ class Lease:
     :ivar transitions: number of changes of the holder
     :ivar doing: module of the holder that renewed it
     :ivar uid: uid of the object; empty before it is created
-    :ivar version: its resourceVersion; the API server rejects a write based on an older one
+    :ivar version: resourceVersion of the object; the API server rejects a write based on an older one
     """
 
     holder: Holder
@@ -172,9 +172,10 @@ def count_remaining_seconds(lease: Lease, now: typing.Optional[datetime.datetime
 def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
     """Return a copy of the Lease that ``me`` holds and has renewed at ``now``. Nothing is written to the cluster.
 
-    :param me: identity of the invocation
+    :param lease: Lease as it was read; None if it does not exist
+    :param me: identity of the current invocation
     :param seconds: validity of the Lease in seconds
-    :param doing: module of ``me`` that takes it
+    :param doing: name of the module that takes the Lease
     """
     if lease is None:
         return Lease(me, now, now, seconds, 0, doing)

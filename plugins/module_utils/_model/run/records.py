@@ -46,7 +46,7 @@ _Kind = tuple[str, str, typing.Optional[Waiver]]
 class Record:
     """The result of one stage of one run.
 
-    :ivar stage: one of STAGES
+    :ivar stage: name of the stage
     :ivar run: identity of the run; a record of another run is never used
     :ivar started: UTC, ISO 8601
     :ivar finished: UTC, ISO 8601
@@ -112,13 +112,13 @@ def find_contradiction(record: Record) -> str:
 
 def limit_findings(judged: typing.Sequence[Judged], most: int) -> tuple[Judged, ...]:
     """Return the findings if there are at most ``most``. Otherwise return the first findings of each check, status and
-    waiver, and one finding in place of the rest of them, which has the same status and waiver. So a gate that the
+    waiver, and one finding in place of all remaining ones with the same check, status and waiver. So a gate that the
     findings close stays closed.
 
     The result has more than ``most`` findings only if there are more combinations of check, status and waiver.
 
     :param judged: findings of a stage
-    :param most: number of findings above which they are shortened
+    :param most: number of findings above which the result is shortened
     """
     if len(judged) <= most:
         return tuple(judged)
@@ -145,9 +145,10 @@ def _get_kind(item: Judged) -> _Kind:
 
 
 def _count_rest(first: Finding, number: int) -> Finding:
-    """Return one finding in place of several with the same check and status.
+    """Return one finding that represents several findings with the same check and status, and has their number as its
+    subject.
 
-    :param first: the first of them
+    :param first: first finding that is represented
     :param number: number of the findings that it represents
     """
     why = (
@@ -159,7 +160,8 @@ def _count_rest(first: Finding, number: int) -> Finding:
 
 
 def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
-    """Return the number of findings of each status. A finding that a waiver covers is counted as ``waived`` only.
+    """Return the number of findings by status. A finding that a waiver covers is counted under ``waived`` instead of
+    its status.
 
     :param judged: findings of a stage
     """
@@ -218,14 +220,14 @@ def passed_over(stage: str, number: int) -> str:
     """Return a line for the terminal that reports how many stages did not run, and at which stage the run stopped.
 
     :param stage: stage whose closed gate stopped the run
-    :param number: number of stages after it
+    :param number: number of later stages that did not run
     """
     return f"{number} stage{'' if number == 1 else 's'} {NOT_RUN}: the run stopped at stage {stage}"
 
 
 def _group_alike_findings(judged: typing.Iterable[Judged]) -> list[list[Judged]]:
-    """Group the findings that did not pass. All findings of a group have the same check, status, waiver, reason and
-    remedy, and differ only in subject and value.
+    """Return the findings that did not pass in groups. All findings of a group have the same check, status, waiver,
+    reason and remedy, and differ only in subject and value.
     """
     found: dict[tuple[typing.Optional[Waiver], str, str, str, str], list[Judged]] = {}
     for item in judged:

@@ -87,7 +87,8 @@ def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) 
     """Return the reason why an ibping server has ended. Return None while it runs.
 
     :param name: port of the server
-    :param words: its output
+    :param process: ``subprocess.Popen`` of the server
+    :param words: file with the output of the server
     """
     if process.poll() is None:
         return None
@@ -127,13 +128,14 @@ def stop_servers() -> tuple[PingServer, ...]:
 def ping_lids(
     tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int, limit_seconds: float
 ) -> tuple[Ping, ...]:
-    """Ping each destination LID of each task.
+    """Ping each destination LID of each task, and return one result for each of them, in the same order.
 
     The first run of ibping sends a few packets to a destination, and each further run sends ten times more, until all
     packets are sent or one is lost. One loss is sufficient for a verdict, and each packet to a silent port costs three
     timeouts. If all packets were answered, but some only after a retry, the destination node may have been busy for a
     moment. Then ten times ``count`` packets follow, which reveal a link that loses packets.
 
+    :param tasks: local ports, each with the destination LIDs to ping from it
     :param count: packets for each destination, sent without a pause (ibping -f)
     :param timeout_ms: milliseconds after which a packet is sent again. The library of ibping sends it up to three times
     :param parallel: number of clients that run at once on this node
@@ -195,10 +197,11 @@ def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
 
 
 def _combine_pings(first: Ping, again: Ping) -> Ping:
-    """Combine two ping results of a destination: the first, in which some packets were answered only after a retry, and
-    the second, of the longer run that followed. If the second lost no packet, it replaces the first, and the retries of
-    the first count as late answers.
+    """Return the combined result of two ping runs to a destination: the first, in which some packets were answered only
+    after a retry, and the longer run that followed. If the longer run lost no packet, its result is returned, with the
+    retries of the first as late answers.
 
+    :param first: result of the first run
     :param again: result of the longer run; ignored if it has an error, because that run did not end in time
     """
     if again.error is not None:
@@ -218,17 +221,19 @@ def _make_failed_ping(before: Ping, error: str) -> Ping:
 
 
 def _list_marked_processes() -> dict[int, PortName]:
-    """Return the process IDs of the ibping servers that the collection started, each with its port. The port is in a
-    variable of the process's environment, which marks these servers. Processes of other users, processes whose
-    environment cannot be read, and invalid marks are left out.
+    """Return the port of each ibping server that the collection started, by process ID. The port is in a variable of
+    the process's environment, which marks these servers. Processes of other users, processes whose environment cannot
+    be read, and invalid marks are left out.
     """
     marks = {int(name): _read_mark(int(name)) for name in os.listdir("/proc") if name.isdigit()}
     return {pid: port for pid, port in marks.items() if port is not None}
 
 
 def _read_mark(pid: int) -> typing.Optional[PortName]:
-    """Return the port from the mark of a process. Return None if it has no mark that ``start_servers`` writes, belongs
-    to another user, or cannot be read.
+    """Return the port of an ibping server, from the variable by which ``start_servers`` marks the environment of its
+    process. Return None if the process has no such mark, belongs to another user, or cannot be read.
+
+    :param pid: process ID
     """
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
@@ -252,11 +257,14 @@ def _find_mark(environment: bytes) -> typing.Optional[PortName]:
 
 
 def _send_signal(pid: int, number: int) -> None:
-    """Send a signal to a process if it has the mark. The process is opened before its mark is read, so that the signal
-    cannot reach another process that gets its number in between.
+    """Send a signal to a process if it has the mark of ``start_servers``. The process is opened before its mark is
+    read, so that the signal cannot reach another process that gets its number in between.
 
-    Linux before 5.3, or Python that was built for it, cannot open a process. There the signal goes to the number right
-    after the mark was read again, and the moment between both remains.
+    Linux before 5.3, or Python that was built for it, cannot open a process. There the signal is sent to the process ID
+    right after the mark was read again, which leaves a short moment in which the ID may be reused.
+
+    :param pid: process ID
+    :param number: number of the signal
     """
     with contextlib.suppress(ProcessLookupError), contextlib.ExitStack() as stack:
         opened = _open_process(pid)
@@ -274,6 +282,7 @@ def _open_process(pid: int) -> typing.Optional[int]:
     """Return a file descriptor of a process (pidfd_open(2)). Return None if Python or the kernel has none, or if a
     filter of system calls forbids it.
 
+    :param pid: process ID
     :raises ProcessLookupError: the process has ended
     """
     if not hasattr(os, "pidfd_open") or not hasattr(signal, "pidfd_send_signal"):
@@ -289,6 +298,8 @@ def _open_process(pid: int) -> typing.Optional[int]:
 def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
     """Wait until each server has ended or has used no CPU time for a moment, which means that it waits for requests.
     Give up after 20 seconds.
+
+    :param processes: ``subprocess.Popen`` of each server
     """
     deadline = time.monotonic() + _READY_LIMIT_SECONDS
     before: typing.Optional[dict[int, str]] = None
@@ -316,6 +327,8 @@ def _list_session_processes(leaders: typing.Sequence[int]) -> list[int]:
 def _cpu_times(pid: int) -> str:
     """Return the state, the user time and the system time of a process (proc(5), fields 3, 14 and 15), separated by
     spaces. Return an empty string if it has ended.
+
+    :param pid: process ID
     """
     fields = _read_process_stat(pid)
     return " ".join((fields[0], *fields[11:13])) if fields else ""

@@ -77,7 +77,8 @@ class SubnetLimits:
 def build_arguments(name: PortName) -> tuple[str, ...]:
     """Return the command-line options that make a tool of infiniband-diags use a port: ``-C`` and ``-P``.
 
-    :raises OperandError: the name of the RDMA device looks like an option
+    :param name: local port that the tool is to use
+    :raises OperandError: the name of the RDMA device begins with a hyphen, so that the tool would read it as an option
     """
     return ("-C", require_operand(name.device, "the RDMA device"), "-P", str(name.port))
 
@@ -105,7 +106,8 @@ def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
 def read_subnets(
     questions: typing.Sequence[PortQuery], sysfs: typing.Sequence[str] = ("/sys",)
 ) -> tuple[SeenSubnet, ...]:
-    """Query the subnet manager through each port.
+    """Query the subnet manager through each port, and return one result for each port, in the same order. A failed
+    query is stored as the error of its result.
 
     :param questions: ports through which the queries are sent
     :param sysfs: sysfs roots that are searched for the cause of a failed query
@@ -180,8 +182,10 @@ def _run_port_query(tool: str, name: PortName, *more: str) -> str:
 
 
 def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tuple[SeenTopology, ...]:
-    """Read the fabric of each port, several ports at the same time.
+    """Read the fabric of each port, several ports at the same time. Return one topology for each port, in the same
+    order.
 
+    :param names: local ports through which the fabrics are read
     :param limits: time limits for each port
     :raises ToolMissing: a tool is not installed
     """
@@ -189,13 +193,14 @@ def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tupl
 
 
 def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
-    """Read topology, links, forwarding tables, subnet managers and error counters of the fabric of one port. The fabric
-    is discovered once, and the other tools load the cached discovery. Only dump_fts cannot do that.
+    """Return topology, links, forwarding tables, subnet managers and error counters of the fabric of one port. The
+    fabric is discovered once, and the other tools load the cached discovery. Only dump_fts cannot do that.
 
     If no subnet manager answers, only the topology is read. The error counters are read twice, at least
     ``limits.errors`` seconds apart.
 
     :param name: local port through which the fabric is read
+    :param limits: time limits of the tools, in seconds
     :raises ToolMissing: a tool is not installed
     """
     for tool in ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo", "dump_fts"):
@@ -254,8 +259,11 @@ def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> See
 
 
 def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
-    """Read the forwarding tables with dump_fts. Node names are omitted, because they are most of the output of a large
-    fabric.
+    """Return the forwarding tables that dump_fts prints, or the error. Node names are omitted, because they are most of
+    the output of a large fabric.
+
+    :param name: local port through which the tables are read
+    :param limit_seconds: time limit of the tool in seconds
     """
     finished = command.run(
         (command.require_tool("dump_fts", PACKAGE), *build_arguments(name), "-n"),
@@ -296,9 +304,9 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
 
 
 def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
-    """Query each subnet manager that the subnet administration knows. Then read the SMInfo records until the activity
-    count of the master has risen, or the time limit is reached. A failure is stored in the field ``error`` of the
-    result.
+    """Return the answer of each subnet manager that the subnet administration knows, and whether the activity count of
+    the master rises. The SMInfo records are read until it has risen, or the time limit is reached. A failure is stored
+    in the field ``error`` of the result.
 
     :param name: local port through which the queries are sent
     :param interval_seconds: time limit in seconds

@@ -183,9 +183,10 @@ def _read_attachments(
 ) -> tuple[list[UsedNetwork], list[str]]:
     """Return the networks of NetworkAttachmentDefinitions, and a message for each one whose networks are unknown.
 
-    A tenant can create any number of them. If a namespace has more than ``_MOST_ATTACHED``, one message covers the rest
-    of them.
+    A tenant can create any number of them. If a namespace has more than ``_MOST_ATTACHED``, one message covers all
+    further ones.
 
+    :param items: NetworkAttachmentDefinitions of the cluster
     :param pools: pools of nv-ipam, which NetworkAttachmentDefinitions reference by name
     """
     taken: list[UsedNetwork] = []

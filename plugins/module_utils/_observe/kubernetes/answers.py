@@ -64,11 +64,12 @@ class Page:
 
 
 def read_body(response: typing.Any, where: str, what: str, most: int) -> bytes:
-    """Read the body of an answer of the API server.
+    """Return the body of an answer of the API server.
 
-    :param where: request, for error messages
+    :param response: ``HTTPResponse`` of urllib3, not read yet
+    :param where: method and path of the request, for error messages
     :param what: name of the answer, for error messages
-    :param most: limit in bytes
+    :param most: maximum size of the body in bytes
     :raises ApiError: the body is larger than the limit, or the connection broke
     """
     return read_counted(response, where, what, most, 0)[0]
@@ -85,14 +86,15 @@ def read_counted(
 ) -> tuple[bytes, int]:
     """Return the body of an answer of the API server, and the number of JSON values in it.
 
-    :param where: request, for error messages
+    :param response: ``HTTPResponse`` of urllib3, not read yet
+    :param where: method and path of the request, for error messages
     :param what: name of the answer, for error messages
-    :param most: limit in bytes
-    :param most_values: limit of JSON values. 0 means no limit, and the values are not counted
+    :param most: maximum size of the body in bytes
+    :param most_values: maximum number of JSON values. 0 means no limit, and the number is returned as 0
     :param seconds: limit in seconds for the whole answer; 0 means no limit
-    :param most_signs: limit of all characters that look like the start of a value, including those in strings, where a
-        client can put any number of them. Only those outside of strings count against ``most_values``. 0 means the same
-        limit as ``most_values``
+    :param most_signs: maximum number of characters that may begin a value, including those in strings, where a client
+        can put any number of them. Only those outside of strings count against ``most_values``. 0 means the same limit
+        as ``most_values``
     :raises ApiError: the answer exceeds a limit, or the connection broke
     """
     said = bytearray()
@@ -122,7 +124,8 @@ def read_counted(
 def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes, int]:
     """Return the body of one page of a list, and the number of JSON values in it.
 
-    :param where: request, for error messages
+    :param response: ``HTTPResponse`` of urllib3, not read yet
+    :param where: method and path of the request, for error messages
     :param objects: number of objects that were requested. A page of one object may have twice as many values as another
         page
     :raises ApiError: the page exceeds its limits, or the connection broke
@@ -135,22 +138,24 @@ def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes
 def read_object(
     response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES
 ) -> Resource:
-    """Read an answer that is one JSON object.
+    """Return the JSON object in the body of an answer.
 
-    :param where: request, for error messages
-    :param most_bytes: limit in bytes
-    :param most_values: limit of JSON values
+    :param response: ``HTTPResponse`` of urllib3, not read yet
+    :param where: method and path of the request, for error messages
+    :param most_bytes: maximum size of the body in bytes
+    :param most_values: maximum number of JSON values
     :raises ApiError: the answer exceeds a limit, is not a JSON object, or the connection broke
     """
     return decode_object(read_body(response, where, "answer", most_bytes), response.status, where, most_values)
 
 
 def decode_object(body: bytes, status: int, where: str, most_values: int = 0) -> Resource:
-    """Parse a JSON object.
+    """Return the JSON object that the body of an answer contains.
 
+    :param body: body of the answer
     :param status: HTTP status of the answer, for the error
-    :param where: request, for error messages
-    :param most_values: limit of JSON values; 0 means no limit
+    :param where: method and path of the request, for error messages
+    :param most_values: maximum number of JSON values; 0 means no limit
     :raises ApiError: the text is not a JSON object, or has more values
     """
     try:
@@ -227,7 +232,8 @@ def find_version(data: Resource) -> str:
 def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
     """Yield the lines of a watch. Each line is one event with one object.
 
-    :param where: request, for error messages
+    :param response: ``HTTPResponse`` of urllib3, not read yet
+    :param where: method and path of the request, for error messages
     :raises ApiError: a line exceeds the limits of an object. Its status is 410, as for a version that is too old, so
         the caller lists the objects again and continues the watch after that
     """
@@ -252,6 +258,8 @@ def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
 def list_warnings(response: typing.Any) -> tuple[str, ...]:
     """Return the warnings in the header of an answer. Each has the form ``Warning: 299 - "text"``, and only the text is
     returned.
+
+    :param response: answer of the API server
     """
     values = response.headers.getlist("Warning") if hasattr(response.headers, "getlist") else []
     return tuple(value.partition('"')[2].rstrip('"') for value in values)

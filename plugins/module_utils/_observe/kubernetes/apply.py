@@ -40,15 +40,15 @@ def apply_all(
     pause: typing.Callable[[float], None] = time.sleep,
     absent: typing.Container[str] = (),
 ) -> tuple[Outcome, ...]:
-    """Dry-run all objects on the server, then apply those that the server accepts and that would change. A refusal is
-    stored as an outcome, and the remaining objects follow.
+    """Dry-run all objects on the server, then apply those that the server accepts and that would change. Return the
+    outcome of each object, in the same order. A refusal is stored as an outcome, and the remaining objects follow.
 
     A foreign object is one that the collection did not create. A foreign namespace is not changed. A foreign object of
     a joint kind gets the fields of the collection and remains foreign. Any other foreign object is used if it equals
     the rendered one. If it differs, it is refused: with the label of the collection, the teardown would delete it.
 
-    :param wanted: pairs of fabric and object
-    :param check_mode: stop after the dry run
+    :param wanted: pairs of the name of the fabric and the object to apply
+    :param check_mode: whether to stop after the dry run
     :param pause: function that sleeps for a number of seconds
     :param absent: namespaces that did not exist earlier in the run. If one of them exists now, another client created
         it, and no object is applied in it

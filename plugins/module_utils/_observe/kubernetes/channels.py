@@ -75,8 +75,9 @@ class Answering:
         self._left, self._end = MOST_ANSWER, time.monotonic() + seconds
 
     def recv(self, size: int) -> bytes:
-        """Receive bytes of the server's answer, within the limits of bytes and time.
+        """Receive and return bytes of the server's answer, within the limits of bytes and time.
 
+        :param size: maximum number of bytes to receive
         :raises WebSocketException: the answer is too long or takes too long
         """
         if self._left <= 0:
@@ -98,7 +99,10 @@ class Socket(_Base):  # type: ignore[misc]
     """
 
     def __init__(self, seconds: typing.Optional[float] = None, **options: typing.Any) -> None:
-        """:param seconds: limit in seconds for the answer to the handshake; None if the handshake is complete"""
+        """Create a socket that is not connected yet.
+
+        :param seconds: limit in seconds for the answer to the handshake; None if the handshake is complete
+        """
         self._seconds = seconds
         self._sock: typing.Any = None
         super().__init__(**options)
@@ -158,7 +162,7 @@ class Socket(_Base):  # type: ignore[misc]
         return part
 
     def _count_one(self) -> None:
-        """Count a frame, or a small fragment of one.
+        """Count a received frame, or a small fragment of a message, against the limits of a message.
 
         :raises WebSocketProtocolException: there are more of them than any command can print
         """
@@ -171,7 +175,7 @@ class Socket(_Base):  # type: ignore[misc]
             )
 
     def recv_frame(self) -> typing.Any:
-        """Receive a frame. The library reads all frames of a message in one call.
+        """Receive and return the next frame, so that the library does not read all frames of a message in one call.
 
         :raises BlockingIOError: no data is available, or the limits of this turn are reached
         :raises WebSocketProtocolException: a message is larger than MOST_FRAME
@@ -230,13 +234,16 @@ class Channels:
         return bool(self._stdin or self._socket.waiting)
 
     def write(self, data: bytes) -> None:
-        """Queue bytes for stdin and send as many as possible. ``update`` sends the rest."""
+        """Queue bytes for stdin and send as many as the socket accepts. ``update`` sends the remaining ones."""
         if data and self.open and not self._mute:
             self._stdin.append(memoryview(data))
             self._send()
 
     def take(self, channel: int) -> bytes:
-        """Return the bytes that arrived on a channel since the last call."""
+        """Return the bytes that arrived on a channel since the last call.
+
+        :param channel: number of the channel: 1 is stdout, 2 stderr, 3 the status
+        """
         return bytes(self._came.pop(channel, b""))
 
     def update(self, seconds: float) -> None:
@@ -255,7 +262,10 @@ class Channels:
         self._send()
 
     def _wait_for_data(self, seconds: float) -> bool:
-        """Wait until the socket is ready. Return whether there is data to receive."""
+        """Wait until the socket is ready. Return whether there is data to receive.
+
+        :param seconds: longest wait in seconds
+        """
         sock = self._require_open_socket()
         # TLS decrypts several frames at once, and no poll shows what it holds
         if isinstance(sock, ssl.SSLSocket) and sock.pending():
@@ -265,7 +275,7 @@ class Channels:
         return any(events & ~select.POLLOUT for _number, events in poll.poll(max(0.0, seconds) * 1000))
 
     def _require_open_socket(self) -> typing.Any:
-        """Return the socket of the connection.
+        """Return the socket of the connection, which must be open.
 
         :raises ConnectionError: another thread has closed the connection
         """

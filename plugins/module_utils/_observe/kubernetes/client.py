@@ -19,11 +19,14 @@ from .shell import Clock, Shell
 
 
 class Cluster(ClusterReader):
-    """A client for one API server that reads and changes objects, and runs commands in pods."""
+    """A client of one API server, which reads and changes objects, and runs commands in pods."""
 
     def __init__(self, dynamic: typing.Any, guard: typing.Optional[typing.Callable[[], None]] = None) -> None:
-        """:param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
-        :param guard: function that is called before each write and raises an error if writes are forbidden
+        """Create a client that also writes.
+
+        :param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
+        :param guard: function that is called before each write and raises an error if writes are forbidden; None: all
+            writes are permitted
         """
         super().__init__(dynamic, guard)
         self._way: typing.Optional[Way] = None
@@ -74,8 +77,9 @@ class Cluster(ClusterReader):
         )
 
     def create(self, definition: Resource, manager: str = "") -> Resource:
-        """Create an object and return it.
+        """Create an object, and return it as the API server stored it.
 
+        :param definition: object to create
         :param manager: field manager. If empty, the API server derives it from the name of the client
         :raises ApiError: the server refuses it. The reason is AlreadyExists if the object exists
         """
@@ -86,7 +90,7 @@ class Cluster(ClusterReader):
         return self._json("post", path, query, body=definition)
 
     def replace(self, definition: Resource) -> Resource:
-        """Replace a whole object and return it.
+        """Replace an object as a whole, and return it as the API server stored it.
 
         :raises ApiError: the server refuses it. The reason is Conflict if the object has another resourceVersion now
         """
@@ -107,6 +111,8 @@ class Cluster(ClusterReader):
     ) -> bool:
         """Delete an object. Return False if it did not exist.
 
+        :param grace_seconds: seconds that the pods of the object have to end; None for the default of the object
+        :param dry_run: whether the API server only checks the deletion
         :param only: required ``uid``, and perhaps ``resourceVersion``, of the object: those that were read when its
             owner was judged. Another object of this name is not deleted, and counts as absent
         :raises ApiError: the server refuses it
@@ -178,7 +184,7 @@ class Cluster(ClusterReader):
         """Start a shell in a container, with a few retries.
 
         :param command: command that runs the shell
-        :param clock: returns monotonic seconds
+        :param clock: function that returns the time of a monotonic clock, in seconds
         :raises ApiError: the container does not exist or does not run
         """
         target = Container(namespace, pod, container)

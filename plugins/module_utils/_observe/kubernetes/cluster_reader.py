@@ -82,8 +82,10 @@ class ClusterReader:
     """A client that reads objects, logs and watches from one API server."""
 
     def __init__(self, dynamic: typing.Any, guard: typing.Optional[typing.Callable[[], None]] = None) -> None:
-        """:param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
-        :param guard: function that is called before each write and raises an error if writes are forbidden
+        """Create a client that only reads.
+
+        :param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
+        :param guard: called before each write, raises an error if the write is forbidden; None permits all writes
         """
         self._dynamic = dynamic
         self._guard = guard
@@ -148,7 +150,7 @@ class ClusterReader:
     def read(self, path: str) -> Resource:
         """Return the answer to a path of the API, such as the list of its resources.
 
-        :raises ApiError: the server refuses, the path does not exist, or the answer exceeds the limits of a page
+        :raises ApiError: the server refuses, the path does not exist, or the answer does not fit into one page
         """
         where = f"GET {path}"
         return decode_object(read_page(self._call("get", path), where)[0], 200, where)
@@ -187,18 +189,14 @@ class ClusterReader:
     ) -> Listing:
         """Return all objects of a kind. Each object gets the kind, which the API leaves out in lists.
 
-        An object that exceeds the limits of a page is returned with only its metadata and the key ``NOT_READ``, if its
-        kind is one of _PARTIAL. The same applies to the largest objects of such a kind if all of them together exceed
-        the limits of a list.
+        An object of a kind in _PARTIAL that does not fit into one page (``MOST_PAGE`` bytes) is returned with only its
+        metadata and the key ``NOT_READ``. So are the largest objects if all of them together would be too large.
 
-        :param selector: label selector
-        :param fields: field selector
-        :param most: limit of the number of objects; 0 means no limit. Fewer are returned if they exceed the limits of a
-            page, or if ``only`` accepts too few of the objects in MOST_PASSED answers
-        :param only: function that accepts an object by its metadata. Objects that it rejects are not kept, and may be
-            of any number and size
-        :raises ApiError: the server refuses, or the list exceeds its limits. ``absent`` is true if the server does not
-            know the kind
+        :param selector: label selector in the notation of kubectl; empty for all objects
+        :param fields: field selector in the notation of kubectl; empty for all objects
+        :param most: maximum number of objects, 0 for no limit. Fewer if one page has fewer or ``only`` rejects many
+        :param only: function that accepts an object by its metadata; rejected objects are not kept. None accepts all
+        :raises ApiError: the server refuses or does not know the kind (``absent`` is true), or the list is too large
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         path = path_of(kind, namespace)
@@ -236,11 +234,11 @@ class ClusterReader:
     ) -> typing.Iterator[Resource]:
         """Yield all objects of a kind, page by page, so that only one page is in memory.
 
-        :param selector: label selector
-        :param fields: field selector
-        :param only: function that accepts an object by its metadata
-        :param partial: accept an object with only its metadata if the whole object exceeds the limits of a page
-        :raises ApiError: the server refuses, or does not know the kind. If an object exceeds the limits of a page and
+        :param selector: label selector in the notation of kubectl; empty for all objects
+        :param fields: field selector in the notation of kubectl; empty for all objects
+        :param only: function that accepts an object by its metadata; None accepts all
+        :param partial: whether an object that does not fit into one page is returned with only its metadata
+        :raises ApiError: the server refuses, or does not know the kind. If an object does not fit into one page and
             must not be partial, an error with its name is raised after all other objects
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
@@ -248,10 +246,11 @@ class ClusterReader:
             yield from page.items
 
     def metadata(self, kind: Kind, namespace: str, selector: str = "", fields: str = "") -> typing.Iterator[Resource]:
-        """Yield the metadata of all objects of a kind, page by page. The content of Secrets is never read. ``selector``
-        is a label selector, ``fields`` a field selector.
+        """Yield the metadata of all objects of a kind, page by page. The content of Secrets is never read.
 
-        :raises ApiError: the server refuses, does not know the kind, or metadata exceeds the limits of a page
+        :param selector: label selector in the notation of kubectl; empty for all objects
+        :param fields: field selector in the notation of kubectl; empty for all objects
+        :raises ApiError: the server refuses, does not know the kind, or an object's metadata does not fit into one page
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         for page in self._read_pages(kind, namespace, chosen, METADATA):
@@ -267,13 +266,13 @@ class ClusterReader:
         only: typing.Optional[Choice] = None,
         partial: bool = False,
     ) -> typing.Iterator[Page]:
-        """Yield pages with as many objects as fit into the limits of a page. The client that creates an object decides
-        its size.
+        """Yield pages with as many objects as fit into ``MOST_PAGE`` bytes. A larger page is read again with fewer.
 
-        :param chosen: query parameters of the selectors
+        :param chosen: query parameters of the selectors, as name and value
         :param accept: media types of the header Accept; empty for whole objects
-        :param only: function that accepts an object by its metadata
-        :param partial: accept an object with only its metadata if the whole object exceeds the limits of a page
+        :param most: maximum number of objects of a page
+        :param only: function that accepts an object by its metadata; None accepts all
+        :param partial: whether an object that does not fit into one page is returned with only its metadata
         """
         path, rest, limit = path_of(kind, namespace), "", most
         headers = {"Accept": accept} if accept else {}
@@ -336,9 +335,10 @@ class ClusterReader:
         return Page((item,), find_version(data), values, len(body)), find_metadata(data, "continue")
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
-        """Open a watch. Return an iterator over the events since ``version``, which ends when the server ends the
-        watch. The connection is open when this function returns.
+        """Open a watch. Return an iterator over the events since the resourceVersion ``version``, which ends when the
+        server ends the watch. The connection is open when this function returns.
 
+        :param selector: label selector in the notation of kubectl; empty for all objects
         :raises ApiError: the server refuses. The iterator raises it for an ERROR event too; its status is 410 if
             ``version`` is too old
         """
@@ -380,7 +380,7 @@ class ClusterReader:
                 response.close()
 
     def log(self, namespace: str, pod: str, seconds: int) -> str:
-        """Return the part of the log of a pod that was written in the last ``seconds``.
+        """Return the lines that a pod has logged in the last ``seconds``, at most ``LOG_LINES``.
 
         :raises ApiError: the pod does not exist, or the log is forbidden or exceeds its limit. The status is 0 if the
             API server does not answer, and 504 if the kubelet of the node does not return the log

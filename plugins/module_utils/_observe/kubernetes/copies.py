@@ -20,11 +20,12 @@ MOST_COPIES = 64
 
 
 def split_copies(kind: str, items: typing.Iterable[Resource]) -> tuple[tuple[Resource, ...], list[Outcome]]:
-    """Return the objects of a kind that the collection wrote, and the outcomes of the copies. The copies beyond
-    ``MOST_COPIES`` are counted in one outcome.
+    """Return two values: the objects of a kind that the collection wrote, and the outcomes of those that users copied.
+    One outcome has the number of the copies beyond ``MOST_COPIES``.
 
-    Objects of joint kinds are all returned, because their field managers decide what is removed from them.
+    Objects of joint kinds are all returned, because their field managers decide which fields are removed from them.
 
+    :param items: objects of the kind with the label of the collection
     :raises ResourceError: an object has another form
     """
     own: list[Resource] = []
@@ -77,7 +78,8 @@ def keep_other(item: Resource, why: str) -> Outcome:
 
 
 def mark_copy(applied: AppliedObject, item: Resource) -> AppliedObject:
-    """Return the identity of an object, with the reason ``COPIED`` if it is a copy.
+    """Return the identity of an object that has the label of the collection. If a user copied the object with its
+    label, the reason of the identity is set to ``COPIED``.
 
     :raises ResourceError: the object has another form
     """

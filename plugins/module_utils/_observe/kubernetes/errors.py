@@ -60,7 +60,16 @@ class ApiError(RdmaError):
         causes: tuple[str, ...] = (),
         retry_after: float = 0.0,
     ) -> None:
-        """:param remedy: remedy that replaces the default remedy of the status"""
+        """Create the error of a request to the API server.
+
+        :param status: HTTP status; 0 if there was no answer
+        :param reason: reason in the API's Status, such as ``NotFound``
+        :param text: message of the API server, or of the connection to it
+        :param where: method and path of the request
+        :param remedy: remedy that replaces the default remedy of the status; None for the default
+        :param causes: causes in the API's Status, one text each
+        :param retry_after: seconds after which the API server asks to repeat the request; 0 if it does not
+        """
         super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, reason, text) if remedy is None else remedy)
         self.status = status
         self.reason = reason
@@ -104,8 +113,8 @@ def _remedy(status: int, reason: str, text: str) -> str:
     """Return the remedy for an error of the API server or of the connection to it. Return an empty string if no remedy
     is known.
 
-    :param status: HTTP status; 0 if there was no answer
-    :param reason: reason in the API's Status
+    :param status: HTTP status of the answer; 0 if there was none
+    :param reason: reason in the API's Status, such as ``NotFound``
     :param text: message of the API server
     """
     if status == 0 and any(words in text for words in UNTRUSTED):
@@ -130,8 +139,8 @@ def _remedy(status: int, reason: str, text: str) -> str:
 
 
 def call_again(attempt: typing.Callable[[], T]) -> T:
-    """Call ``attempt`` until it succeeds, at most three times, with a pause before each retry. Use it only for
-    operations that have not begun when they are refused.
+    """Call ``attempt`` until it succeeds, at most three times, with a pause before each retry. Return its result. Use
+    it only for operations that have not begun when they are refused.
 
     :raises ApiError: error of the last attempt, or the first error that is not temporary
     """

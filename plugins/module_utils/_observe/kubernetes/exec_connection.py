@@ -56,7 +56,9 @@ class Way:
     """
 
     def __init__(self, configuration: typing.Any, headers: typing.Iterable[tuple[str, str]]) -> None:
-        """:param configuration: a kubernetes.client.Configuration
+        """Prepare connections for execs; nothing is connected yet.
+
+        :param configuration: a kubernetes.client.Configuration
         :param headers: headers that the client adds to each request. Only impersonation headers are used. A name may
             occur more than once
         """
@@ -66,9 +68,10 @@ class Way:
         self._tls: dict[str, typing.Any] = {}
 
     def open(self, path: str, query: typing.Sequence[tuple[str, str]], seconds: float) -> Channels:
-        """Open the channels of an exec.
+        """Open the connection of an exec, and return its channels (stdin, stdout, stderr).
 
         :param path: path of the exec in the API
+        :param query: query parameters of the exec, as name and value
         :param seconds: limit in seconds of each step: the connection, TLS, the answer
         :raises Refused: the API server refuses, or does not answer
         """
@@ -111,6 +114,8 @@ class Way:
         The websocket library is not used for the proxy, because it would read the answer of a proxy without a limit of
         bytes or time.
 
+        :param url: URL of the exec
+        :param seconds: limit in seconds of each step
         :raises WebSocketException: the proxy refuses, or its answer exceeds a limit
         """
         proxy, server = self._read_proxy_options(url), urllib.parse.urlsplit(url)
@@ -150,8 +155,8 @@ class Way:
         )
 
     def _share_tls_options(self, url: str) -> dict[str, typing.Any]:
-        """Return the TLS options for the websocket library, or an empty dict if the URL has no TLS. The options are
-        built once and shared, so that a thousand connections do not read the certificates again.
+        """Return the TLS options for the websocket library, by name, or an empty dict if the URL has no TLS. The
+        options are built once and shared, so that a thousand connections do not read the certificates again.
         """
         if not url.startswith("wss:"):
             return {}

@@ -121,6 +121,7 @@ def _list_resource_objects(
 ) -> typing.Iterator[Resource]:
     """Yield the metadata of the objects of one resource in a namespace.
 
+    :param resource: kind of the objects, as the API server serves it
     :param unread: list to which the resource is added, with the reason, if it cannot be listed
     :raises ApiError: the API server cannot be reached
     """
@@ -135,8 +136,9 @@ def _list_resource_objects(
 def _note_unread_resource(error: typing.Union[ApiError, ResourceError], what: str, unread: list[str]) -> None:
     """Add a resource that could not be listed to ``unread``, with the reason.
 
-    :param error: reason why it could not be listed
+    :param error: reason why the resource could not be listed
     :param what: name of the resource or API version
+    :param unread: list to which the name and the reason are appended
     :raises ApiError: the API server cannot be reached
     """
     if isinstance(error, ApiError) and error.status == 0:

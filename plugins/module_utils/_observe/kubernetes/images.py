@@ -18,8 +18,8 @@ CONFIG, NAME = "Image.config.openshift.io", "cluster"
 
 
 def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
-    """Read the mirror rules and the registry lists of the cluster. Errors are stored in ``errors`` of the result. A
-    kind that the API server does not know counts as one without objects.
+    """Return the mirror rules of the cluster, and its lists of allowed, blocked and insecure registries. Errors are
+    stored in ``errors`` of the result. A kind that the API server does not know counts as one without objects.
 
     :param named: names of images in addition to those of the fabrics, by the variable that sets them
     :raises ApiError: the API server cannot be reached

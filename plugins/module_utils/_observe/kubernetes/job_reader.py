@@ -39,14 +39,14 @@ class JobReader:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """Return the errors so far. Up to ``_NAMED`` malformed objects of each kind are named, and the rest are
-        counted.
+        """Return the errors so far, one text each. Up to ``_NAMED`` malformed objects of each kind are named, and one
+        text has the number of all further ones.
         """
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that could not be read" for kind, number in more))
 
     def note(self, error: str) -> None:
-        """Add an error message to ``errors``."""
+        """Append an error message to ``errors``."""
         self._errors.append(error)
 
     def all(
@@ -59,7 +59,9 @@ class JobReader:
     ) -> typing.Iterator[typing.Any]:
         """Yield all objects of a kind, parsed. A refusal of the server is stored as an error.
 
-        :param only: function that accepts an object by its metadata. Rejected objects are not kept
+        :param parser: function that parses an object
+        :param selector: label selector in the notation of kubectl; empty for all objects
+        :param only: function that accepts an object by its metadata. Rejected objects are not kept; None accepts all
         :raises ApiError: the server cannot be reached
         """
         try:
@@ -82,7 +84,8 @@ class JobReader:
         """Return all objects of a kind, parsed. Return None if the API server does not know the kind or refuses the
         list. This is not stored as an error, because only a few jobs need objects of such a kind.
 
-        :param only: function that accepts an object by its metadata. Rejected objects are not kept
+        :param parser: function that parses an object
+        :param only: function that accepts an object by its metadata. Rejected objects are not kept; None accepts all
         :raises ApiError: the API server cannot be reached
         """
         try:
@@ -100,8 +103,10 @@ class JobReader:
     def _parsed(
         self, kind: str, parser: typing.Callable[[Resource], typing.Any], found: typing.Iterable[Resource]
     ) -> typing.Iterator[typing.Any]:
-        """Yield each object parsed. Malformed objects are left out and stored as errors.
+        """Yield each object, parsed. Malformed objects are left out and stored as errors.
 
+        :param parser: function that parses an object
+        :param found: objects as the API server returned them
         :raises ApiError: error of the iterator ``found``
         """
         # a list leaves out the kind of its items
@@ -118,6 +123,7 @@ class JobReader:
     def one(self, kind: str, namespace: str, name: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Any:
         """Return one object, parsed. Return None if it does not exist or could not be read.
 
+        :param parser: function that parses the object
         :raises ApiError: the server cannot be reached
         """
         try:

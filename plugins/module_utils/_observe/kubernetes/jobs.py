@@ -69,11 +69,12 @@ def observe(
     hcas: typing.Mapping[str, NodeHcas],
     wanted: JobObjects,
 ) -> JobSurroundings:
-    """Read the objects of the cluster that jobs use. Errors are stored in ``errors`` of the result.
+    """Return the objects of the cluster that jobs use: nodes, attachments, claims, pods and Pod Security levels. Errors
+    are stored in ``errors`` of the result.
 
     :param namespaces: namespaces of the jobs
     :param running: namespace and name of each running job, whose pods are read too
-    :param hcas: result of node_info for each node
+    :param hcas: HCAs of each node (node_info), by node
     :param wanted: names of the objects to which the jobs refer
     :raises ApiError: the API server cannot be reached
     """
@@ -156,6 +157,8 @@ def _read_compute_domains(
     """Return the ComputeDomains that create a ResourceClaimTemplate to which the jobs refer. Return None if the jobs
     refer to no template, or if the API server does not serve the kind or refuses the list.
 
+    :param reader: reader that stores the errors
+    :param namespaces: names of the namespaces of the jobs
     :param wanted: names of the objects to which the jobs refer
     :raises ApiError: the API server cannot be reached
     """
@@ -173,7 +176,7 @@ def _read_compute_domains(
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
-    """Read the software that jobs need in the cluster: operators, queues and storage. Errors are stored in ``errors``
+    """Return the software in the cluster that jobs need: operators, queues and storage. Errors are stored in ``errors``
     of the result. A kind that the API server does not know counts as one without objects.
 
     :param namespaces: namespaces of the jobs

@@ -22,6 +22,8 @@ def find_all_leftovers(
     """Return the objects with the label that are not among those that the intent requires: of ``kinds``, and
     MachineConfigs and KubeletConfigs.
 
+    :param kinds: kinds that are searched besides MachineConfigs and KubeletConfigs
+    :param selector: label selector of the collection
     :param wanted: objects that the intent requires
     :raises ApiError: the API server cannot be reached
     """

@@ -125,7 +125,7 @@ def read_host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
 
 
 def read_machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
-    """Return all MachineConfigPools.
+    """Return all MachineConfigPools of the cluster, parsed.
 
     :raises ApiError: the server refuses, or cannot be reached
     """
@@ -146,6 +146,7 @@ def read_kubelet_status(cluster: Cluster, configs: typing.Iterable[Resource]) ->
     """Return the state of the KubeletConfigs among the given objects. If there are none, the API server is not
     contacted. A refusal is stored in ``error``.
 
+    :param configs: objects that the intent requires, of any kind
     :raises ApiError: the server cannot be reached
     """
     wanted = [config for config in configs if config["kind"] == "KubeletConfig"]

@@ -30,8 +30,11 @@ def may_retry(error: ApiError, method: str, path: str) -> bool:
     """Return whether a failed request should be sent again: the failure is temporary, and it does no harm if the API
     server receives the request twice.
 
-    GET, PUT, PATCH and DELETE have the same result if they are sent twice. So has an eviction with the uid of its pod.
-    Any other POST is sent again only if the API server has certainly not accepted it.
+    GET, PUT, PATCH and DELETE have the same result if they are sent twice, and so does an eviction with the uid of its
+    pod. Any other POST is sent again only if the API server has certainly not accepted it.
+
+    :param method: HTTP method in lower case
+    :param path: path of the request
     """
     if error.held or any(words in error.text for words in _FINAL):
         return False
@@ -87,8 +90,11 @@ class PatientCluster(Cluster):
         return self._wait_out(lambda: self._inner._json(method, path, query, body, **more), method, path)
 
     def _wait_out(self, attempt: typing.Callable[[], T], method: str, path: str) -> T:
-        """Call ``attempt`` until it succeeds or the limit is reached.
+        """Call ``attempt`` until it succeeds or the limit is reached, and return its result.
 
+        :param attempt: function that sends the request
+        :param method: HTTP method in lower case
+        :param path: path of the request
         :raises ApiError: the failure is not temporary, or lasted until the limit
         """
         begin, wait, waited = self._clock(), FIRST, False

@@ -44,7 +44,7 @@ _LONG = "Set a longer limit for the command, or find out why the command waits; 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The limits of a command.
+    """The limits of a command in a pod.
 
     :ivar connect: seconds for each step of the connection, and for the start of the shell in the pod
     :ivar run: seconds from the start of the shell until the answer is complete
@@ -80,7 +80,7 @@ def run(
     few times.
 
     :param stdin: all bytes of stdin, which is closed after them
-    :param over: event that another thread sets if the answer is no longer needed
+    :param over: event that another thread sets if the answer is no longer needed; None if no thread does
     :raises ApiError: the command did not begin
     :raises NoAnswer: the command began, and its result is unknown
     """

@@ -118,8 +118,8 @@ class _Work:
 
         :param images: images that are not queried yet, shared by these threads. Each thread removes the image that it
             queries
-        :param dead: errors of the registry, shared by these threads. If there is one, the registry cannot be reached
-            and is not queried
+        :param dead: errors of the registry, shared by all threads for it. If there is one, the registry cannot be
+            reached and is not queried
         """
         while True:
             with self._changed:
@@ -202,8 +202,12 @@ class _Registry:
         return self._send_request(self._host, method, path, authorization) if authorization else answer
 
     def _follow_redirect(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
-        """Send a request again to the address to which a registry redirects it, without credentials.
+        """Send a request again to the address to which a registry redirects it, without credentials. Return the HTTP
+        status, the headers and the body of the answer.
 
+        :param method: HTTP method of the request
+        :param path: path of the first request
+        :param location: header ``Location`` of the answer
         :raises _Silent: the address is not a valid HTTPS address, or does not answer
         """
         place = urllib.parse.urlsplit(urllib.parse.urljoin(f"https://{self._host}{path}", location))

@@ -156,8 +156,10 @@ def remove_all(
 
 
 def fold_outcomes(outcomes: typing.Sequence[Outcome]) -> list[Outcome]:
-    """Return the first ``MOST_OF_KIND`` outcomes, and one outcome for each action of the others, which counts them and
-    has the reason of the first of them.
+    """Return the first ``MOST_OF_KIND`` outcomes, and for each action of all further ones a single outcome, with their
+    number and the reason of the first of them.
+
+    :param outcomes: outcomes of the objects of one kind
     """
     rest: dict[str, list[Outcome]] = {}
     for outcome in outcomes[MOST_OF_KIND:]:
@@ -176,7 +178,7 @@ def _refuse_late(kind: str, number: int) -> Outcome:
     """Return the outcome for objects of a kind that are not deleted, because the time budget of the deletions is used
     up.
 
-    :param number: number of these objects
+    :param number: number of the objects that are not deleted
     """
     refusal = f"{number} objects of the kind were not deleted, because the deletion of the others took too long"
     return Outcome(AppliedObject(kind, f"({number} more)", action="refused", reason="Remains", refusal=refusal))
@@ -410,6 +412,7 @@ def _list_labelled(cluster: Cluster, kind: str, namespace: str, selector: str) -
     """Return the objects of a kind with a label. If the objects are too large, which tenants can cause, return only the
     metadata that a deletion needs. Mirror pods are left out, because their kubelets recreate them.
 
+    :param selector: label selector in the notation of kubectl
     :raises ApiError: the server refuses the list
     """
     try:

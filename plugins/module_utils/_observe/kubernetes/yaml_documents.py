@@ -50,7 +50,7 @@ _SPLIT = "Reduce the repetition, or split the objects into several files"
 def read_yaml(text: str) -> typing.Any:
     """Return the data of a YAML text from a ConfigMap, which may belong to a tenant.
 
-    :raises RdmaError: the text is not valid YAML, or exceeds the limits of a configuration
+    :raises RdmaError: the text is not valid YAML, is longer than ``MOST_YAML`` characters, or has too many values
     """
     if len(text) > MOST_YAML:
         raise RdmaError(f"YAML of {len(text)} characters; expected at most {MOST_YAML}")
@@ -78,8 +78,9 @@ def _limit_nodes(text: str) -> None:
 
 
 def _refuse_tag(event: typing.Any) -> None:
-    """Refuse an explicit tag that changes the type of a value.
+    """Raise an error for an explicit tag that changes the type of a value.
 
+    :param event: event of the YAML parser
     :raises ValueError: the event has such a tag
     """
     tag = getattr(event, "tag", None)
@@ -141,11 +142,11 @@ def _text_key(key: typing.Any) -> typing.Any:
 def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
     """Return the objects of a text with one or more YAML documents. A List is replaced by its items.
 
-    Aliases are allowed. The values that an alias repeats are counted at each use, so that a few lines cannot expand
-    without limit.
+    Aliases are allowed. The values that an alias repeats count at each use, so that a few lines cannot expand without
+    limit.
 
-    :param most: limit of characters for the text, and for its scalars with aliases expanded. The limit of values is
-        MOST_VALUES
+    :param most: maximum number of characters of the text, and of its scalars with aliases expanded. The number of
+        values is limited to MOST_VALUES
     :raises RdmaError: the text is not valid YAML, exceeds a limit, or contains a document that is not a Kubernetes
         object
     """
@@ -180,10 +181,10 @@ class _Unfolds(Exception):
 class _Open(typing.NamedTuple):
     """A list or mapping of a YAML text whose end has not been read yet.
 
-    :ivar anchor: its anchor; None if it has none
-    :ivar nodes: number of values that were counted before it
-    :ivar characters: number of characters of scalars that were counted before it
-    :ivar deepest: deepest level that was reached before it
+    :ivar anchor: anchor of the list or mapping; None if it has none
+    :ivar nodes: number of values in the text before it
+    :ivar characters: number of characters of scalars in the text before it
+    :ivar deepest: deepest level in the text before it
     """
 
     anchor: typing.Optional[str]

@@ -33,8 +33,8 @@ class _Timex(ctypes.Structure):
 
 
 def read_clock() -> NodeClock:
-    """Read the time, and the synchronization state of the kernel clock. Needs no privileges, because ``modes`` is 0.
-    The state is unknown if the kernel does not report it.
+    """Return the time, and the synchronization state of the kernel clock, which is unknown if the kernel does not
+    report it. Needs no privileges, because ``modes`` is 0.
     """
     state = _read_timex()
     if state is None:

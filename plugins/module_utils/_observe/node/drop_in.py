@@ -35,9 +35,10 @@ def state(host: str) -> str:
 
 
 def need_files(host: str) -> None:
-    """Verify that a folder contains the files of a node: it must have a folder ``etc``. Without this check, every file
-    would look absent if the folder is wrong.
+    """Verify that a folder contains the files of a node: it must have a folder ``etc``. Without this check, a wrong
+    folder would make every file of the node appear to be absent.
 
+    :param host: folder with the files of the node
     :raises RdmaError: there is no folder ``etc``
     """
     if not os.path.isdir(os.path.join(host, "etc")):

@@ -58,7 +58,7 @@ class Tool:
 
 
 def find_tool() -> Tool:
-    """Return the program that reads and writes firmware settings.
+    """Return the program that reads and writes firmware settings (mstconfig or mlxconfig), with its version.
 
     :raises ToolMissing: neither mstconfig nor mlxconfig is installed
     """
@@ -127,8 +127,8 @@ def _read_settings(
     """Return the settings in the output of the program, and its error message. If the program failed and its output is
     not a table of settings, return no settings and the error of the program rather than that of the parser.
 
-    :param finished: the run of the program
-    :param read: function that parses its output
+    :param finished: result of the program
+    :param read: function that parses the output of the program
     :raises ParseError: the program succeeded, and its output is not a table of settings
     """
     try:

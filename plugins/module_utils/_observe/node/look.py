@@ -31,7 +31,10 @@ Kept = dict[str, typing.Any]
 
 
 class Look:
-    """A reader of the facts of the node on which it runs. It reads the HCAs from sysfs only once."""
+    """A reader of the facts of the node on which it runs. It reads the HCAs from sysfs only once.
+
+    :ivar readers: function that reads each kind of facts, by name of the kind
+    """
 
     def __init__(
         self,
@@ -41,8 +44,10 @@ class Look:
         kernel_arguments: typing.Sequence[str] = (),
         beside_infiniband: bool = False,
     ) -> None:
-        """:param roots: sysfs roots
-        :param netdevs: interfaces that are included even if they do not belong to an HCA
+        """Create a reader.
+
+        :param roots: folders in which sysfs is mounted, usually only /sys
+        :param netdevs: names of interfaces that are included even if they do not belong to an HCA
         :param host: folder with the files of the node
         :param kernel_arguments: further kernel arguments to report
         :param beside_infiniband: whether the Ethernet NICs of a node that has InfiniBand listen for LLDP frames of
@@ -70,8 +75,9 @@ class Look:
         }
 
     def at(self, kind: str) -> typing.Any:
-        """Read the fact of one kind and return it as plain data.
+        """Read the fact of one kind, and return it as plain data.
 
+        :param kind: kind of the fact, such as ``hcas``
         :raises RdmaError: the fact cannot be read
         """
         return to_data(self.readers[kind]())

@@ -89,7 +89,7 @@ def _require_success(name: str, answer: int) -> None:
     """Raise an error if a function of the C library failed.
 
     :param name: name of the function, for the message
-    :param answer: its return value; -1 means failure
+    :param answer: return value of the function; 0 means success
     :raises OSError: the function failed
     """
     if answer:
@@ -98,7 +98,11 @@ def _require_success(name: str, answer: int) -> None:
 
 
 def _explain_mount_refusal(error: OSError) -> str:
-    """Return a message that explains why the sysfs of a namespace could not be mounted, and what is required."""
+    """Return a message with the reason why the sysfs of a namespace could not be mounted, and the privileges that
+    mounting requires.
+
+    :param error: error of the mount
+    """
     return (
         f"its sysfs could not be mounted, so the functions of the node in it are unknown: {error.strerror or error}."
         " Mounting requires root with CAP_SYS_ADMIN: use an observer, or ssh with sudo"

@@ -56,7 +56,7 @@ def read_held_parts(
     proc: str = "/proc",
     enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into,
 ) -> HeldByPods:
-    """Read the interfaces and RDMA devices in the network namespaces of pods. Only PCI functions are included whose
+    """Return the interfaces and RDMA devices in the network namespaces of pods. Only PCI functions are included whose
     interface or RDMA device is missing in the sysfs of the node.
 
     A namespace that ends meanwhile is left out. Without root all namespaces are left out. Functions in them remain
@@ -108,7 +108,7 @@ class _Found:
 
     def left_out(self, why: str) -> None:
         """Record the reason why an interface, a device or a namespace was left out. The first ``_MOST_ERRORS`` reasons
-        are kept, and the rest are counted.
+        are kept, and only the number of further ones.
         """
         if len(self._errors) < _MOST_ERRORS:
             self._errors.append(why)
@@ -176,6 +176,8 @@ class _Found:
         """Yield the name of each interface or RDMA device in a namespace, with the PCI address of its function.
         Functions that have such an entry in the sysfs of the node are left out.
 
+        :param namespace: identity of the namespace, for messages
+        :param root: folder with the sysfs of the namespace
         :param kind: class folder in sysfs, such as ``net`` or ``infiniband``
         """
         folder = os.path.join(root, "class", kind)
@@ -193,6 +195,10 @@ class _Found:
     def _is_valid_name(self, form: Form, text: str, source: str) -> bool:
         """Return whether a name of a pod's interface or device has the form that facts require. The kernel allows other
         names too. A name of another form is recorded as left out, so that the facts of the node remain valid.
+
+        :param form: form that the facts require
+        :param text: name of the interface or device
+        :param source: file with the name, for the message
         """
         try:
             form.of(text, source)
@@ -207,7 +213,9 @@ _FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 def _list_other_namespaces(proc: str) -> dict[str, str]:
     """Return the path of each network namespace except that of this process, by identity of the namespace. The path is
-    that of the first process in it.
+    that of the first process in the namespace.
+
+    :param proc: folder in which procfs is mounted
     """
     own = _read_link(os.path.join(proc, "self/ns/net"))
     found: dict[str, str] = {}
@@ -222,6 +230,7 @@ def _list_other_namespaces(proc: str) -> dict[str, str]:
 def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
     """Return the paths of network namespaces that have a name and no process.
 
+    :param proc: folder in which procfs is mounted
     :param known: identities of the namespaces that have processes
     """
     folder, own = os.path.join(proc, _NAMED), os.path.join(proc, "self/ns/net")
@@ -237,6 +246,8 @@ def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
 def _read_namespace_identity(path: str, own: str) -> str:
     """Return the identity of a network namespace, such as ``net:[4026531840]``, from the link of a process or from a
     mounted file. Return an empty string if the file is not a network namespace.
+
+    :param own: path of this process's own network namespace, for comparison
     """
     text = _read_link(path)
     if _IDENTITY.fullmatch(text):
@@ -253,7 +264,7 @@ def _list_functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
     a PCI function are left out.
 
     :param folder: class folder, such as ``/sys/class/net``
-    :param names: names of its entries
+    :param names: names of the entries of the folder
     """
     found = {name: pci_address_of_link(_read_link(os.path.join(folder, name))) for name in names}
     return {name: address for name, address in found.items() if address}

@@ -45,14 +45,15 @@ def read_neighbours(
     routes: str = "/proc/net",
     beside_infiniband: bool = False,
 ) -> NodeNeighbours:
-    """Read the neighbors of the Ethernet NICs of a node. The NICs of a node with InfiniBand do not listen for LLDP
-    frames, because subnet managers report the fabrics of that node.
+    """Return the neighbors of the Ethernet NICs of a node, from LLDP frames and the kernel's neighbor table. The NICs
+    of a node with InfiniBand do not listen for LLDP frames, because subnet managers report the fabrics of that node.
 
-    :param roots: sysfs roots
+    :param roots: folders in which sysfs is mounted, usually only /sys
+    :param node: HCAs of the node
     :param seconds: duration of listening in seconds. A NIC that has received a frame listens on, because any device on
         its link can send the first one
     :param routes: folder with the routing tables of the kernel
-    :param beside_infiniband: listen on nodes with InfiniBand too
+    :param beside_infiniband: whether NICs listen for LLDP frames on nodes with InfiniBand too
     """
     errors: list[str] = []
     netdevs = _find_ethernet(node, beside_infiniband)
@@ -144,8 +145,12 @@ class _Heard:
 def _listen_for_lldp(
     names: typing.Sequence[str], seconds: float, errors: list[str]
 ) -> dict[str, tuple[SwitchPort, ...]]:
-    """Return the switch ports whose LLDP frames each interface received in a time. Several ports of one interface
-    contradict each other, whichever sent first. An interface on which listening fails is added to the errors.
+    """Return the switch ports whose LLDP frames each interface received in a period of time, by name of the interface.
+    Several ports of one interface contradict each other, whichever sent first.
+
+    :param names: names of the interfaces that listen
+    :param seconds: duration of listening in seconds
+    :param errors: list to which each interface on which listening failed is appended, with the reason
     """
     heard: dict[str, _Heard] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:

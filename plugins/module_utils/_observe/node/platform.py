@@ -32,7 +32,7 @@ def read_platform(
     gpu_driver: str = "/proc/driver/nvidia/version",
     wanted: typing.Iterable[str] = (),
 ) -> NodePlatform:
-    """Read the state of IOMMU, SR-IOV, kernel and GPU driver of one node. The values of IOMMU and ACPI come from the
+    """Return the state of IOMMU, SR-IOV, kernel and GPU driver of one node. The values of IOMMU and ACPI come from the
     sysfs root that has them, PCI functions from all roots.
 
     :param roots: sysfs roots, usually only /sys
@@ -81,6 +81,8 @@ def read_platform(
 def read_boot(proc: str = "/proc") -> typing.Optional[str]:
     """Return the ID of this boot, which the kernel generates at each boot. Return None if it cannot be read or is
     malformed.
+
+    :param proc: folder in which procfs is mounted
     """
     return sysfs_reader.SysfsReader(proc).value("sys/kernel/random/boot_id", lambda text: UID.of(text, "the boot ID"))
 
@@ -133,8 +135,8 @@ def _read_gpu(
 ) -> typing.Optional[GpuDriver]:
     """Return the version and the features of the NVIDIA GPU driver. Return None if the driver is not loaded.
 
-    :param said: contents of the driver's version file, from which the open kernel modules are recognized. NVRM version:
-        NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel Module  535.104.05 ...
+    :param said: contents of the driver's version file, from which the open kernel modules are recognized: they report
+        ``NVIDIA UNIX Open Kernel Module``, the closed ones ``NVIDIA UNIX x86_64 Kernel Module``
     """
     if not any(reader.names("module/nvidia") for reader in readers):
         return None
@@ -153,8 +155,8 @@ def _read_gpu(
 
 def _arguments_of_interest(text: str, wanted: typing.Iterable[str]) -> tuple[str, ...]:
     """Return those arguments of the kernel's command line that concern IOMMU or PCI, or that are requested, including
-    other values of a requested key. All others stay on the node, because a command line may contain secrets.
-    Arguments after ``--``, which belong to init, are left out.
+    other values of a requested key. All remaining arguments stay on the node, because a command line may contain
+    secrets. Arguments after ``--``, which belong to init, are left out.
 
     :param text: command line of the kernel
     :param wanted: requested arguments

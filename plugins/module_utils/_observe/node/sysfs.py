@@ -45,7 +45,7 @@ def read_node(
     netdevs: typing.Container[str] = (),
     held: typing.Optional[typing.Mapping[str, HeldParts]] = None,
 ) -> NodeHcas:
-    """Read all relevant network functions below the given sysfs roots into one list.
+    """Return all relevant network functions below the given sysfs roots in one list.
 
     Relevant functions are: each RDMA device, and each PCI network function that supports SR-IOV, is a VF, has the class
     InfiniBand, has the vendor id of an HCA vendor, or has an interface in ``netdevs``.
@@ -53,7 +53,8 @@ def read_node(
     :param roots: sysfs roots, usually only /sys. A function that an earlier root has already is left out and reported
         as an error
     :param netdevs: names of interfaces whose functions are always relevant
-    :param held: interfaces and RDMA devices in the network namespaces of pods, by PCI address
+    :param held: interfaces and RDMA devices in the network namespaces of pods, by PCI address; None if they were not
+        read
     """
     found: dict[str, Hca] = {}
     errors: list[str] = []
@@ -143,14 +144,14 @@ def _read_hca(
     named: bool,
     held: typing.Optional[HeldParts],
 ) -> typing.Optional[Hca]:
-    """Read one network function. Return None if it is not relevant: it has no RDMA device, no SR-IOV, is no VF, is not
-    from an HCA vendor, and is not named.
+    """Return one network function as read from sysfs. Return None if it is not relevant: it has no RDMA device, no
+    SR-IOV, is no VF, is not from an HCA vendor, and is not named.
 
-    :param root: sysfs root
+    :param root: folder in which this sysfs is mounted
     :param reader: reader of the folder of the function
     :param address: PCI address of the function; None if it has none
-    :param device: name of its RDMA device; None if it has none
-    :param netdev_names: names of its network interfaces
+    :param device: name of the RDMA device of the function; None if it has none
+    :param netdev_names: names of the network interfaces of the function
     :param named: whether the function is relevant because the user named one of its interfaces
     :param held: interfaces and RDMA devices of the function in the network namespaces of pods
     """
@@ -238,8 +239,10 @@ def _read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optio
 
 
 def _read_link(reader: SysfsReader) -> PcieLink:
-    """Read the PCIe link between a function and the port above it. The folder of the function lies in the folder of
-    that port.
+    """Return the PCIe link between a function and the port above it, with its current and its maximum speed and width.
+    The folder of the function lies in the folder of that port.
+
+    :param reader: reader of the folder of the function
     """
     spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
     own, above = (pci_config.parse_payload(space) if space is not None else None for space in spaces)

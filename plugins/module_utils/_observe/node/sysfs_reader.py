@@ -37,6 +37,7 @@ class SysfsReader:
         it cannot be read or parsed.
 
         :param name: path of the file, relative to the folder
+        :param parser: function that parses the text of the file, without its last line end
         """
         raw = self.raw(name)
         if raw is None:

@@ -83,8 +83,10 @@ def _observe_nfd_worker(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
 
 
 def _read_worker_config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
-    """Return the configuration of a worker, or the reason why it is unknown. Without a ConfigMap the worker uses its
-    defaults.
+    """Return two values: the configuration of a worker of node feature discovery, and the reason why it is unknown. One
+    of them is None or empty. Without a ConfigMap the worker uses its defaults.
+
+    :param daemon: DaemonSet of the worker
     """
     for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
         try:

@@ -96,12 +96,13 @@ def _render_chart(
     with_definitions: bool = False,
     part: typing.Callable[[str], str] = str,
 ) -> list[Resource]:
-    """Run helm template and return the objects.
+    """Run helm template and return the rendered objects.
 
     :param binary: name or path of helm
+    :param values: values of the chart that differ from its defaults
     :param kubernetes: version of the cluster; empty for the default of helm
-    :param with_definitions: make helm print the folders ``crds`` too
-    :param part: function that selects the part of the output to parse
+    :param with_definitions: whether helm prints the folders ``crds`` too
+    :param part: function that returns the text to parse, out of the whole output
     """
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
         # for whoever owns the folder alone: values may have secrets, which no argument has
@@ -115,7 +116,7 @@ def _render_chart(
 
 
 def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
-    """Return the default values of a chart.
+    """Return the default values of a chart, by key.
 
     :param binary: name or path of helm
     :raises HelmError: helm is missing, fails, exceeds a limit, or prints invalid YAML
@@ -125,8 +126,9 @@ def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
 
 
 def version_in(path: str) -> str:
-    """Return the version in a Chart.yaml.
+    """Return the version of a chart that is a folder, from its Chart.yaml.
 
+    :param path: path of the folder
     :raises RdmaError: the file cannot be read, is larger than MOST_FILE, is not valid YAML, or has no valid version
     """
     text = read_bytes(path, most=MOST_FILE).decode("utf-8", "replace")
@@ -175,7 +177,10 @@ def _read_helm_documents(
 
 
 def _redact_message(words: str) -> str:
-    """Return a message without unprintable characters, and without the password in the URL of a repository."""
+    """Return a message without unprintable characters, and without the password in the URL of a repository.
+
+    :param words: message of helm
+    """
     return cut_plain(redact_text(words))
 
 
@@ -221,8 +226,8 @@ def _describe_remedy(words: str, chart: OperatorChart) -> str:
 
 
 def _run_helm(argv: typing.Sequence[str], chart: OperatorChart) -> Finished:
-    """Run helm with limits of its time, output, memory and files. Downloaded files are removed afterwards, unless the
-    chart is in a repository that the user added to Helm: then helm needs the user's cache.
+    """Run helm with limits of its time, output, memory and files, and return the result. Downloaded files are removed
+    afterwards, unless the chart is in a repository that the user added to Helm: then helm needs the user's cache.
 
     :param argv: command line of helm
     """

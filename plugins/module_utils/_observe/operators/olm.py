@@ -29,9 +29,10 @@ def of_namespaces(namespaces: typing.Container[str]) -> Choice:
 
 
 def read_packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[dict[str, tuple[Package, ...]]]:
-    """Return the packages of the catalogs with the given names. Return None if the API packages.operators.coreos.com,
-    which has a separate server, is not available.
+    """Return the packages with the given names in all catalogs, by name. Return None if the API
+    packages.operators.coreos.com, which has a separate server, is not available.
 
+    :param names: names of packages
     :raises ApiError: the server cannot be reached, or refuses
     """
     try:

@@ -129,10 +129,10 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
     """Return the reason why OLM must not install a package in a namespace. Return an empty string if the installation
     is allowed, or if the namespace does not exist.
 
-    :param packages: packages that the run installs there. The first OperatorGroup of a namespace makes OLM install the
-        packages of all its Subscriptions
-    :param installed: whether a ClusterServiceVersion of one of these packages exists there. If so, the objects of the
-        operator are trusted
+    :param packages: packages that the run installs in the namespace. The first OperatorGroup of a namespace makes OLM
+        install the packages of all its Subscriptions
+    :param installed: whether a ClusterServiceVersion of one of these packages exists in the namespace. If so, the
+        objects of the operator are trusted
     :raises ApiError: the API server cannot be reached, or refuses
     :raises ResourceError: an object is malformed
     """

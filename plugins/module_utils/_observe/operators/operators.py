@@ -37,7 +37,7 @@ from ..kubernetes.kinds import Resource
 
 def by_olm(cluster: Cluster) -> bool:
     """Return whether operators are installed by OLM in this cluster. This is the case on OpenShift, where OLM is the
-    documented way. On other clusters OLM may be present for other purposes.
+    documented installer. On other clusters OLM may be present for other purposes.
 
     :raises ApiError: the server refuses or does not answer
     """
@@ -47,8 +47,8 @@ def by_olm(cluster: Cluster) -> bool:
 def observe(
     cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool
 ) -> OperatorsSeen:
-    """Read the state of all operators. Errors are stored in ``errors`` of the result. A kind that the API server does
-    not know counts as one without objects.
+    """Return the state of all operators that the collection works with. Errors are stored in ``errors`` of the result.
+    A kind that the API server does not know counts as one without objects.
 
     :param job: needs of the job to run; None for no job
     :param nodes: nodes that the run includes

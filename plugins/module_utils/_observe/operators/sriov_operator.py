@@ -131,9 +131,10 @@ def _find_operator_namespace(cluster: Cluster, configs: _Read, deployments: _Rea
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
-    """Read the facts of the SR-IOV network operator. Refusals of the API server are stored in ``errors`` of the result.
+    """Return the facts of the SR-IOV network operator. Refusals of the API server are stored in ``errors`` of the
+    result.
 
-    :param named: namespace of the operator; None to find it
+    :param named: namespace of the operator; None to search for the operator
     :raises ApiError: the API server cannot be reached
     :raises RdmaError: an object is malformed
     """
@@ -156,6 +157,8 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> list[_Taken]:
         """Return the relevant objects of a kind that tenants create too. They are read page by page, so that no object
         of a tenant is kept.
+
+        :param take: function that returns the relevant data of an object, or None for an object that is not relevant
         """
         found: list[_Taken] = []
         answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
@@ -186,6 +189,8 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     def pods_of(where: str) -> tuple[Resource, ...]:
         """Return the pods of a namespace, with long texts cut, because a kubelet can write texts of any length. Mirror
         pods are left out, because any kubelet can create them.
+
+        :param where: name of the namespace
         """
         found: list[Resource] = []
         answer(
@@ -294,7 +299,7 @@ def _find_daemon(
     """Return the DaemonSet if it is the config daemon of the operator in ``namespace``, or if its name contains multus
     and its ServiceAccount has cluster-wide rights. Return None for any other DaemonSet.
 
-    :param item: the DaemonSet
+    :param item: DaemonSet as the API server returned it
     :param bound: ServiceAccounts with cluster-wide rights, for each ClusterRoleBinding
     :raises ResourceError: the object is malformed
     """

@@ -64,14 +64,18 @@ def find_sriov_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> 
 
 
 def fold_users(users: typing.Sequence[str]) -> list[str]:
-    """Return the first objects, and the number of the others."""
+    """Return the first ``_NAMED`` names, and a text with the number of the remaining ones if there are more.
+
+    :param users: names of objects
+    """
     more = len(users) - _NAMED
     return [*users[:_NAMED], *([f"{more} more"] if more > 0 else [])]
 
 
 def keep_operator(subject: str, users: typing.Sequence[str]) -> RetainedObject:
-    """Return an operator, or its Helm release, with the objects that keep it.
+    """Return an operator, or its Helm release, as retained by the teardown, with the objects that keep it.
 
+    :param subject: operator or release, as subject of the finding
     :param users: objects that :func:`fold_users` returned
     """
     remedy = (

@@ -37,7 +37,7 @@ START = (
 
 
 def build_archive(entry: str) -> bytes:
-    """Return the zip file of a module and its imports, with their packages.
+    """Return a zip file with a Python module and all modules that it imports, in their packages.
 
     :param entry: full name of the module
     :raises RdmaError: the source of a module cannot be read

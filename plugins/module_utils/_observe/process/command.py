@@ -44,6 +44,8 @@ class Finished:
 
     :ivar argv: program and arguments
     :ivar rc: exit code; negative for the signal that ended it; None if it was killed because it exceeded a limit
+    :ivar stdout: standard output, up to the limit
+    :ivar stderr: standard error, up to the limit
     :ivar limit_seconds: time limit in seconds
     :ivar most_bytes: limit of the output in bytes
     :ivar overflowed: whether the output exceeded ``most_bytes``
@@ -110,8 +112,8 @@ def make_environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
 class Bounds:
     """Limits of a program, and of each program that it starts.
 
-    :ivar memory: bytes of memory that it may write to. What it only reserves does not count
-    :ivar file: bytes of each file that it writes
+    :ivar memory: bytes of memory that it may write to. Memory that is only reserved does not count
+    :ivar file: maximum size in bytes of each file that it writes
     """
 
     memory: int
@@ -174,6 +176,8 @@ def _read_streams(
 ) -> tuple[typing.Optional[int], str, str, bool]:
     """Read stdout and stderr of a program until it ends. Kill the program if it exceeds a limit.
 
+    :param limit_seconds: time limit of the program in seconds
+    :param most_bytes: limit of stdout and stderr together in bytes
     :returns: exit code or None, stdout, stderr, and whether they exceeded ``most_bytes``
     """
     end, left = time.monotonic() + limit_seconds, most_bytes

@@ -17,7 +17,8 @@ def read_identity(pid: int, proc: str = "/proc") -> str:
     """Return the identity of a process: boot ID, PID namespace, process ID and start time, separated by slashes. A part
     that the system does not provide is empty.
 
-    :param proc: procfs
+    :param pid: process ID
+    :param proc: folder in which procfs is mounted
     """
     return "/".join((*_read_boot_and_namespace(proc), str(pid), _read_start_ticks(pid, proc)))
 
@@ -27,7 +28,7 @@ def is_alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     process belongs to another machine or container, or because the system has no procfs.
 
     :param name: boot ID, PID namespace, process ID and start time, separated by slashes
-    :param proc: procfs
+    :param proc: folder in which procfs is mounted
     """
     boot, _slash, rest = name.partition("/")
     namespace, _slash, rest = rest.partition("/")
@@ -47,8 +48,10 @@ def is_alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
 
 
 def _read_boot_and_namespace(proc: str) -> tuple[str, str]:
-    """Return the ID of this boot, and the PID namespace of this process. Return empty strings if they cannot be
-    read.
+    """Return the ID of this boot, and the identity of the PID namespace of this process. Both are empty if they cannot
+    be read.
+
+    :param proc: folder in which procfs is mounted
     """
     try:
         return _read_text_file(os.path.join(proc, "sys/kernel/random/boot_id")), os.readlink(

@@ -104,11 +104,11 @@ class Bmc:
         return f"the BMC of {self.node} ({self.address}:{self.port})"
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """Return an error of this BMC.
+        """Return an error whose message begins with the name of this BMC.
 
         :param cause: category of the error
         :param what: description of the error without the name of the BMC
-        :param remedy: next step for the user
+        :param remedy: instruction to the user that resolves the cause
         """
         return BmcError(cause, str(self), what, remedy)
 

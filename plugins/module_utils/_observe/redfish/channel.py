@@ -28,7 +28,7 @@ class TooMuch(Exception):
 def count_seconds_left(end: float) -> float:
     """Return the seconds until a deadline.
 
-    :param end: the deadline, as a time of ``time.monotonic``
+    :param end: deadline, as a time of ``time.monotonic``
     :raises TimeoutError: the deadline has passed
     """
     left = end - time.monotonic()
@@ -75,11 +75,11 @@ class TlsChannel:
         return self._tls.getpeercert(binary_form=True)
 
     def expect_answer(self) -> None:
-        """Reset the count of received bytes, because a new answer begins."""
+        """Set the number of received bytes to 0, because a new answer begins."""
         self._taken = 0
 
     def sendall(self, data: typing.Any) -> None:
-        """Send all bytes.
+        """Encrypt and send all bytes before the deadline.
 
         :raises OSError: sending failed, or the deadline has passed
         """
@@ -115,7 +115,7 @@ class TlsChannel:
         """Read the available bytes into a buffer, and wait if there are none. Return the number of bytes, 0 at the end
         of the stream.
 
-        :param place: the buffer
+        :param place: writable buffer that receives the bytes
         :raises OSError: reading failed, or the deadline has passed
         :raises TooMuch: the answer exceeds its limit
         """
@@ -129,7 +129,8 @@ class TlsChannel:
         """Call a function of OpenSSL until it has enough received data, and send the data that it produces. Return its
         result.
 
-        :param step: the function
+        :param step: method of the TLS object, such as ``read``
+        :param arguments: arguments of the method
         :raises OSError: receiving or sending failed, or the deadline has passed
         :raises TooMuch: the answer exceeds its limit
         """

@@ -148,10 +148,10 @@ def explain_refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
 
 
 def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> BmcError:
-    """Return the error for a write that the BMC refused.
+    """Return the error for a write that the BMC refused, with a remedy that depends on the HTTP status.
 
     :param what: description of the request
-    :param status: HTTP status
+    :param status: HTTP status of the answer
     :param reason: id of the message of the BMC; empty if it sent none
     :param words: text of the message of the BMC, which is left out if it contains a secret
     """

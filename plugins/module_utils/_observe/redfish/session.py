@@ -66,7 +66,8 @@ class BmcAnswer(typing.NamedTuple):
 class Write(typing.NamedTuple):
     """The content of a write request, and the checks before it is sent.
 
-    :ivar body: JSON text
+    :ivar body: JSON text of the request
+    :ivar headers: HTTP headers of the request, by name
     :ivar prove: function that is called before each attempt, and raises an error if the BMC does not belong to the node
         or the write is forbidden. It may read from the same BMC
     :ivar guard: permission check that is called immediately before the request is sent
@@ -84,6 +85,8 @@ class Session:
 
     :param seconds: limit in seconds for all requests to this BMC together
     :param sleep: function that sleeps for a number of seconds
+    :ivar bmc: BMC with its address and credentials
+    :ivar end: time of a monotonic clock, in seconds, after which no request is sent
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class Session:
         self._close_connection()
 
     def get(self, path: str) -> dict[str, typing.Any]:
-        """Send a GET for a Redfish resource, and return it as decoded JSON.
+        """Send a GET for a Redfish resource, and return its decoded JSON.
 
         :param path: path on this BMC, optionally with a query
         :raises BmcError: the BMC does not answer, or its answer is not a resource
@@ -123,9 +126,10 @@ class Session:
         return self._get_following_redirects(path).body
 
     def resource(self, path: str, body: bytes) -> dict[str, typing.Any]:
-        """Decode the body of a resource and return it.
+        """Return the decoded JSON of the body of a resource.
 
         :param path: path of the resource, for the error message
+        :param body: body of the answer
         :raises BmcError: the body is not a JSON object
         """
         data = _decode_body(body)
@@ -150,11 +154,12 @@ class Session:
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> BmcAnswer:
-        """Send a write. It is sent only once: if the connection breaks, the result can only be determined by reading.
-        Only a PATCH that the BMC has postponed (status 429 or 503) is sent again.
+        """Send a write, and return the answer of the BMC. It is sent only once: if the connection breaks, the result
+        can only be determined by reading. Only a PATCH that the BMC has postponed (status 429 or 503) is sent again.
 
         :param method: PATCH or POST
         :param path: path on this BMC
+        :param write: content of the request, and the checks before it is sent
         :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy`` if the result is unknown, otherwise the BMC
             has not accepted the write
         :raises RdmaError: the write is not permitted
@@ -162,8 +167,10 @@ class Session:
         return self._request_with_retries(method, path, write)
 
     def _resolve_redirect(self, path: str, location: str) -> str:
-        """Return the path that a redirection leads to.
+        """Return the path on this BMC that a redirection leads to.
 
+        :param path: path of the redirected request
+        :param location: header ``Location`` of the answer
         :raises BmcError: the redirection leads to another host, which must not get the password, or is invalid
         """
         try:
@@ -186,6 +193,10 @@ class Session:
     def _request_with_retries(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
         """Return the answer to a request. A GET or PATCH is sent again if the BMC is busy. A GET is also sent again if
         the connection broke.
+
+        :param method: GET, PATCH or POST
+        :param path: path on this BMC
+        :param write: content and checks of a PATCH or POST; None for a GET
         """
         what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
@@ -257,13 +268,14 @@ class Session:
         return b"".join(parts)
 
     def _inflate_part(self, what: str, inflate: typing.Any, part: bytes) -> bytes:
-        """Decompress one part of a compressed answer and return it.
+        """Return one piece of a compressed answer, decompressed.
 
         :param what: description of the request
         :param inflate: decompressor of zlib that has got the earlier parts
+        :param part: bytes of the piece
+        :raises zlib.error: the data is not in gzip format
         :raises BmcError: data follows the end of the compressed stream. zlib would append each further part to the data
             before it, which takes quadratic time
-        :raises zlib.error: the data is not in gzip format
         """
         was_complete = inflate.eof
         found: bytes = b"" if was_complete else inflate.decompress(part, LARGEST + 1)
@@ -316,7 +328,7 @@ class Session:
 
         :param cause: category of the error
         :param what: description of the error without the name of the BMC
-        :param remedy: next step for the user
+        :param remedy: instruction to the user that resolves the cause
         """
         return self.bmc.error(cause, what, remedy)
 
@@ -361,7 +373,7 @@ class Session:
 
 
 def _decode_body(body: bytes) -> typing.Any:
-    """Return the JSON data of a body. Return None if it is not valid JSON, or exceeds the limits of a resource."""
+    """Return the JSON data of a body. Return None if it is not valid JSON, or is larger than ``LARGEST`` bytes."""
     try:
         return decode_json(body, "Redfish", most_bytes=LARGEST, unique=False)
     except ParseError:

@@ -49,6 +49,7 @@ class Writer:
     def patch(self, path: str, body: typing.Mapping[str, typing.Any]) -> str:
         """Change values of a resource, if it has not changed since it was last read.
 
+        :param body: properties to change, with their new values
         :returns: id of the job that will apply the values; empty if there is none
         :raises BmcError: with the cause ``changed`` if the resource has changed since, ``closed`` or ``timeout`` if the
             result is unknown, otherwise the BMC has not accepted the values

@@ -71,6 +71,7 @@ def _parse_failed_blocks(stderr: str) -> dict[str, set[int]]:
     """Parse the standard error of dump_fts. Return the numbers of the blocks of 64 LIDs that a switch did not return,
     by the GUID of the switch.
 
+    :param stderr: text on standard error
     :raises ParseError: a line that begins like the error of a block has an unexpected form
     """
     result: dict[str, set[int]] = {}

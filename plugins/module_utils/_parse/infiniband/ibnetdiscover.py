@@ -45,8 +45,8 @@ _PORT_END, _OTHER_NODE_END, _SWITCH_END = 11, 15, 19
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> typing.Iterator[None]:
-    """Disable the garbage collector while a topology is parsed. No object of a topology becomes garbage, and repeated
-    collections would take a third of the time.
+    """Provide a context in which the garbage collector is disabled. No object of a topology becomes garbage, and
+    repeated collections would take a third of the time of parsing.
     """
     enabled = gc.isenabled()
     gc.disable()

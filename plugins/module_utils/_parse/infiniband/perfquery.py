@@ -65,18 +65,18 @@ def parse(text: str) -> tuple[PortCounters, ...]:
 
 
 def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
-    """Merge two readings of a port into one. Each counter is taken from the reading in which it has more bits
+    """Return one reading of a port that combines two. Each counter is taken from the reading in which it has more bits
     (PortCountersExtended before PortCounters). If both have the same number of bits, the later reading counts.
 
-    :param one: the earlier reading
-    :param other: the later reading
+    :param one: earlier reading
+    :param other: later reading
     """
     later = {name: value for name, value in other.counters.items() if name in other.wide or name not in one.wide}
     return PortCounters(one.lid, one.port, {**one.counters, **later}, tuple(dict.fromkeys((*one.wide, *other.wide))))
 
 
 def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> PortCounters:
-    """Parse the counters of one port.
+    """Return the counters of one port in the output of perfquery.
 
     :param head: match of the line with the LID and the number of the port, which precedes the counters
     :param lines: all lines of the output

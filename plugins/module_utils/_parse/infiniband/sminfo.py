@@ -21,7 +21,7 @@ _LINE = re.compile(
 
 
 def parse(text: str) -> SubnetManager:
-    """Parse the line about the subnet manager that answered.
+    """Return the subnet manager that answered, from the line that sminfo prints.
 
     :raises ParseError: the text does not contain exactly one such line, as when no subnet manager answered (``sminfo:
         iberror: failed: query``), or the state or LID is outside of the range that the specification allows

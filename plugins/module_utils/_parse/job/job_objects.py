@@ -78,7 +78,7 @@ def resource_of(resource: Resource) -> str:
 
 
 def parse_claim(resource: Resource) -> VolumeClaim:
-    """Parse a PersistentVolumeClaim.
+    """Return the access modes and the phase of a PersistentVolumeClaim.
 
     :raises ResourceError: its name or its access modes have an unexpected form
     """

@@ -53,8 +53,9 @@ def is_job(resource: Resource) -> bool:
 
 
 def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> JobWorkload:
-    """Parse a job, with its pods as they will be created.
+    """Return a job with its pod templates as they will be when its operator has created the pods.
 
+    :param resource: object of the job
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes of the cluster. A TrainJob references one of them
     :raises ResourceError: the object is not a job, a part of it has an unexpected form, or its runtime does not exist
     """
@@ -81,6 +82,9 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
     """Return the reason why the pods of a job will not get the addresses of each other from the operator that runs the
     job. Return an empty string if no such reason is known. [kubeflow/trainer v1.9.4
     pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]
+
+    :param body: object of the job
+    :param templates: parsed pod templates of the job
     """
     kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":

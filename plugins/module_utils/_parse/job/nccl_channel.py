@@ -95,8 +95,9 @@ class ChannelReader:
         self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[ConnectionKind]] = {}
 
     def parse_channel(self, message: str) -> typing.Optional[ChannelLine]:
-        """Parse the line of a point-to-point channel.
+        """Return a point-to-point channel from its line in the log. Return None for any other line.
 
+        :param message: text of the line after the head that NCCL writes
         :return: None if the message is not such a line, or has a form that NCCL does not write
         """
         found = _CHANNEL.fullmatch(message)
@@ -114,8 +115,10 @@ class ChannelReader:
         return ChannelLine(int(number), int(source), int(target), kind, direction == "receive")
 
     def parse_collnet(self, message: str) -> typing.Optional[ChannelLine]:
-        """Parse the line of a CollNet channel, whose peer is the rank itself.
+        """Return a CollNet channel, whose peer is the rank itself, from its line in the log. Return None for any other
+        line.
 
+        :param message: text of the line after the head that NCCL writes
         :return: None if the message is not such a line, or has a form that NCCL does not write
         """
         found = _COLLNET.fullmatch(message)

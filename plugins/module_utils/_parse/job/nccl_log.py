@@ -28,10 +28,9 @@ from .nccl_memory import OF_WHOLE_RANK
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
-    """Parse a log. The result is empty if the log has no line of NCCL.
+    """Return the contents of a log of NCCL. The result is empty if the log has no line of NCCL.
 
-    :param lines: the lines with their ends, as a file yields them. A last line without an end was cut off and is
-        ignored
+    :param lines: lines with their ends, as a file yields them. A last line without an end was cut off and is ignored
     :raises ParseError: the log names more threads, processes, ranks, transports and devices than a log of its length
         can name
     """

@@ -39,7 +39,7 @@ _DOCUMENT, _IN_DOCUMENT = '{"version":', '"nccl_version":'
 def is_document(line: str) -> bool:
     """Return whether a file with this first line is a JSON document of nccl-tests. Otherwise it is a log.
 
-    :param line: the first line that is not empty
+    :param line: first line of the file that is not empty
     """
     return line.startswith(_DOCUMENT) and _IN_DOCUMENT in line
 
@@ -60,7 +60,9 @@ class NcclLogReader:
     """
 
     def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
-        """:param least: bytes of memory that a log of any length may use; None for the default
+        """Create a reader that has not read a line yet.
+
+        :param least: bytes of memory that a log of any length may use; None for the default
         :param sources: source that is left out if it names more processes and ranks than one pod can have: ``files``,
             ``hosts``, or empty for no such limit
         """
@@ -83,7 +85,7 @@ class NcclLogReader:
         """End the current file, and begin the next one.
 
         :param name: name of the new file
-        :param host: the only host whose lines count in it; None for the lines of all hosts
+        :param host: only host whose lines count in it; None for the lines of all hosts
         """
         self._end_file()
         self._file, self.host = LogFile(name), host
@@ -94,9 +96,9 @@ class NcclLogReader:
         self._logs += self._file is not None and (bool(self._file.hosts) or not self._file.document)
 
     def read_lines(self, lines: typing.Iterable[str]) -> None:
-        """Read the lines of the current file, or of the only file.
+        """Parse the lines of the current file, and add their contents to the result.
 
-        :param lines: the lines with their ends. A last line without an end was cut off and is not parsed
+        :param lines: lines with their ends. A last line without an end was cut off and is not parsed
         :raises ParseError: the log names more threads, processes and ranks than a log of its length can name
         """
         file = self._file
@@ -161,7 +163,7 @@ class NcclLogReader:
         """Add the contents that another reader has collected from the log of another host. Processes that this reader
         knows already are not replaced.
 
-        :param part: the other reader, which must not be used afterwards
+        :param part: reader of the log of one host, which must not be used afterwards
         :raises ParseError: both together name more than logs of their length can
         """
         part._end_file()
@@ -223,7 +225,7 @@ class NcclLogReader:
         """Count a line about an endpoint of UCX. Any other line is ignored, and so is a line of a host whose lines do
         not count in the current file.
 
-        :param text: the line
+        :param text: line of the log
         """
         line = transports.parse_endpoint(text)
         if line is None:
@@ -284,10 +286,10 @@ class NcclLogReader:
         self._left_out[source] = NcclLeftOut(source, hosts, self._budget.release(source))
 
     def _charge_memory_budget(self, cost: int, host: str) -> None:
-        """Count the memory of an item that is added to the result.
+        """Add the memory of an item of the result to the amount that was used, for all files and for the host.
 
         :param cost: bytes of memory
-        :param host: host of the process that the item belongs to
+        :param host: name of the host of the process that the item belongs to
         :raises SourceTooLarge: the file or host that names the item names more than a pod can
         :raises ParseError: the log names more than a log of its length, or any job, can name
         """

@@ -48,17 +48,20 @@ class MemoryBudget:
     """
 
     def __init__(self, least: typing.Optional[int] = None) -> None:
-        """:param least: bytes of memory that the contents of a log of any length may use; None for the default"""
+        """Create a budget of which nothing is used yet.
+
+        :param least: bytes of memory that the contents of a log of any length may use; None for the default
+        """
         self.characters = 0
         self.kept = 0
         self._least = _LEAST if least is None else least
         self._kept_of: dict[str, int] = {}
 
     def keep(self, cost: int, source: typing.Optional[str]) -> None:
-        """Count the memory of an item that is kept in the parsed contents.
+        """Add the memory of an item that is kept to the amount that was used.
 
         :param cost: bytes of memory
-        :param source: the file or host whose lines name the item; None if there is no limit for each source
+        :param source: name of the file or host whose lines name the item; None if there is no limit for each source
         :raises SourceTooLarge: the source names more processes, ranks and connections than one pod can have
         :raises LogTooLarge: the log names more than a log of its length, or any job, can name
         """

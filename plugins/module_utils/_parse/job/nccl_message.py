@@ -87,7 +87,10 @@ class MessageReader:
     """
 
     def __init__(self, keep: typing.Callable[[int, str], None]) -> None:
-        """:param keep: function that counts bytes of memory for a host, and raises an error if the limit is exceeded"""
+        """Create a reader for the messages of one log.
+
+        :param keep: function that counts bytes of memory for a host, and raises an error if the limit is exceeded
+        """
         self.versions: dict[str, None] = {}
         self._keep = keep
         self._channels = ChannelReader()
@@ -125,7 +128,7 @@ class MessageReader:
             self._read_counts(thread, message)
 
     def add_version(self, version: str) -> None:
-        """Keep a version of NCCL, unless there are too many."""
+        """Keep a version of NCCL for the result, unless there are too many."""
         if len(self.versions) < _MOST:
             self.versions[version] = None
 
@@ -182,6 +185,7 @@ class MessageReader:
         If there are several, it is the rank that is being initialized, or else the last rank that does not have this
         channel to this peer yet, because a communicator has each such pair once.
 
+        :param thread: thread that wrote the line
         :param own: number of the rank in its communicator
         :param peer: number of the rank at the other end of the channel
         :param link: channel and peer, encoded as one number; None for a connection outside of the collectives' channels

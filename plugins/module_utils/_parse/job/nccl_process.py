@@ -23,15 +23,20 @@ class LogRank:
     :ivar process: process of the rank
     :ivar rank: number of the rank
     :ivar pointer: address of the communicator in the process, by which lines identify it
+    :ivar size: number of ranks of the communicator; None if the communicator is not known yet
     :ivar name: name of the communicator; empty if not known yet
+    :ivar gpu: index of the GPU in the process; None if not known yet
     :ivar bus_id: PCI address of the GPU, as NCCL writes it
+    :ivar started: whether the line about the start of the initialization was read
     :ivar complete: whether the line about the end of the initialization was read
     :ivar counts: numbers of channels for collectives, and for sending between two ranks; None if not known
+    :ivar trees: number of channels in the log line about trees; None before that line
+    :ivar rings: number of channels for which the log shows a ring; None before such a line
     :ivar links: outgoing connections of collectives, each with channel and peer as one number
     :ivar sent: outgoing connections over the network
     :ivar received: incoming connections over the network, in the form of ``links``
     :ivar unanswered: channels for which only the peer wrote a line
-    :ivar routes: for each kind of connection, a mask of the channels and the number of connections
+    :ivar routes: two numbers for each kind of connection: a mask of the channels, and the number of connections
     """
 
     process: LogProcess
@@ -60,7 +65,7 @@ class LogRank:
         return self.received if incoming else self.links
 
     def add_connection(self, kind: ConnectionKind, channel: int) -> None:
-        """Count a connection over a channel.
+        """Add a connection over a channel to the routes of the rank.
 
         :param kind: transport, direction and index of the connection
         :param channel: number of the channel
@@ -145,20 +150,25 @@ class LogFile:
 class LogProcess:
     """A process of the job, as far as it is known from the lines so far.
 
+    :ivar host: name of the host
+    :ivar pid: process id
+    :ivar version: version of NCCL; empty if not known yet
     :ivar network: name of the network that NCCL uses, such as IB
     :ivar oob: interface and address of the connections for setup
+    :ivar bootstrap: interface and address of the bootstrap network
     :ivar dma_buf: whether GPUDirect RDMA uses DMA-BUF; None if not known
     :ivar without_ib: reason why NCCL does not use InfiniBand; empty if it does, or if not known
     :ivar devices: network devices by the name of the network and by index
-    :ivar direct: by network and index of the device: whether GPUDirect RDMA is enabled, and the reason if it is not
-    :ivar distances: by index of the device: distances to GPUs that are too long for GPUDirect RDMA
+    :ivar direct: whether GPUDirect RDMA is enabled, and the reason if it is not, by network and index of the device
+    :ivar distances: distances to GPUs that are too long for GPUDirect RDMA, by index of the device
+    :ivar environment: environment variables that NCCL has logged, by name
     :ivar choices: algorithm choices; None until the process writes one. Most processes write none
     :ivar mtus: mask of the MTU numbers of the verbs API, from 1 for 256 bytes to 5 for 4096 bytes
     :ivar gid_indexes: mask of the GID indexes
     :ivar ranks: ranks in the order in which their communicators were named. ``by_rank``, ``on_gpu`` and ``of_size``
         index them
     :ivar in_making: ranks whose initialization has begun, by pointer and number
-    :ivar strays: by rank number, ranks whose channels belong to a communicator that is not known yet
+    :ivar strays: ranks whose channels belong to a communicator that is not known yet, by number of the rank
     :ivar files: files that have lines of the process; None if there is only one file
     """
 
@@ -259,5 +269,8 @@ class LogThread:
 
 
 def _list_bits(mask: int) -> tuple[int, ...]:
-    """Return the positions of the bits that are set, in ascending order."""
+    """Return the positions of the bits that are set, in ascending order.
+
+    :param mask: integer whose bits are flags
+    """
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)

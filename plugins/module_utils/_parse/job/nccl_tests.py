@@ -90,13 +90,19 @@ class NcclTestsReader:
         self._read = 0
 
     def watch(self, lines: typing.Iterable[str]) -> typing.Iterator[str]:
-        """Read each line, and yield it unchanged."""
+        """Parse the output of nccl-tests in a log while another reader uses the same lines: yield each line unchanged.
+
+        :param lines: lines of the log with their ends
+        """
         for line in lines:
             self.read(line)
             yield line
 
     def read(self, line: str) -> None:
-        """Read one line of the log, including its line end."""
+        """Parse one line of the log, and add its contents to the current run.
+
+        :param line: line with its end
+        """
         if len(line) < _SHORTEST:
             return
         place = line.find(" NCCL ", 0, _LONGEST)
@@ -113,7 +119,10 @@ class NcclTestsReader:
             self._read_line_of_test(line)
 
     def _read_line_of_test(self, line: str) -> None:
-        """Read a line that was not written by NCCL."""
+        """Parse a line that was not written by NCCL, and so may be written by nccl-tests.
+
+        :param line: line without its end
+        """
         begin = line.find("# ")
         if begin >= 0 and line.startswith(_COMMENTS, begin):
             text = line[begin:].rstrip()
@@ -129,8 +138,8 @@ class NcclTestsReader:
             self._run.read_piece(line.split())
 
     def _count_line(self, run: NcclTestsRun) -> bool:
-        """Count a line, or a part of a row, of the current run. If the limit for all runs is exceeded, mark the run as
-        incomplete.
+        """Add 1 to the number of lines, or pieces of table lines, that were read. If the limit for all runs is
+        exceeded, mark the run as incomplete.
 
         :returns: whether the line may be parsed, because the limit is not exceeded
         """
@@ -161,10 +170,10 @@ class NcclTestsReader:
 
 
 def _split_before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
-    """Return the words of a part of a table row that is followed by a message of NCCL on the same line. Return an empty
-    list if it is not clear where the row ends and the head of NCCL's message begins.
+    """Return the words of the beginning of a table line that is followed by a message of NCCL on the same line. Return
+    an empty list if it is not clear where the table line ends and the head of NCCL's message begins.
 
-    :param text: text before the word NCCL: the part of the row, followed by host:pid:thread [gpu]
+    :param text: text before the word NCCL: the beginning of the table line, followed by host:pid:thread [gpu]
     :param hosts: names of the hosts of the job
     """
     stamp = _STAMP.search(text)

@@ -58,9 +58,9 @@ _AVERAGE = re.compile(r"# Avg bus bandwidth {0,20}: (\S{1,20})(?: (?:OK|FAILED))
 class _Columns:
     """The layout of the table of a run, which is derived from the names of its columns.
 
-    :ivar keys: columns between type and time: redop, root
+    :ivar keys: names of the columns between type and time: redop, root
     :ivar width: number of words in the figures out of place, and in those in place
-    :ivar places: 2 if a row has figures both out of place and in place, otherwise 1
+    :ivar places: 2 if each table line has figures both out of place and in place, otherwise 1
     :ivar largest_error: whether the fourth figure is the largest error instead of the number of wrong values
     """
 
@@ -72,7 +72,7 @@ class _Columns:
 
 @dataclasses.dataclass
 class _Open:
-    """A row of the table that is not complete yet.
+    """A table line that is not complete yet.
 
     :ivar size: message size in bytes
     :ivar count: number of elements
@@ -95,8 +95,8 @@ class NcclTestsRun:
     :ivar begun: kinds of the lines before the table that were read
     :ivar columns: layout of the table; None before the line with the names of the columns, and after the end of the run
     :ivar titled: whether the line with the names of the columns was read
-    :ivar overrun: whether the log has more lines or rows of the run than the limit
-    :ivar open: the row that is not complete yet; None if the last row is complete
+    :ivar overrun: whether the log has more lines of the run than the limit
+    :ivar open: table line that is not complete yet; None if the last one is complete
     :ivar cpu_time: whether the figures are times of the CPU instead of the GPU
     :ivar starting: whether the line about the start of the collective was read
     :ivar concluded: whether the line about the end of the collective was read
@@ -105,11 +105,14 @@ class NcclTestsRun:
     :ivar span: smallest size, largest size, step, and whether the step is a factor; None before the line of the
         parameters
     :ivar reduced: largest size to which the program reduced the requested one, in bytes; None if it did not
-    :ivar unfinished: sizes of rows that were not completed, in bytes
+    :ivar ranks: ranks that the program listed
+    :ivar hosts: names of the hosts of these ranks
+    :ivar rows: complete lines of the table, one for each message size
+    :ivar unfinished: message sizes in bytes of table lines that were not completed
     :ivar bounds: numbers of values out of bounds, as the summary prints them
     :ivar averages: average bus bandwidths, as the summary prints them
     :ivar errors: lines of failures; the values are None
-    :ivar torn: number of rows whose figures are not consistent
+    :ivar torn: number of table lines whose figures are not consistent
     """
 
     begun: set[str] = dataclasses.field(default_factory=set)
@@ -194,7 +197,11 @@ class NcclTestsRun:
             self.averages.add(float(average[1]))
 
     def _read_columns(self, words: typing.Sequence[str]) -> None:
-        """Read the names of the columns. A line with other columns than expected is ignored."""
+        """Derive the layout of the table from the names of its columns. A line with other columns than expected is
+        ignored.
+
+        :param words: words of the line with the names of the columns
+        """
         if words[1:4] != ["size", "count", "type"] or "algbw" not in words:
             return
         first = words.index("algbw") - 1
@@ -204,7 +211,10 @@ class NcclTestsRun:
             self.columns = _Columns(keys, _WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
 
     def read_piece(self, words: typing.Sequence[str]) -> None:
-        """Read a table row, or one of the three parts in which nccl-tests prints a row, from the words of a line."""
+        """Read a table line, or one of the three pieces in which nccl-tests prints it.
+
+        :param words: words of a line of the log
+        """
         if self.columns is None:
             return
         if len(words) > 2 and _DAY.fullmatch(words[-2]) and _CLOCK.fullmatch(words[-1]):
@@ -262,9 +272,9 @@ class NcclTestsRun:
         )
 
     def add_row(self, row: typing.Optional[NcclTestRow]) -> None:
-        """Add a row to the table if its figures are consistent. Otherwise count it as torn.
+        """Add a line to the table if its figures are consistent. Otherwise count it as torn.
 
-        :param row: the row; None if its words could not be parsed, which also counts as torn
+        :param row: parsed table line; None if its words could not be parsed, which also counts as torn
         """
         if row is None or not (
             self.cpu_time or all(_is_consistent(row, figure, self.collective) for figure in row.figures)
@@ -276,7 +286,7 @@ class NcclTestsRun:
             self.overrun = True
 
     def end_row(self) -> None:
-        """Record the row that is not complete yet, if there is one, as unfinished, because the rest of it is missing in
+        """Record the table line that is not complete yet, if there is one, as unfinished, because its end is missing in
         the log.
         """
         if self.open is not None and len(self.unfinished) < MOST_ROWS:
@@ -369,6 +379,10 @@ def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Op
 def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:
     """Return whether the algorithm bandwidth is the bytes divided by the time, within the rounding of the printed
     digits, and the bus bandwidth at most twice the algorithm bandwidth.
+
+    :param row: table line with the message size
+    :param figure: time and bandwidths, out of place or in place
+    :param collective: name of the collective, such as ``all_reduce``
     """
     error = max(0.0051, 0.0051 * max(figure.algorithm_gbs, figure.bus_gbs))
     if figure.bus_gbs > _FACTOR * figure.algorithm_gbs + 3 * error:
@@ -388,7 +402,7 @@ def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) ->
 
 
 def _parse_rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
-    """Return the number of rows of a complete table: the number of message sizes from the smallest to the largest.
+    """Return the number of lines of a complete table: the number of message sizes from the smallest to the largest.
     Return None if it is unknown.
 
     :param span: smallest size, largest size, step, and whether the step is a factor; None if the run did not print them
@@ -416,6 +430,8 @@ def _find_collective(program: str) -> str:
 def _format_release(code: int) -> str:
     """Return the release of a version number of NCCL: 22809 is 2.28.9, and 2708 is 2.7.8. Return an empty string
     for 0.
+
+    :param code: version number as ``ncclGetVersion`` returns it
     """
     if not code:
         return ""

@@ -34,7 +34,7 @@ def parse_nic_map(text: str) -> NicMap:
 
 
 def _parse_line(text: str) -> NicLine:
-    """Parse one line of the form node:netdev:interface:address.
+    """Return the contents of one line of a NIC map, which has the form node:netdev:interface:address.
 
     :raises ValueError: the line is invalid; the message has the reason
     """

@@ -34,9 +34,10 @@ _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)
 
 
 def parse_template(path: str, template: Resource, count: int, namespace: str, replaced: Provenance) -> PodTemplate:
-    """Parse a pod template.
+    """Return the containers, volumes, networks and claims of a pod template.
 
     :param path: path of the template in the job
+    :param template: pod template as in the object of the job
     :param count: number of pods that are created from it
     :param namespace: namespace of the job, in which its networks are if they name none
     :param replaced: resources of the runtime's template that a TrainJob replaced

@@ -110,7 +110,7 @@ def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any]
 
 
 def parse_policy_state(resource: Resource) -> PolicyState:
-    """Parse the state of a ClusterPolicy or a NicClusterPolicy.
+    """Return the state that a ClusterPolicy or a NicClusterPolicy reports.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -143,7 +143,7 @@ def _explain_inactive(resource: Resource) -> str:
 
 
 def parse_local_queue(resource: Resource) -> LocalQueue:
-    """Parse a LocalQueue of Kueue.
+    """Return the name, the ClusterQueue and the state of a LocalQueue of Kueue.
 
     :raises ResourceError: the object is not a valid LocalQueue
     """
@@ -152,7 +152,7 @@ def parse_local_queue(resource: Resource) -> LocalQueue:
 
 
 def parse_cluster_queue(resource: Resource) -> ClusterQueue:
-    """Parse a ClusterQueue of Kueue.
+    """Return the name, the quotas and the state of a ClusterQueue of Kueue.
 
     :raises ResourceError: the object is not a valid ClusterQueue, or a quota is not a valid quantity
     """
@@ -178,7 +178,7 @@ def _parse_quotas(flavor: Resource, what: str) -> dict[str, str]:
 def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
     """Return ``integrations.frameworks`` of Kueue's configuration.
 
-    :param data: the configuration, loaded from YAML
+    :param data: configuration of Kueue, loaded from YAML
     :raises ResourceError: the configuration has an unexpected form
     """
     if not isinstance(data, dict):
@@ -187,7 +187,7 @@ def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
 
 
 def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
-    """Parse a StorageClass.
+    """Return the name, the provisioner and the access of a StorageClass.
 
     :param shared: names of the classes whose volumes can be written from many nodes
     :raises ResourceError: the object is not a valid StorageClass

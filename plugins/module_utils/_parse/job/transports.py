@@ -325,7 +325,7 @@ def _cut_host(name: str) -> str:
 
 
 def names_endpoint(line: str) -> bool:
-    """Return whether a line begins like UCX's line about an endpoint. The rest of the line may be missing."""
+    """Return whether a line begins like UCX's line about an endpoint. The end of the line may be missing."""
     return _ENDPOINT_BEGUN.search(line[:_LONGEST_LINE]) is not None
 
 

@@ -34,7 +34,7 @@ class RangeError(ValueError):
     :ivar seen: value of the key
     :ivar expected: description of a valid value
     :ivar why: reason why the value is invalid
-    :ivar remedy: next step for the user
+    :ivar remedy: instruction to the user that resolves the cause
     """
 
     def __init__(self, field: str, seen: str, expected: str, why: str, remedy: str) -> None:
@@ -101,12 +101,12 @@ class Pool:
 def parse_range(
     text: str, start: typing.Optional[str] = None, end: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()
 ) -> Pool:
-    """Parse the range keys of an ipam mapping.
+    """Return the addresses that the range keys of an ipam mapping define.
 
-    :param text: ``range``: ``10.0.0.0/24``, or ``10.0.0.10-10.0.0.20/24``
-    :param start: ``range_start``
-    :param end: ``range_end``
-    :param exclude: networks and single addresses
+    :param text: value of ``range``: ``10.0.0.0/24``, or ``10.0.0.10-10.0.0.20/24``
+    :param start: first address (``range_start``); None if not set
+    :param end: last address (``range_end``); None if not set
+    :param exclude: networks and single addresses that pods do not get
     :raises RangeError: a key is invalid. The error names the key
     """
     inner, network = split_range(text)
@@ -238,9 +238,11 @@ def merge_exclusions(items: typing.Sequence[str], first: int, last: int, version
 
 
 def parse_exclusion(item: str, index: int, version: int) -> Network:
-    """Parse an excluded network or address.
+    """Return an excluded network or address as a network.
 
-    :param index: its index in ``exclude``, for the error
+    :param item: text of the entry
+    :param index: index of the entry in ``exclude``, for the error
+    :param version: IP version that the entry must have: 4 or 6
     :raises RangeError: the text is not a network or an address, or has another IP version
     """
     try:
@@ -261,7 +263,11 @@ def parse_exclusion(item: str, index: int, version: int) -> Network:
 
 
 def is_between(address: str, network: Network, first: int, last: int) -> bool:
-    """Return whether ``address`` has the IP version of the network and is between two addresses, which are integers."""
+    """Return whether ``address`` has the IP version of the network and is between two addresses.
+
+    :param first: first address as an integer
+    :param last: last address as an integer
+    """
     parsed = address_or_none(address)
     return parsed is not None and parsed.version == network.version and first <= int(parsed) <= last
 

@@ -110,6 +110,8 @@ def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
 def _machine_config(annotations: Resource) -> str:
     """Return the name of the machine config with which a node runs. Return an empty string if the node has none, or is
     changing to another one. [machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]
+
+    :param annotations: annotations of the Node
     """
     has, wanted, state = (
         annotations.get(f"machineconfiguration.openshift.io/{name}")
@@ -119,8 +121,10 @@ def _machine_config(annotations: Resource) -> str:
 
 
 def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the amounts of the extended resources, and the text of the amounts that are not whole numbers. An extended
-    resource has a domain in its name. cpu and memory do not, and are ignored.
+    """Return two values: the amounts of the extended resources by name, and the text of the amounts that are not whole
+    numbers, by name. An extended resource has a domain in its name. cpu and memory do not, and are ignored.
+
+    :param offered: ``status.allocatable`` of the Node, amounts by resource
     """
     pieces, unread = {}, {}
     for key, value in offered.items():
@@ -133,7 +137,7 @@ def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[s
 
 
 def parse_pod(resource: Resource) -> ClusterPod:
-    """Parse the parts of a v1 Pod that a drain depends on.
+    """Return the properties of a v1 Pod that a drain depends on: node, owner, phase, labels and requests.
 
     :raises ResourceError: the object is not a valid Pod
     """
@@ -252,7 +256,7 @@ def parse_workload(resource: Resource) -> Workload:
     """Parse a Deployment or a DaemonSet. The number of ready pods includes only pods of the current generation.
 
     A Deployment reports the number of available pods and the number of pods of the current generation, but not the
-    number of pods that are both. Each pod of an earlier generation is therefore counted as available, which gives the
+    number of pods that are both. So each pod of an earlier generation is assumed to be available, which gives the
     lowest possible number.
 
     :raises ResourceError: the object is not a valid Deployment or DaemonSet
@@ -286,6 +290,8 @@ class Status:
     """A v1 Status, as the error channel of exec returns it. A missing text is empty, and a missing code is 0.
 
     :ivar status: Success or Failure
+    :ivar message: message of the API server
+    :ivar reason: reason as one word, such as ``NonZeroExitCode``
     :ivar code: HTTP status code
     """
 

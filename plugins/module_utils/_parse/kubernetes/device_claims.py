@@ -126,7 +126,7 @@ def _parse_device_match(constraint: Resource, what: str) -> DeviceMatch:
 
 
 def read_slice(resource: Resource) -> DeviceSlice:
-    """Parse a ResourceSlice.
+    """Return the driver, the pool, the node and the devices of a ResourceSlice.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -184,7 +184,7 @@ def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
 
 
 def read_class(resource: Resource) -> DeviceClass:
-    """Parse a DeviceClass.
+    """Return the drivers, the selectors and the extended resource of a DeviceClass.
 
     :raises ResourceError: the object has an unexpected form
     """

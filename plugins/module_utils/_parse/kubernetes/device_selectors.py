@@ -165,10 +165,11 @@ class _Parser:
                 return found
 
     def _resolve_member(self, name: str, found: Part, part: str) -> tuple[str, Part]:
-        """Return the member ``part`` of a value, such as ``device.driver``.
+        """Resolve the member of a value, such as ``driver`` of ``device``.
 
         :param name: name of the value, such as ``device``; empty if it is not the beginning of a known name
         :param found: node of the value in the syntax tree
+        :param part: name of the member
         :returns: the name of the member, empty unless it is the beginning of a known name; and its node in the syntax
             tree
         """

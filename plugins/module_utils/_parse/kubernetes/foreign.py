@@ -109,6 +109,8 @@ def parse_versions(groups: Resource) -> tuple[str, ...]:
 def parse_resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
     """Return the resources of an APIResourceList, without subresources.
 
+    :param listed: APIResourceList as the API server returned it
+    :param base: path of the API version, such as ``/apis/apps/v1``
     :raises ResourceError: the object is not a valid APIResourceList
     """
     found = []
@@ -191,7 +193,7 @@ def judge_objects(
 
 def is_copied(item: Resource) -> bool:
     """Return whether an object has the label of linerate.rdma although linerate.rdma never wrote it: a user copied it
-    with its labels. The API server records who wrote an object in ``metadata.managedFields``.
+    with its labels. The API server records the writers of an object in ``metadata.managedFields``.
 
     An object with an owner is no copy, because a controller made it from its owner. Neither is an object without
     records.
@@ -209,7 +211,7 @@ def is_copied(item: Resource) -> bool:
 def is_everywhere(kind: str, item: Resource) -> bool:
     """Return whether an object is one that Kubernetes, OpenShift or an add-on creates in each namespace.
 
-    :param item: the object
+    :param item: object as the API server returned it
     :raises ResourceError: the object has an unexpected form
     """
     annotations = mapping_at(item, "metadata", "annotations")

@@ -98,7 +98,7 @@ def inventory_node(resource: Resource) -> InventoryNode:
 
 
 def _list_node_addresses(resource: Resource) -> tuple[str, ...]:
-    """Return each valid address of the Node, of any type."""
+    """Return the valid addresses of a Node, of all types."""
     try:
         texts = [item.get("address") for item in items_of(mapping_at(resource, "status"), "addresses", "Node")]
     except ResourceError:

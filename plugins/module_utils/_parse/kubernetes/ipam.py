@@ -41,8 +41,9 @@ MOST_NETWORKS = 64
 
 
 def _parse_network(value: typing.Any, what: str) -> str:
-    """Parse a network or an address in CIDR form, and return its network.
+    """Return the network of a network or an address in CIDR form.
 
+    :param value: text in CIDR form
     :param what: name of the value in messages
     :raises ResourceError: the value is neither
     """
@@ -249,7 +250,7 @@ def parse_leases(pool: Resource) -> tuple[AddressLease, ...]:
 
 
 def shared_pool(resource: Resource) -> SharedPool:
-    """Parse an IPPool or a CIDRPool of nv-ipam.
+    """Return the networks and the state of an IPPool or a CIDRPool of nv-ipam.
 
     :raises ResourceError: the object has an unexpected form
     """

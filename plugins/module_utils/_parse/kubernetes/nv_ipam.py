@@ -104,10 +104,11 @@ class Blocks:
 def parse_blocks(
     text: str, size: int, gateway: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()
 ) -> Blocks:
-    """Parse an IPPool of nv-ipam.
+    """Return the addresses that an IPPool of nv-ipam distributes in blocks of equal size to nodes.
 
-    :param text: ``subnet``
-    :param size: ``perNodeBlockSize``
+    :param text: network of the pool (``subnet``)
+    :param size: number of addresses of each node (``perNodeBlockSize``)
+    :param gateway: address of the gateway; None if there is none
     :param exclude: networks and single addresses inside of the subnet
     :raises RangeError: a value is invalid. The error names its key of the intent
     """
@@ -138,11 +139,11 @@ def parse_blocks(
 def parse_networks(
     text: str, prefix: int, gateway_index: typing.Optional[int] = None, exclude: typing.Sequence[str] = ()
 ) -> Blocks:
-    """Parse a CIDRPool of nv-ipam.
+    """Return the addresses that a CIDRPool of nv-ipam distributes in networks of equal size to nodes.
 
-    :param text: ``cidr``
-    :param prefix: ``perNodeNetworkPrefix``
-    :param gateway_index: ``gatewayIndex``
+    :param text: network of the pool (``cidr``)
+    :param prefix: prefix length of each node's network (``perNodeNetworkPrefix``)
+    :param gateway_index: index of the gateway in each node's network (``gatewayIndex``); None if there is none
     :param exclude: networks and single addresses inside of the network
     :raises RangeError: a value is invalid. The error names its key of the intent
     """
@@ -189,6 +190,8 @@ def _parse_plain_network(text: str) -> Network:
 def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> tuple[tuple[int, int], ...]:
     """Return the exclusions of a pool of nv-ipam as merged intervals.
 
+    :param exclude: networks and single addresses
+    :param network: network of the pool
     :raises RangeError: an exclusion is outside of the pool. The webhook of nv-ipam rejects it, too
     """
     for index, item in enumerate(exclude):

@@ -167,6 +167,9 @@ def knows_recursive_read_only(version: str) -> bool:
 def _list_affinity_nodes(spec: Resource, title: str) -> tuple[str, ...]:
     """Return the node names in the node affinity of a pod. Return an empty tuple if the affinity does not select nodes
     by name.
+
+    :param spec: spec of the pod
+    :param title: kind and name of the object, for messages
     """
     required = mapping_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     terms = items_of(required, "nodeSelectorTerms", title)

@@ -14,7 +14,7 @@ from .resource import Resource, excerpt_of, items_of, mapping_at
 
 @dataclasses.dataclass(frozen=True)
 class PodState:
-    """The progress of a pod on its way to Ready.
+    """The progress of a pod towards Ready.
 
     :ivar phase: ready, waiting or failed
     :ivar detail: description of the state, with the cause that the kubelet or the scheduler reports

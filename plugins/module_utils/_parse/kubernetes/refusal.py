@@ -15,7 +15,11 @@ import typing
 
 
 class RefusalCause(typing.NamedTuple):
-    """The cause of a rejection, and its remedy. Both are complete sentences."""
+    """The cause of a rejection, and its remedy.
+
+    :ivar why: cause, as a complete sentence
+    :ivar remedy: instruction that resolves the cause, as a complete sentence
+    """
 
     why: str
     remedy: str

@@ -30,8 +30,8 @@ NOT_READ = "linerate.rdma/not-read"
 
 
 class ResourceError(RdmaError):
-    """Raised if an object lacks a part that its kind requires, or a part has an unexpected form. The short message
-    names the object, the part and the expected value, and contains no control characters.
+    """Raised if an object lacks a key that its kind requires, or a value has an unexpected form. The short message
+    names the object, the key and the expected value, and contains no control characters.
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
@@ -41,6 +41,8 @@ class ResourceError(RdmaError):
 def title_of(resource: typing.Any) -> str:
     """Return the kind and the name of an object, for messages. Return the name of the type if the value is not an
     object.
+
+    :param resource: value that should be an object of Kubernetes
     """
     if not isinstance(resource, dict):
         return kind_of(resource)
@@ -52,6 +54,8 @@ def title_of(resource: typing.Any) -> str:
 def why_not_read(resource: typing.Any) -> str:
     """Return the reason why only the metadata of an object was read. Return an empty string if the whole object was
     read.
+
+    :param resource: value that should be an object of Kubernetes
     """
     return str(resource.get(NOT_READ) or "") if isinstance(resource, dict) else ""
 
@@ -59,6 +63,7 @@ def why_not_read(resource: typing.Any) -> str:
 def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
     """Return the mapping at ``path``, a sequence of keys. Return an empty mapping if it is missing.
 
+    :param resource: object of Kubernetes, or a mapping in one
     :raises ResourceError: the value or a value on the path is not a mapping, or only the metadata of the object was
         read
     """
@@ -151,7 +156,7 @@ def format_refusal(what: str, value: typing.Any, form: Form) -> str:
     """Return the error message for a value that does not have the required form.
 
     :param what: name of the value in the message
-    :param form: the required form
+    :param form: form that the value must have
     """
     return f"{what} '{describe_rejected(value)}' is rejected: it is not {form.expected}"
 

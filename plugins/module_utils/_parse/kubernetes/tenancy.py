@@ -60,7 +60,7 @@ def list_strangers(
 
     :param bindings: all RoleBindings of the namespace
     :param readers: roles that only let their subjects read objects other than Secrets. Their subjects are left out
-    :param trusts_own: the ServiceAccounts of the namespace are trusted, because no tenant can have created the
+    :param trusts_own: whether the ServiceAccounts of the namespace are trusted, because no tenant can have created the
         namespace or a cluster administrator installed their workloads
     :raises ResourceError: an object is not a valid RoleBinding
     """
@@ -121,7 +121,8 @@ def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) ->
     A ClusterRoleBinding that is older than the namespace belongs to a release in an earlier namespace of the same name,
     and proves nothing.
 
-    :param bindings: all ClusterRoleBindings
+    :param namespace: Namespace as the API server returned it
+    :param bindings: all ClusterRoleBindings of the cluster
     :raises ResourceError: an object has an unexpected form
     """
     made = moment_of(mapping_at(namespace, "metadata").get("creationTimestamp"))

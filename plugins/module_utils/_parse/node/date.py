@@ -14,7 +14,7 @@ _ANSWER = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}\s*")
 
 
 def parse_date(text: str) -> typing.Optional[float]:
-    """Parse the output of ``date``.
+    """Parse the time that ``date`` has printed on a node.
 
     :returns: seconds since 1970-01-01 UTC; None for a text of any other form
     """

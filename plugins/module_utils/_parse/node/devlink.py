@@ -33,8 +33,9 @@ class Info(typing.NamedTuple):
 
 
 def parse(text: str, address: str) -> Info:
-    """Parse the firmware versions of one function.
+    """Return the firmware versions of one function from the output of ``devlink dev info``.
 
+    :param text: output in JSON
     :param address: PCI address of the function
     :raises ParseError: the output has an unexpected form, or is about another function
     """

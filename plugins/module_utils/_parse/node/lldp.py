@@ -28,7 +28,7 @@ _PORT_VLAN = b"\x00\x80\xc2\x01"
 def parse_switch_port(frame: bytes) -> SwitchPort:
     """Return the switch port that sent a frame.
 
-    :param frame: the frame, with its Ethernet header
+    :param frame: Ethernet frame, with its header
     :raises ParseError: the frame is not an LLDP frame, is incomplete, or has an invalid name
     """
     if len(frame) < _HEADER or struct.unpack_from("!H", frame, 12)[0] != ETHERTYPE:

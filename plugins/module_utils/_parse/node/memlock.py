@@ -42,7 +42,7 @@ class MemlockError(RdmaError):
 
 
 def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
-    """Parse the output of the pod that tests locked memory.
+    """Return the result of the pod that tests how much memory it may lock.
 
     :param text: output of the pod
     :param fabric: name of the fabric whose HCA the pod uses
@@ -97,7 +97,7 @@ def _parse_number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> i
 def _parse_memlock_limit(text: str, key: str) -> int:
     """Return the limit of locked memory in bytes, or -1 for unlimited. ``ulimit -l`` prints it in KiB.
 
-    :param text: the limit as ``ulimit -l`` prints it
+    :param text: output of ``ulimit -l``
     :param key: name of the value in messages
     """
     return -1 if text == "unlimited" else _parse_number(text, key, unit=1024)

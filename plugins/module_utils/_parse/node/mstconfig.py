@@ -60,10 +60,10 @@ def parse_version(text: str) -> tuple[int, int]:
 
 
 def parse(text: str) -> Query:
-    """Parse the settings of one HCA from the table that mstconfig prints, in the order of the table.
+    """Return the settings of one HCA from the table that mstconfig prints, in the order of the table.
 
-    :raises ParseError: there is no table or one for several devices, a row does not have a value for each column, or
-        the last line is incomplete
+    :raises ParseError: there is no table or one for several devices, a line of the table does not have a value for each
+        column, or the last line is incomplete
     """
     lines = text.split("\n")
     headers = [index for index, line in enumerate(lines) if line.startswith("Configurations:")]

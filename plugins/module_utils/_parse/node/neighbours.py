@@ -23,9 +23,10 @@ _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
 
 def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the hardware addresses of the neighbors that were seen on each network interface, sorted. InfiniBand
-    addresses have an unexpected form and are left out.
+    """Return the hardware addresses of the neighbors that were seen on each network interface, sorted, by name of the
+    interface. InfiniBand addresses have an unexpected form and are left out.
 
+    :param text: output of ``ip -json neighbour``
     :raises ParseError: the output has an unexpected form
     """
     entries = decode_json(text, _TOOL, unique=False)

@@ -98,7 +98,7 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
     """Parse a MachineConfig or a KubeletConfig, and compare it with the object in the cluster. The result has a text
     that lists its files, kernel arguments and settings.
 
-    :param live: the object of the same name in the cluster; None if there is none
+    :param live: object of the same name in the cluster; None if it does not exist
     :raises ResourceError: an object has an unexpected form
     """
     name, spec, seen = name_of(resource), mapping_at(resource, "spec"), live or {}
@@ -130,6 +130,9 @@ def _find_refusal(resource: Resource, what: str) -> typing.Optional[str]:
     condition is Success, or Failure with status False.
 
     [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
+
+    :param resource: KubeletConfig as the API server returned it
+    :param what: kind and name of the object, for messages
     """
     conditions = items_of(mapping_at(resource, "status"), "conditions", what)
     if not conditions or not _of_this_generation(resource, conditions[-1], what):

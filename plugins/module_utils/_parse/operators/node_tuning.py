@@ -52,7 +52,7 @@ def explain_invalid(resource: Resource) -> str:
 
 
 def selected_nodes(resource: Resource) -> dict[str, str]:
-    """Return the labels of the nodes that a PerformanceProfile selects.
+    """Return the labels that a PerformanceProfile requires of its nodes (nodeSelector): value by key.
 
     :raises ResourceError: the object is not a valid PerformanceProfile
     """
@@ -60,8 +60,8 @@ def selected_nodes(resource: Resource) -> dict[str, str]:
 
 
 def parse_recommended_profiles(resource: Resource) -> dict[str, int]:
-    """Return the profiles that a Tuned recommends, with their priorities. If a profile is recommended several times,
-    return its lowest number, which wins.
+    """Return the priority of each profile that a Tuned recommends, by name of the profile. If a profile is recommended
+    several times, return its lowest number, which wins.
 
     :raises ResourceError: the object is not a valid Tuned
     """

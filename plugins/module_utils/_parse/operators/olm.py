@@ -36,7 +36,7 @@ def _describe_condition(parent: Resource) -> str:
 
 
 def parse_catalog(resource: Resource) -> Catalog:
-    """Parse a CatalogSource.
+    """Return the connection state and the address of a CatalogSource.
 
     :raises ResourceError: the object is not a valid CatalogSource
     """
@@ -52,7 +52,7 @@ def parse_catalog(resource: Resource) -> Catalog:
 
 
 def parse_package(resource: Resource) -> Package:
-    """Parse a PackageManifest, which describes a package of one catalog.
+    """Return the channels and versions of a PackageManifest, which describes a package of one catalog.
 
     :raises ResourceError: the object is not a valid PackageManifest, or does not name its catalog
     """
@@ -75,7 +75,7 @@ def parse_package(resource: Resource) -> Package:
 
 
 def operator_group(resource: Resource) -> OperatorGroup:
-    """Parse an OperatorGroup.
+    """Return the namespaces that an OperatorGroup selects.
 
     :raises ResourceError: the object is not a valid OperatorGroup
     """
@@ -118,7 +118,7 @@ def parse_subscription(resource: Resource) -> Subscription:
 
 
 def install_plan(resource: Resource) -> InstallPlan:
-    """Parse an InstallPlan.
+    """Return the ClusterServiceVersions, the approval and the failures of an InstallPlan.
 
     :raises ResourceError: the object is not a valid InstallPlan
     """
@@ -149,7 +149,7 @@ def _is_failed_condition(condition: Resource) -> bool:
 
 
 def service_version(resource: Resource) -> ServiceVersion:
-    """Parse a ClusterServiceVersion.
+    """Return the version, the phase and the Deployments of a ClusterServiceVersion.
 
     :raises ResourceError: the object is not a valid ClusterServiceVersion
     """

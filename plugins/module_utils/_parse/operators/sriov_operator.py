@@ -169,7 +169,7 @@ def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
 
 
 def parse_policy(resource: Resource) -> Policy:
-    """Parse a SriovNetworkNodePolicy.
+    """Return the selectors and the VF settings of a SriovNetworkNodePolicy.
 
     :raises ResourceError: the object is not a valid SriovNetworkNodePolicy
     """
@@ -200,7 +200,7 @@ def parse_policy(resource: Resource) -> Policy:
 
 
 def node_pool(resource: Resource) -> NodePool:
-    """Parse a SriovNetworkPoolConfig.
+    """Return the node selector and the drain limit of a SriovNetworkPoolConfig.
 
     :raises ResourceError: the object is not a valid SriovNetworkPoolConfig
     """
@@ -218,7 +218,7 @@ def node_pool(resource: Resource) -> NodePool:
 
 
 def operator_settings(resource: Resource) -> OperatorSettings:
-    """Parse a SriovOperatorConfig.
+    """Return the drain setting, the mode and the disabled plugins of a SriovOperatorConfig.
 
     :raises ResourceError: the object is not a valid SriovOperatorConfig
     """
@@ -250,7 +250,7 @@ def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
 
 
 def parse_installation(resource: Resource) -> OperatorInstallation:
-    """Parse the operator's Deployment.
+    """Return the version, the namespace and the installer of the SR-IOV operator from its Deployment.
 
     :raises ResourceError: the object is not a valid Deployment
     """

@@ -183,9 +183,11 @@ class Failure:
 def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typing.Optional[Failure]:
     """Return the failure of a command. Return None if it exited with 0 within its time limit.
 
-    The exit code determines whether it failed. A run whose server was killed prints a valid row and exits with 1.
+    The exit code determines whether the command failed, since a run whose server was killed prints a valid table and
+    exits with 1.
 
     :param exit_code: exit code of the command; None if it is unknown because the connection to the pod broke
+    :param timed_out: whether the command exceeded its time limit
     :param text: output of the command, including stderr
     """
     if exit_code == 0 and not timed_out:

@@ -61,10 +61,14 @@ SHELL = ("/bin/sh", "-c", _SHELL, "sh")
 class Exchange:
     """The client side of one command. It takes received bytes, and returns the bytes to send and the answer. It does no
     I/O.
+
+    :ivar began: whether the shell in the container has started, so that its output belongs to the command
     """
 
     def __init__(self, token: str, stdin: bytes = b"") -> None:
-        """:param token: unguessable text of letters and digits, unique for each exchange
+        """Create the client side of a command that has not been sent yet.
+
+        :param token: unguessable text of letters and digits, unique for each exchange
         :param stdin: bytes for the stdin of the command
         """
         self._token = token.encode()
@@ -79,6 +83,8 @@ class Exchange:
     def feed(self, channel: int, data: bytes) -> None:
         """Process received bytes, in pieces of any size.
 
+        :param channel: number of the stream: STDOUT, STDERR or another one, which is ignored
+        :param data: bytes that were received on this stream
         :raises ParseError: the bytes are not from the wrapper shell, or the streams have different exit codes
         """
         if channel not in self._streams or not data:
@@ -144,8 +150,8 @@ class Exchange:
 
     @property
     def missing(self) -> str:
-        """The part of the answer that has not been received yet, in words for messages. Empty if the answer is
-        complete.
+        """The stream or end mark of the answer that has not been received yet, in words for messages. Empty if the
+        answer is complete.
         """
         if self._heard:
             return ""
@@ -164,6 +170,8 @@ class Exchange:
 class _Stream:
     """The bytes that were received on stdout or stderr, in which the lines of the protocol enclose the output of the
     command.
+
+    :ivar code: exit code of the command; None before it has ended
     """
 
     def __init__(self, token: bytes) -> None:

@@ -31,8 +31,8 @@ Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 class PodHost:
     """An HCA and its virtual functions on the host of a pod.
 
-    :ivar probe: RDMA devices, CPUs and tools, as the same script reports them in a pod; here they cover all functions
-        of the HCA
+    :ivar probe: RDMA devices, CPUs and tools, as the script reports them on the host; they cover all functions of the
+        HCA
     :ivar functions: PCI address of each virtual function, by its number
     :ivar netdevs: network interfaces of each function in the host's network namespace
     :ivar active: RDMA devices whose port is active

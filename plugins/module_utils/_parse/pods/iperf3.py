@@ -27,7 +27,7 @@ _BEGIN = re.compile(r"^[ \t]*(\{)[ \t\r]*$", re.MULTILINE)
 
 
 class Iperf3Error(RdmaError):
-    """Raised if a text is not a result of iperf3. The message names the part that is missing or wrong, and quotes the
+    """Raised if a text is not a result of iperf3. The message names the key that is missing or wrong, and quotes the
     text.
     """
 
@@ -83,9 +83,9 @@ def _convert_to_gbps(value: typing.Any) -> float:
 
 
 def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
-    """Compare a rate with its bytes and seconds, if all three are present.
+    """Verify that a rate equals its bytes divided by its seconds, if all three are present.
 
-    :param item: a sum of iperf3's JSON, with ``bits_per_second``, ``bytes`` and ``seconds``
+    :param item: sum of iperf3's JSON, with ``bits_per_second``, ``bytes`` and ``seconds``
     :raises Iperf3Error: the rate differs by more than 5 %
     """
     figures = [item.get(name) for name in ("bits_per_second", "bytes", "seconds")]

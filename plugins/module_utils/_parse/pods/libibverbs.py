@@ -29,7 +29,7 @@ _SHOWN, _LONGEST = 4, 250
 class Warnings(typing.NamedTuple):
     """The warnings of libibverbs in the output of a tool.
 
-    :ivar kind: kind of the warning that explains why there is no device; None if no warning does
+    :ivar kind: kind of the warning that explains why no device was found; None if no warning does
     :ivar lines: the warnings, each once, with those of that kind first
     """
 

@@ -32,8 +32,8 @@ def parse_replies(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -
     """Return the replies of an observer, by kind of fact.
 
     :param text: output of the program in the observer
-    :param kinds: requested kinds
-    :raises ParseError: the text is not such an output, or the reply for a kind is missing
+    :param kinds: kinds of facts that were requested
+    :raises ParseError: the text is not the output of an observer, or the reply for a kind is missing
     """
     data = decode_json(text, SOURCE, most_bytes=MOST_BYTES)
     return {kind: _parse_observer_reply(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}

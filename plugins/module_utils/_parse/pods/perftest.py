@@ -47,16 +47,17 @@ _LONGEST, _MOST_LINES = 500, 1000
 
 
 class PerftestError(RdmaError):
-    """Raised if a text is not a result of a perftest tool. The message names the part that is missing or wrong, and
-    quotes the text.
+    """Raised if a text is not a result of a perftest tool. The message names the line or value that is missing or
+    wrong, and quotes the text.
     """
 
 
 @dataclasses.dataclass(frozen=True)
 class PerftestRow:
-    """One row of perftest's bandwidth table.
+    """One line of perftest's bandwidth table: the figures for one message size.
 
     :ivar message_bytes: message size in bytes
+    :ivar iterations: number of measured messages
     :ivar average_gbps: average bandwidth in Gb/s (decimal)
     :ivar peak_gbps: highest bandwidth in Gb/s; None if perftest did not measure it (with -D it prints zero), or if the
         value exceeds that of any link
@@ -75,7 +76,7 @@ class PerftestReport:
     """The output of one run of a bandwidth tool of perftest.
 
     :ivar parameters: header lines, such as ``Device``: ``mlx5_16``, ``Link type``: ``IB``
-    :ivar rows: rows in their order, one for each message size
+    :ivar rows: lines of the table in their order, one for each message size
     """
 
     parameters: dict[str, str]
@@ -83,7 +84,7 @@ class PerftestReport:
 
     @property
     def largest(self) -> PerftestRow:
-        """Return the row with the largest message size. Findings are based on this row."""
+        """Return the figures for the largest message size, on which findings are based."""
         return max(self.rows, key=lambda row: row.message_bytes)
 
     @property
@@ -119,11 +120,12 @@ class PerftestReport:
 
 
 def parse(text: str) -> PerftestReport:
-    """Parse the output of a client. Other lines in the output are ignored.
+    """Parse the bandwidth table that a client of perftest has printed. Lines that do not belong to the table or its
+    head are ignored.
 
-    :raises PerftestError: there is no table or no complete row, several rows have one size, or a value is not a
-        measurement: zero, negative, inf, nan, more than the bandwidth of any link, or without messages. perftest prints
-        such values with exit code 0 if the clock of the CPU is unstable
+    :raises PerftestError: there is no table or no complete line of it, several lines have one message size, or a value
+        is not a measurement: zero, negative, inf, nan, more than the bandwidth of any link, or without messages.
+        perftest prints such values with exit code 0 if the clock of the CPU is unstable
     """
     parameters: dict[str, str] = {}
     rows: list[PerftestRow] = []
@@ -166,9 +168,10 @@ def parse(text: str) -> PerftestReport:
 
 @dataclasses.dataclass(frozen=True)
 class LatencyRow:
-    """The row of ib_write_lat for one message size.
+    """The line of ib_write_lat's table for one message size.
 
     :ivar message_bytes: message size in bytes
+    :ivar iterations: number of measured messages
     :ivar typical_us: median latency in microseconds
     :ivar p99_us: latency in microseconds that 99 % of the messages do not exceed
     """
@@ -180,10 +183,10 @@ class LatencyRow:
 
 
 def parse_latency(text: str) -> LatencyRow:
-    """Parse the output of an ib_write_lat client for one size: ``#bytes #iterations t_min t_max t_typical t_avg t_stdev
+    """Parse the table of an ib_write_lat client for one size: ``#bytes #iterations t_min t_max t_typical t_avg t_stdev
     99% 99.9%`` (``RESULT_FMT_LAT`` and ``REPORT_FMT_LAT`` of perftest's perftest_parameters.h).
 
-    :raises PerftestError: there is not exactly one complete row of a table, or a value is not a measurement
+    :raises PerftestError: the table does not have exactly one complete line, or a value is not a measurement
     """
     rows, table = [], False
     for line in text.splitlines():

@@ -28,6 +28,8 @@ def parse(stdout: str) -> Pings:
 
     The count ends at a missing or repeated number, because only an unbroken sequence from 0 is proof. This function
     never raises an error. The count is 0 if there is no such line.
+
+    :param stdout: standard output of the client
     """
     count = 0
     for line in stdout.splitlines():
@@ -44,6 +46,7 @@ def detect_shortfall(stdout: str, wanted: int) -> typing.Optional[Failure]:
     rping's client returns 0 whenever the other end disconnected first, even before the first round trip
     (``rping_test_client`` of rdma-core's librdmacm/examples/rping.c: ``return (cb->state == DISCONNECTED) ? 0 : ret``).
 
+    :param stdout: standard output of the client
     :param wanted: requested number of round trips
     """
     count = parse(stdout).count

@@ -108,6 +108,7 @@ class Registry:
     all nodes of one model and BIOS version.
 
     :ivar path: path of the registry on the BMC
+    :ivar entries: attributes that belong to a setting of the collection, with their values and rules
     """
 
     path: str
@@ -155,8 +156,10 @@ def is_system_supported(data: Data, model: str, serial: str) -> bool:
 
 
 def parse(data: Data, path: str) -> Registry:
-    """Parse the body of a registry.
+    """Return the attributes of a BIOS attribute registry that belong to a setting of the collection.
 
+    :param data: JSON data of the registry
+    :param path: path of the registry on the BMC, for messages
     :raises ParseError: the data is not an attribute registry, or it has too many attributes, values, rules or
         conditions
     """

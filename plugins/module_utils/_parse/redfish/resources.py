@@ -39,7 +39,8 @@ class System:
     :ivar manager: path of its BMC; empty if the system does not name one
     :ivar reset: path of its reset action; empty if it has none
     :ivar resets: supported kinds of reset; empty if the system does not list them
-    :ivar reset_info: path of the ActionInfo that lists the kinds of reset instead; empty if there is none
+    :ivar reset_info: path of the ActionInfo that lists the kinds of reset, if ``resets`` does not; empty if there is
+        none
     :ivar path: path from which the system itself was read
     :ivar identity: UUID and serial numbers from the BMC
     """
@@ -91,6 +92,7 @@ class Manager:
 def list_members(data: Data, source: str) -> tuple[str, ...]:
     """Return the paths of the members of a collection.
 
+    :param source: name of the collection in messages
     :raises ParseError: the data is not a collection
     """
     found = get_mapping(data, source).get("Members")
@@ -100,8 +102,9 @@ def list_members(data: Data, source: str) -> tuple[str, ...]:
 
 
 def parse_system(data: Data) -> System:
-    """Parse a ComputerSystem.
+    """Return the identity, the power state and the links of a ComputerSystem.
 
+    :param data: JSON data of the resource
     :raises ParseError: the data is not a mapping
     """
     data = get_mapping(data, "the system")
@@ -141,8 +144,9 @@ def reset_types(data: Data) -> tuple[str, ...]:
 
 
 def parse_bios(data: Data) -> Bios:
-    """Parse a Bios resource.
+    """Return the attributes of a Bios resource, and the links to its registry and its settings object.
 
+    :param data: JSON data of the resource
     :raises ParseError: it has no attributes, or more than a BIOS has
     """
     attributes = get_mapping(data, "Bios").get("Attributes")
@@ -162,10 +166,11 @@ def parse_bios(data: Data) -> Bios:
 
 
 def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Return the values that become active at the next reset, from a settings object. The settings object of some BMCs
-    is a full copy of the attributes, so values that equal the current ones are not pending. Others have only the
-    pending values, or no attributes.
+    """Return the values that become active at the next reset, from a settings object, by name of the attribute. The
+    settings object of some BMCs is a full copy of the attributes, so values that equal the current ones are not
+    pending. That of other BMCs has only the pending values, or no attributes.
 
+    :param data: JSON data of the settings object
     :param current: current values of the attributes
     :raises ParseError: the attributes are not a mapping
     """
@@ -217,6 +222,7 @@ def list_expanded_members(data: Data, source: str) -> typing.Optional[list[Data]
     """Return the members of a collection that was requested with ``$expand``. Return None if the BMC ignored
     ``$expand`` and returned only links to the members.
 
+    :param source: name of the collection in messages
     :raises ParseError: the data is not a collection
     """
     list_members(data, source)

@@ -58,8 +58,8 @@ def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.O
     """Return the reason why a BMC would reject any new value of its BIOS now, such as its lockdown mode or a job that
     has not ended. Return an empty string if no reason is known.
 
-    :param lockdown: whether the BMC is in lockdown mode
-    :param jobs: jobs that block the BIOS
+    :param lockdown: whether the BMC is in lockdown mode; None if it does not report it
+    :param jobs: jobs that block the BIOS; None if they were not read
     """
     if lockdown:
         return "lockdown: the BMC is locked down and rejects all changes"

@@ -69,8 +69,11 @@ def _propose_disruption(groups: typing.Sequence[HcaGroup], items: typing.Sequenc
 
 
 def _propose_resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple[str, Entry]:
-    """Propose the prefix that the operator adds to resource names. The operator's namespace is not proposed, since each
-    stage detects it.
+    """Return the key ``resource_prefix`` and the proposal for its value: the prefix that the operator adds to resource
+    names. It is a blank if the prefix cannot be determined. The operator's namespace is not proposed, since each stage
+    detects it.
+
+    :param operators: SR-IOV operators of the cluster; None if they could not be read
     """
     usual = ClusterIntent().resource_prefix
     key, hint = "resource_prefix", "prefix of the device plugin's resources"

@@ -36,11 +36,12 @@ class _Network(typing.NamedTuple):
 
 
 def group_ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
-    """Group the RDMA NICs that are suitable for virtual functions by network. NICs with an unusual rate are left out:
-    the usual rate is the one that is the highest rate of a node on most nodes.
+    """Return the RDMA NICs that are suitable for virtual functions, in one group for each network. NICs with an unusual
+    rate are left out: the usual rate is the one that is the highest rate of a node on most nodes.
 
+    :param nodes: HCAs of each node, by node
     :param neighbours: LLDP data and neighbor tables by node
-    :param out: receives the NICs that are left out, each with the reason
+    :param out: collector to which the NICs that are left out are added, each with the reason
     """
     members = _find_usual(
         nodes,
@@ -153,7 +154,11 @@ def _explain_uplink_use(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
 
 
 def _collect_nic_neighbours(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNeighbours, ...]]:
-    """Return for each NIC the LLDP data and neighbor tables of its interfaces."""
+    """Return for each NIC the LLDP data and neighbor tables of its interfaces.
+
+    :param members: NICs of each node, by node
+    :param neighbours: LLDP data and neighbor tables that node_info read, or the error, by node
+    """
     found: dict[Nic, tuple[NetdevNeighbours, ...]] = {}
     for node, hcas in members.items():
         value = neighbours.get(node, ObservedNeighbours()).value
@@ -218,7 +223,7 @@ def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequenc
     other nodes on these networks do not confirm this.
 
     :param places: one NIC or switch of each of these networks
-    :param networks: all networks
+    :param networks: all networks that were found
     :param joins: connected components of NICs and switch networks
     """
     of_root = {joins.find(min(network.nics)): network for network in networks}
@@ -238,6 +243,9 @@ def _merge_rack_networks(networks: typing.Iterable[_Network], members: Members) 
     """Merge networks into one fabric if they have no node in common and their NICs are in the same PCI slots, as in
     racks of equal nodes. Return an empty list if the PCI slots do not separate the fabrics. All NICs are then proposed
     as one fabric.
+
+    :param networks: layer 2 networks with their NICs
+    :param members: NICs of each node, by node
     """
     by_slots: dict[frozenset[str], _Network] = {}
     for network in networks:
@@ -270,7 +278,7 @@ def _explain_single_fabric(
     lack of them.
 
     :param networks: layer 2 networks that were found
-    :param fabrics: the same networks, merged across racks
+    :param fabrics: networks after those of different racks were merged
     :param silent: NICs that have no neighbors
     :param count: number of all NICs
     :param neighbours: LLDP data and neighbor tables by node

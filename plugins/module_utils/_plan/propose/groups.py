@@ -184,8 +184,9 @@ def group_infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGr
 
 
 def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[str, tuple[str, ...]]:
-    """Return a mapping from the GUID of each subnet manager to the GUIDs of all subnet managers of its fabric, the
-    master first.
+    """Return the GUIDs of all subnet managers of a fabric, the master first, by the GUID of each of these managers.
+
+    :param topologies: topologies that fabric_info read, or the error, by node
     """
     found: dict[str, tuple[str, ...]] = {}
     for observed in topologies.values():
@@ -217,8 +218,8 @@ def odd_nodes(fabric: str, group: HcaGroup) -> typing.Iterator[LeftOut]:
 def leave_out_nodes(found: typing.Iterable[tuple[str, str]], remedy: str) -> typing.Iterator[LeftOut]:
     """Yield one item for all nodes that are left out for the same reason.
 
-    :param found: each node with its reason
-    :param remedy: instruction for the user; ``{nodes}`` represents the nodes
+    :param found: pairs of the name of a node and the reason why it is left out
+    :param remedy: instruction for the user; ``{nodes}`` is replaced by "the node" or "these nodes"
     """
     by_reason: dict[str, list[str]] = {}
     for node, why in found:

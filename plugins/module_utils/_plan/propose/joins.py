@@ -74,7 +74,8 @@ class Joins:
         return self._rejected
 
     def components(self) -> list[list[Place]]:
-        """Return the components that have at least two NICs or switch networks, without rejected NICs."""
+        """Return the layer 2 networks that the reports show, each as the list of its NICs and switch networks. Networks
+        with a single NIC or switch network, and rejected NICs, are left out."""
         found: dict[Place, list[Place]] = {}
         for place in self._parents:
             if place not in self._rejected:
@@ -82,9 +83,9 @@ class Joins:
         return [places for places in found.values() if len(places) > 1]
 
     def find(self, place: Place) -> Place:
-        """Return the NIC or switch network that represents a component.
+        """Return the NIC or switch network that represents the component of another one.
 
-        :param place: any NIC or switch network of the component
+        :param place: NIC or switch network of the component
         """
         parents = self._parents
         while parents[place] != place:
@@ -97,7 +98,7 @@ class Joins:
 
     def _merge_components(self, one: Place, other: Place) -> list[tuple[Place, Place]]:
         """Merge the components of two NICs or switch networks. Return the pairs of components whose reports were
-        combined by the merge.
+        combined by the merge; empty if both already belong to the same component.
 
         :param one: NIC or switch network that represents the first component
         :param other: NIC or switch network that represents the second component

@@ -103,8 +103,9 @@ def _count_too_many(seen: ProposalInputs) -> typing.Iterator[tuple[str, int]]:
 
 
 def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
-    """Divide the nodes by link layer.
+    """Divide the nodes into those with and those without InfiniBand HCAs.
 
+    :param nodes: HCAs of each node, by node
     :returns: the nodes that have InfiniBand HCAs, and the nodes that have none
     """
     found = {
@@ -150,8 +151,10 @@ def _fabrics_why(groups: typing.Sequence[HcaGroup]) -> str:
 
 
 def _list_mixed_layer_notes(groups: typing.Sequence[HcaGroup]) -> typing.Iterator[str]:
-    """Yield a note if some nodes have InfiniBand and others Ethernet, since a fabric of an intent has to span all
-    nodes.
+    """Yield a note if some nodes have InfiniBand and the remaining nodes Ethernet, since a fabric of an intent has to
+    span all nodes.
+
+    :param groups: proposed fabrics with their HCAs
     """
     one = [*dict.fromkeys(name for group in groups if group.infiniband for name in group.members)]
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]

@@ -45,8 +45,8 @@ def render_objects(wanted: AwxWanted) -> list[AwxObject]:
 
 
 def render_removals(wanted: AwxWanted) -> list[AwxObject]:
-    """Render the removal of all objects, in the opposite order of their creation. AWX itself removes objects with their
-    owner: workflow nodes with the workflow, and schedules and inventory sources likewise.
+    """Render the removal of all objects, in the opposite order of their creation. AWX itself removes workflow nodes
+    with their workflow, and schedules and inventory sources with their owners.
 
     A removal contains only the name and the organization of an object, so it also removes objects that were created
     from an older intent.

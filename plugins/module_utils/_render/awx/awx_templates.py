@@ -173,8 +173,8 @@ _WAY = (
 def render_templates(describes: bool) -> tuple[Template, ...]:
     """Return all job templates that AWX gets for the collection.
 
-    :param describes: whether to include the job that writes the plan into the approval. This job needs a credential of
-        AWX
+    :param describes: whether to include the job that writes the text of the plan into the approval. This job needs a
+        credential of AWX
     """
     return (*STAGES, *OTHERS, *((DESCRIBE,) if describes else ()))
 
@@ -189,7 +189,7 @@ def list_sequence(describes: bool) -> tuple[tuple[str, str], ...]:
 
 
 def render_survey(questions: typing.Sequence[SurveyQuestion]) -> dict[str, typing.Any]:
-    """Return a survey in the format of AWX; empty if there are no questions."""
+    """Return a survey as AWX expects it, with the questions as ``spec``; empty if there are no questions."""
     return (
         {"name": "", "description": "", "spec": [_render_question(question) for question in questions]}
         if questions

@@ -15,7 +15,7 @@ from .names import Object
 def render_lease(wanted: Lease) -> Object:
     """Render the Lease as a Kubernetes object.
 
-    :param wanted: the Lease, with ``uid`` and ``version`` of an existing Lease that it replaces
+    :param wanted: state of the Lease to write, with ``uid`` and ``version`` of the existing Lease that it replaces
     """
     holder = wanted.holder
     metadata: dict[str, typing.Any] = {

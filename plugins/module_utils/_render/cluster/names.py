@@ -42,7 +42,7 @@ def object_name(*parts: str) -> str:
 
 
 def build_labels(fabric: str, run: str = "") -> dict[str, str]:
-    """Return the labels of an object that belongs to a fabric.
+    """Return the labels of an object that belongs to a fabric, as value by key.
 
     :param fabric: name of the fabric
     :param run: id of the run that owns the object; empty if no run owns it
@@ -84,7 +84,10 @@ def keep_filled(**fields: typing.Any) -> Object:
 
 
 def format_switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
-    """Return a Boolean as ``on`` or ``off``, the format of the SR-IOV operator. Return None for None."""
+    """Return a Boolean as ``on`` or ``off``, the format of the SR-IOV operator. Return None for None.
+
+    :param wanted: value of the intent; None if it is not set
+    """
     return None if wanted is None else "on" if wanted else "off"
 
 

@@ -95,7 +95,7 @@ def render_sync(pulls: Pulls) -> Object:
 
 
 def _find_parts(name: str) -> tuple[str, str, str]:
-    """Return registry, path, and tag or digest of a complete image name."""
+    """Return three texts: the registry, the path, and the tag or digest of a complete image name."""
     host, _slash, rest = name.partition("/")
     path, at, digest = rest.partition("@")
     if at:

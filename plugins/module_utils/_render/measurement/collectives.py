@@ -180,9 +180,9 @@ def take_requests(run: CollectiveRun) -> Command:
 
 
 def answer_request(run: CollectiveRun, number: int, code: int) -> Command:
-    """Return the command that completes a request of mpirun.
+    """Return the command that tells mpirun the result of a daemon that it asked to start on another node.
 
-    :param number: number of the request
+    :param number: number of the request of mpirun
     :param code: exit code of the daemon, which the program in place of ssh returns to mpirun
     """
     return "sh", "-c", 'echo "$1" > "$2"', "agent", str(code), f"{agent_path(run)}.{number}.done"
@@ -302,8 +302,10 @@ def compute_lifetime_seconds(wanted: Collectives) -> int:
 
 
 def compute_soak_seconds(wanted: Collectives) -> int:
-    """Return the time limit of a soak (a run of hours that looks for link errors) in seconds: one and a half times its
-    planned duration, plus the time of one run for its start.
+    """Return the time limit in seconds of a soak, which is a run of hours that reveals link errors: one and a half
+    times its planned duration, plus the time limit of one run for its start.
+
+    :param wanted: settings of the collectives in the intent
     """
     return 90 * wanted.soak_minutes + wanted.seconds
 

@@ -201,18 +201,18 @@ def write_bandwidth(
     """Return the command of ib_write_bw, as server or as client. Both sides need the same message size, duration or
     number of messages, direction, connection type and address family.
 
-    ``-F`` suppresses warnings about the CPU clock between the rows. A measurement by time excludes its first and last
-    two seconds. A measurement by number of messages has a warm-up. Without ``--ipv6-addr``, perftest resolves and
-    listens on IPv4 only; the option exists from 23.07 on (commit 5a218cd). ``--ipv6`` selects the GID of that family,
-    from which RoCE takes its addresses.
+    ``-F`` suppresses warnings about the CPU clock between the lines of the table. A measurement by time excludes its
+    first and last two seconds. A measurement by number of messages has a warm-up. Without ``--ipv6-addr``, perftest
+    resolves and listens on IPv4 only; the option exists from 23.07 on (commit 5a218cd). ``--ipv6`` selects the GID of
+    that family, from which RoCE takes its addresses.
 
-    :param device: RDMA device of this side
+    :param device: name of the RDMA device of this side
     :param cpus: list of CPUs to run on, in the format of taskset; empty for any
-    :param port: port on which the server listens
+    :param port: TCP port on which the server listens
     :param address: address of the server
     :param server: whether this side is the server
-    :param sweep: measure all message sizes. perftest cannot do this by time
-    :param gpu: use the memory of the first GPU of the container
+    :param sweep: whether to measure all message sizes. perftest cannot do this by time
+    :param gpu: whether to use the memory of the first GPU of the container
     :param flow_label: flow label of the packets; None if the driver chooses it
     :param pairs: number of queue pairs in parallel, the same on both sides
     """

@@ -33,8 +33,8 @@ _READ = (
 def render_read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]]) -> Command:
     """Return the command that runs perfquery for ports of some nodes.
 
-    :param device: RDMA device that sends the queries
-    :param port: port of that device
+    :param device: name of the RDMA device that sends the queries
+    :param port: number of its port that sends the queries
     :param asked: port numbers of each node, by its LID
     :raises OperandError: the device is not a valid name
     """

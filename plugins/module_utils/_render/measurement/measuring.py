@@ -21,7 +21,10 @@ _SECURITY = {
 
 
 def render_namespace(run: str) -> Object:
-    """Render the namespace of the measuring pods. No role is bound in it."""
+    """Render the namespace of the measuring pods. No role is bound in it.
+
+    :param run: id of the run that owns the namespace
+    """
     labels = {**MANAGED_BY, LABEL: OWN, **build_owner_label(run), **_SECURITY}
     return {
         "apiVersion": "v1",

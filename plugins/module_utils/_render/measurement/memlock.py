@@ -43,6 +43,7 @@ def render_memlock_pod(
     It ends by itself, and its log contains the result.
 
     :param memlock: settings of the proof, with the amount of memory to lock
+    :param run: id of the run that owns the pod; empty for none
     """
     made = render_measuring_pod(fabric, cluster, node, run=run)
     made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)

@@ -35,6 +35,9 @@ def render_measuring_pod(
     Its security context is that of a restricted namespace with two exceptions: IPC_LOCK, without which memory cannot be
     pinned, and the user of the image, because an added capability is effective for root only.
 
+    :param node: name of the node
+    :param number: number that distinguishes several pods of the fabric on the node
+    :param run: id of the run that owns the pod; empty for none
     :param lifetime: seconds after which the kubelet ends the pod
     """
     wanted = fabric.pods

@@ -51,8 +51,8 @@ def render_namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object
 
 def render_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Return the values that the first CNI plugin of a fabric's NetworkAttachmentDefinition must have if it was created
-    from this intent, by key. Return an empty mapping for fabrics with virtual functions, which are compared in
-    another way, and for profiles without a network.
+    from this intent, by key. Return an empty mapping for fabrics with virtual functions, whose attachments are compared
+    elsewhere, and for profiles without a network.
     """
     if find_traits(fabric).functions or fabric.profile not in RENDERERS:
         return {}
@@ -77,7 +77,8 @@ class Rendered:
 
 
 def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: typing.Mapping[str, Members]) -> Rendered:
-    """Render all objects of all fabrics. A fabric that cannot be rendered does not block the others.
+    """Render all objects of all fabrics. If one fabric cannot be rendered, its reason is stored and the remaining
+    fabrics are rendered.
 
     :param members: PCI addresses of each fabric on each node, by the name of the fabric
     """

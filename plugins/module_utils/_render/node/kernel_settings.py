@@ -20,7 +20,7 @@ def sysctl_file(values: typing.Mapping[str, str]) -> str:
 
 
 def sysctl_line(key: str, value: str) -> str:
-    """Return one line of a file in /etc/sysctl.d."""
+    """Return the line of a file in /etc/sysctl.d that sets a key."""
     return f"{key} = {value}"
 
 

@@ -23,7 +23,7 @@ def render_profile(settings: Settings, parent: str) -> str:
     """Return the text of a TuneD profile with these settings.
 
     :param settings: desired values
-    :param parent: name of the profile that it includes
+    :param parent: name of the profile that the new profile includes
     """
     parts = [f"[main]\nsummary=What linerate.rdma sets of the host under the network\ninclude={parent}\n"]
     parts += [
@@ -39,8 +39,11 @@ def render_tuned(settings: Settings, selector: typing.Mapping[str, str], role: s
 
     Matching nodes by labels reboots no node, because the profile contains no kernel argument.
 
+    :param settings: desired values in the sections of TuneD
     :param selector: labels of the participating nodes, all of which must match; empty: the nodes of the
         MachineConfigPool of ``role``
+    :param role: name of the MachineConfigPool
+    :param parent: name of the profile that the new profile includes
     """
     labels = list(selector.items())
     recommend: Object = {"profile": TUNED, "priority": PRIORITY}

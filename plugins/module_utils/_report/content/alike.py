@@ -26,7 +26,7 @@ class GroupDifference:
     :ivar members: names of the nodes or HCAs that differ
     :ivar row: id of the property: for nodes a setting of stage tuning, for HCAs the firmware or one of its settings
     :ivar what: description of the property
-    :ivar value: value of these members
+    :ivar value: value of the members that differ
     :ivar others: usual value, and the number of members that have it, in words
     """
 
@@ -43,7 +43,8 @@ class ComparedGroup:
 
     :ivar name: description of the group, such as the models of its CPUs, GPUs and HCAs
     :ivar what: ``nodes`` or ``HCAs``
-    :ivar odd: differences of single members from the rest of the group
+    :ivar members: names of the nodes or HCAs
+    :ivar odd: properties in which single members differ from most of the group
     """
 
     name: str

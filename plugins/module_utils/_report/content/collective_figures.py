@@ -24,6 +24,8 @@ _HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Share of t
 def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
     """Render the table of the bus bandwidths. Groups below their floor come first, and the order is otherwise
     unchanged.
+
+    :param found: bus bandwidth of each group of nodes
     """
     ordered = sorted(found, key=lambda item: not item.slow)
     return render_table(
@@ -36,8 +38,10 @@ def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
 
 
 def render_latencies(found: typing.Sequence[GroupLatency]) -> Html:
-    """Render the table of the latencies of small messages, the slowest pairs first. The slowest ``_MOST_PAIRS`` pairs
-    have a row each.
+    """Render the table of the latencies of small messages. The slowest ``_MOST_PAIRS`` pairs are listed, the slowest
+    first.
+
+    :param found: latency of each pair of nodes
     """
     ordered = sorted(found, key=lambda item: -item.latency.mean_us)
     longest = max(item.latency.p99_us or item.latency.mean_us for item in found)
@@ -62,6 +66,8 @@ def render_latencies(found: typing.Sequence[GroupLatency]) -> Html:
 def render_bar(mean_us: float, p99_us: typing.Optional[float], longest: float) -> Html:
     """Draw a latency on a scale from 0: a line to the mean with a dot, and a band to the 99th percentile.
 
+    :param mean_us: mean latency in microseconds
+    :param p99_us: 99th percentile in microseconds; None if not measured
     :param longest: time at the end of the scale, in microseconds
     """
 

@@ -68,6 +68,7 @@ class RunDifference:
 class Snapshot:
     """The results of one run, for the comparison with another.
 
+    :ivar start: id, time, nodes and variables of the run
     :ivar facts: dictionaries with ``value`` and ``error``, of which one is None, by kind and node. The kinds are those
         of COMPARED, and topologies
     :ivar records: records of this run only, by stage
@@ -160,6 +161,8 @@ def find_record_differences(
 def describe_differences(found: typing.Sequence[RunDifference]) -> list[str]:
     """Return the differences as lines for a terminal. After ``MOST_LINES`` lines, only the number of the remaining ones
     is shown.
+
+    :param found: differences between two runs
     """
     lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
     if len(found) > MOST_LINES:
@@ -334,8 +337,12 @@ def _compare_collectives(
 def _compare_latencies(
     before: typing.Sequence[LatencyFigures], after: typing.Sequence[LatencyFigures]
 ) -> list[RunDifference]:
-    """Return the collectives whose latency changed by more than a pair may differ from the others by default, and those
-    that only one run has proven. Return nothing if one of the runs did not measure latencies.
+    """Return the collectives whose median latency changed by more than the factor by which a pair may differ from the
+    median by default, and those that only one run has proven. Return nothing if one of the runs did not measure
+    latencies.
+
+    :param before: latencies of the earlier run
+    :param after: latencies of the later run
     """
     if not before or not after:
         return []

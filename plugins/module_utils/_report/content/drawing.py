@@ -155,9 +155,9 @@ def _render_line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[f
 def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
     """Return the horizontal positions at which the links of a node begin, one for each of its HCAs, from left to right.
 
-    :param item: the node
+    :param item: node of the drawing
     :param middle: horizontal center of the node's box
-    :param width: width of the box
+    :param width: width of the node's box
     """
     count = len(item.rails)
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]

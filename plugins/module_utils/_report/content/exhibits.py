@@ -67,7 +67,8 @@ Charts = typing.Mapping[str, FabricChart]
 
 
 def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Charts:
-    """Return the InfiniBand fabrics that have a topology, by name.
+    """Return the topology and the places of the HCAs of each InfiniBand fabric that has a topology, by name of the
+    fabric.
 
     :param record: record of stage fabric; None if there is none
     :raises Undrawable: the facts do not load

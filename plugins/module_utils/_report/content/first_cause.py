@@ -12,7 +12,8 @@ from ..markup.text import shorten_plain
 
 
 def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
-    """Return check, subject, status, reason and remedy of the first finding; None if there are no findings.
+    """Return ``check``, ``subject``, ``status``, ``why`` and ``remedy`` of the first finding as texts; None if there
+    are no findings.
 
     :param findings: findings that close a gate
     """

@@ -26,7 +26,7 @@ Steps = tuple[typing.Optional[int], ...]
 
 @dataclasses.dataclass(frozen=True)
 class LinkErrors:
-    """A link on which errors were counted.
+    """A link whose error counters are not zero.
 
     :ivar name: names of both ends
     :ivar steps: number of new errors from each run to the next, this run last; None if it is not known
@@ -44,7 +44,7 @@ class LinkErrors:
 class ErrorHistory:
     """The errors of all links of this run.
 
-    :ivar links: links that counted errors, ordered by the errors since the previous run, the most first
+    :ivar links: links with errors, ordered by the errors since the previous run, the most first
     :ivar quiet: number of links without errors
     :ivar runs: number of kept runs
     :ivar unread: kept runs that cannot be read, each with the reason
@@ -96,11 +96,11 @@ def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Na
 
 
 def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
-    """Return the number of new errors at one end of a link in each run after the first, counted from the last run that
-    read the counters of this end. An entry is None if the run did not read them, or if no earlier run did, as for a
-    replaced HCA.
+    """Return the number of new errors at one end of a link in each run after the first: the growth since the last run
+    that read the counters of this end. An entry is None if the run did not read them, or if no earlier run did, as for
+    a replaced HCA.
 
-    :param end: GUID and port number
+    :param end: GUID and port number of the end
     :param readings: counters of the kept runs and of this run, the oldest first
     """
     steps: list[typing.Optional[int]] = []
@@ -115,6 +115,9 @@ def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> S
 def _sum_link_errors(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Optional[int]:
     """Return the number of new errors of a link from the numbers of both ends. If the counters of one end were not
     read, the errors of the other end count; without such errors the result is None.
+
+    :param first: number of new errors at the first end; None if its counters were not read
+    :param second: number of new errors at the second end; None if its counters were not read
     """
     known = (first or 0) + (second or 0)
     return None if not known and None in (first, second) else known

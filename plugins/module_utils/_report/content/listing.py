@@ -74,7 +74,7 @@ def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
 
 
 def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:
-    """Return, for each stage that ran, the groups of findings that close its gate, so that later stages do not run."""
+    """Return the groups of findings that close the gate of a stage, for each stage that ran, by name of the stage."""
     ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
     return {
         stage.name: make_groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
@@ -84,8 +84,9 @@ def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]
 
 def render_listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
     """Yield an article for each cause. If a check has many causes, such as pairs with different LIDs, the first few are
-    shown and the rest are collapsed.
+    shown and all further ones are collapsed.
 
+    :param found: findings in groups with the same cause
     :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
     """
     for alike in _group_by_check(found):
@@ -148,7 +149,7 @@ def list_steps(
 
 
 def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
-    """Render the steps as a numbered list. Each entry links to its stage.
+    """Render the remedies of the findings that close gates as a numbered list. Each entry links to its stage.
 
     :param found: groups of findings that close a gate, by stage
     :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
@@ -174,14 +175,14 @@ def _collect_references(steps: typing.Iterable[NextStep]) -> dict[str, list[set[
 def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
     """Return whether the remedy of a step refers to another check whose remedy does not refer back.
 
-    :param ways: for each check, the sets of checks to which the remedies of its steps refer
+    :param ways: sets of checks to which the remedies of the steps of a check refer, by check
     """
     own = step.group.check
     return any(own not in seen for check in _list_referred_checks(step) if check != own for seen in ways.get(check, ()))
 
 
 def _list_referred_checks(step: NextStep) -> set[str]:
-    """Return the checks that the remedy of a step refers to."""
+    """Return the check ids that the remedy of a step refers to."""
     return set(_SEE.findall(step.group.remedy))
 
 
@@ -229,7 +230,7 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
     """Render the findings that need no action of their own: skipped ones, and ones that a suspect explains. Return None
     if there are none.
 
-    :param left: steps of these findings
+    :param left: steps for the findings that need no action of their own
     """
     if not left:
         return None
@@ -260,7 +261,7 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
 def render_passes(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
     """Render the passed findings, collapsed, with the first few of each check. Return None if there are none.
 
-    :param record: path of the record that has all of them
+    :param record: path of the file that has all passed findings
     """
     found: dict[str, list[Finding]] = {}
     for item in judged:

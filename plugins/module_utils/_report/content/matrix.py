@@ -23,11 +23,12 @@ LEVELS = ("fail", "unknown", "waived", "seen", "pass")
 class Cell(typing.NamedTuple):
     """A cell of a matrix: one direction between two nodes, or all directions between two groups of nodes.
 
-    :ivar level: one of LEVELS; ``seen`` for a direction that was measured but has no finding of its own
+    :ivar level: worst level of the findings on the cell, one of LEVELS; ``seen`` for a direction that was measured but
+        has no finding of its own
     :ivar value: measured value in the unit of the matrix, for groups the worst one; None if not measured
     :ivar words: tooltip of the cell, one text line for each statement
     :ivar directions: number of directions that the cell represents
-    :ivar wrong: number of these directions that fail or are unknown
+    :ivar wrong: number of directions in the cell that fail or are unknown
     """
 
     level: str
@@ -45,10 +46,10 @@ class Matrix:
     :ivar what: measured quantity, such as 'average'
     :ivar unit: Gb/s or %
     :ivar more_is_better: whether a larger value is better
-    :ivar names: nodes or groups of nodes, in the order of rows and columns
+    :ivar names: names of the nodes or groups of nodes, in the order of the lines and of the columns
     :ivar cells: cells by client and server. Pairs that were not to be measured are absent
     :ivar leaves: leaf of each node, as far as it is known
-    :ivar folded: number of nodes of each group; empty if rows are nodes
+    :ivar folded: number of nodes of each group, by name of the group; empty if each name is a node
     """
 
     title: str
@@ -123,8 +124,8 @@ def fold_matrix(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
 
 
 def list_rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
-    """Return a row for each measured node with its worst direction and its medians. Nodes with the most failed or
-    unknown directions come first.
+    """Return for each measured node its worst direction and its medians, as client and as server. Nodes with the most
+    failed or unknown directions come first.
     """
     as_client: dict[str, list[Cell]] = {name: [] for name in matrix.names}
     as_server: dict[str, list[Cell]] = {name: [] for name in matrix.names}

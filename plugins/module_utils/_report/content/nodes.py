@@ -113,8 +113,8 @@ def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.M
 
 
 def _collect_intended_hcas(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
-    """Return the names of the HCAs that the intent uses, and of those whose interfaces are moved into pods. If a fabric
-    lacks members on the node, all HCAs that could be one are included.
+    """Return two sets of names: the HCAs that the intent uses, and those of them whose interfaces are moved into pods.
+    If a fabric lacks members on the node, all HCAs that could be one are included.
     """
     value = hcas.value or NodeHcas(())
     wanted, moved = set(), set()

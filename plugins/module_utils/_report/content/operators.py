@@ -12,7 +12,7 @@ from ..markup.tables import render_row, render_table
 
 
 def render_figure(findings: typing.Sequence[Finding]) -> Html:
-    """Render the table of operators.
+    """Render the table of operators that the intent needs, with their state.
 
     :param findings: findings of the check operators.needed, in the order of installation
     """

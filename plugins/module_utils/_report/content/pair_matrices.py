@@ -51,7 +51,7 @@ def _group_by_subject(judged: typing.Iterable[Judged]) -> Judgements:
 
 
 def _compute_level(judged: typing.Sequence[Judged], otherwise: str) -> str:
-    """Return the worst level of all findings on a pair: ``fail``, ``unknown``, ``waived`` or ``pass``.
+    """Return the worst level of the findings on a pair: ``fail``, ``unknown``, ``waived`` or ``pass``.
 
     :param judged: findings on the pair
     :param otherwise: result if there is no finding on the pair

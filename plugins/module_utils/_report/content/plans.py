@@ -55,7 +55,7 @@ def label_pool(pool: PoolPlan) -> str:
 
 
 def render_figure(plan: DisruptionPlan) -> Html:
-    """Render the table, with one row for all nodes that share action, reasons and blockers."""
+    """Render the table of drains and reboots. Nodes that share action, reasons and blockers are listed together."""
     return render_table(
         "Plan: actions of the operator on the nodes",
         "computed before any object was applied",

@@ -86,6 +86,22 @@ def _list_marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
 class _Tree:
     """The PCI tree of a node with its HCAs and GPUs, and statements about them from the facts of stages discover and
     tuning.
+
+    :ivar seen: facts of stages discover and tuning on the node
+    :ivar hcas: HCAs of the node
+    :ivar rows: tuning facts of the node; None if they were not read
+    :ivar known: the same; without any values if they were not read
+    :ivar cards: PCI addresses of the GPUs that are drawn, as keys
+    :ivar more: number of GPUs that are not drawn
+    :ivar ways: PCI path of each HCA and GPU, by its name
+    :ivar models: model of each GPU
+    :ivar numa: NUMA node of each GPU
+    :ivar lanes: width of the PCIe link of each GPU
+    :ivar nearest: nearest HCA of each GPU, and the distance to it
+    :ivar wanted: names of the HCAs that a fabric selects
+    :ivar cpus: CPUs of each NUMA node
+    :ivar acs: state of ACS of each PCI bridge
+    :ivar between: bridges between a GPU and its nearest HCA
     """
 
     def __init__(self, seen: SheetInputs, hcas: typing.Sequence[Hca]) -> None:
@@ -326,7 +342,7 @@ class _Tree:
             yield Statement(now)
 
     def ports(self) -> tuple[Device, ...]:
-        """Return a row for each port, and one row for an HCA without ports."""
+        """Return the table lines for the ports: one for each port, and one for an HCA without ports."""
         found = []
         for hca in self.hcas:
             wanted = hca.name in self.seen.wanted

@@ -65,8 +65,9 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A row of a table of the sheet: a port of an HCA, or a GPU.
+    """A line in a table of a node's sheet: a port of an HCA, or a GPU.
 
+    :ivar name: name of the port or GPU
     :ivar cells: cells in the order of the headings of the table
     """
 
@@ -81,8 +82,8 @@ class Sheet:
     :ivar node: name of the node
     :ivar kind: CPUs, GPUs and HCAs in words; empty if not known
     :ivar blocks: NUMA nodes with their parts of the PCI tree
-    :ivar hcas: rows of the table of ports
-    :ivar gpus: rows of the table of GPUs
+    :ivar hcas: lines of the table of ports
+    :ivar gpus: lines of the table of GPUs
     :ivar wrong: problems, in words
     :ivar unknown: values that are not known, in words
     :ivar odd: differences from comparable nodes and HCAs, in words

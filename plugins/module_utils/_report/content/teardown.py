@@ -22,7 +22,7 @@ def make_teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, pa
 
     :param run: id of the teardown's run
     :param changes: number of removed objects
-    :param path: path of the folder with its facts
+    :param path: path of the folder with the facts of the teardown
     """
     verdict = NOT_COMPLETE if not gate.open else CHECK_MODE if check_mode else COMPLETE
     closing = gate.closing()

@@ -41,7 +41,7 @@ _UPWARDS = ("uplinks of ", "uplinks ", "links between ", "leaves ")
 
 @dataclasses.dataclass(frozen=True)
 class TierItem:
-    """An item in a row of the drawing: a node, a switch, or a group of them.
+    """An item of one tier of the drawing: a node, a switch, or a group of them.
 
     :ivar key: identifier of the item, to which the edges refer
     :ivar name: displayed name
@@ -65,7 +65,7 @@ class Edge:
     :ivar above: key of the upper item
     :ivar rail: rail of the links of a node; None between switches
     :ivar links: number of links
-    :ivar bad: whether a finding names at least one of them
+    :ivar bad: whether a finding names at least one of the links
     """
 
     below: str
@@ -77,10 +77,10 @@ class Edge:
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A drawing of a fabric, as rows of items from the top (switches that are farthest from the nodes) to the bottom
-    (nodes).
+    """A drawing of a fabric in tiers.
 
     :ivar name: name of the fabric
+    :ivar rows: items of each tier, from the top (switches that are farthest from the nodes) to the bottom (nodes)
     :ivar edges: links between the items
     :ivar words: numbers of nodes, switches and links, in words
     :ivar why_not: reason why there is no drawing; empty if there is one
@@ -95,7 +95,7 @@ class Drawing:
 
 def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
     """Return the drawing of a fabric, in which the subjects of findings are marked. A fabric that is too large has no
-    rows, and ``why_not`` has the reason.
+    tiers, and ``why_not`` has the reason.
 
     :param judged: findings of all stages
     """
@@ -195,6 +195,9 @@ class _Graph:
 
     :ivar names: names of nodes and switches by key, which is the name of a node or the GUID of a switch
     :ivar rails: HCA of each rail, by node
+    :ivar links: links between two tiers
+    :ivar tiers: tier of each node and switch, by key
+    :ivar serves: rails whose HCAs are connected to a switch, by key
     """
 
     def __init__(self, chart: FabricChart) -> None:
@@ -232,6 +235,9 @@ class _Graph:
     def _assign_switch_tiers(self, between: typing.Sequence[tuple[str, str]], switches: typing.Iterable[str]) -> None:
         """Set the tier of each switch above the leaves: one more than that of its neighbor nearest to the nodes. A
         switch without a path to any node gets tier 2.
+
+        :param between: pairs of switches that a link connects
+        :param switches: keys of all switches
         """
         neighbours: dict[str, set[str]] = collections.defaultdict(set)
         for one, other in between:
@@ -276,11 +282,11 @@ def _get_node_name(node: FabricNode) -> str:
 def _build_tier_row(
     graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
 ) -> tuple[tuple[TierItem, ...], dict[str, str]]:
-    """Return the items of one row of the drawing, and a mapping from each node or switch to the key of the item that
-    represents it.
+    """Return two values: the items of one tier of the drawing, and the key of the item that represents each node or
+    switch, by key of the node or switch.
 
     :param graph: nodes and switches of the fabric in tiers
-    :param keys: keys of the nodes or switches of the row
+    :param keys: keys of the nodes or switches of the tier
     :param said: index of the findings by name
     :param bad_hcas: pairs of node and HCA that findings name
     """
@@ -311,8 +317,10 @@ def _build_tier_row(
 
 
 def _compute_group_key(graph: _Graph, key: str) -> typing.Hashable:
-    """Return the key by which a node or switch is combined with similar ones: the rails of a node, or the rails that a
-    switch serves.
+    """Return the key by which nodes and switches are drawn as one group: for a node its rails, for a switch the rails
+    whose HCAs are connected to it.
+
+    :param key: name of the node, or GUID of the switch
     """
     if key in graph.rails:
         return tuple(sorted(graph.rails[key]))

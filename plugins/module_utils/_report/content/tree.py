@@ -187,6 +187,9 @@ def _format_css_class(kind: str, tone: Tone) -> str:
 
 
 def _shorten_to_width(text: str, width: int) -> str:
-    """Return a text, cut to a width in the units of the drawing."""
+    """Return a text, cut so that it fits into a width of the drawing.
+
+    :param width: width in the units of the drawing
+    """
     text, most = one_line(text), max(3, int(width / _LETTER))
     return text if len(text) <= most else f"{text[: most - 1]}\u2026"

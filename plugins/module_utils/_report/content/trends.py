@@ -30,6 +30,7 @@ _SPAN = 0.05
 class Trend:
     """The figures of one rail, pair or collective step over several runs.
 
+    :ivar name: rail, pair, or step of a collective
     :ivar figures: figures from the oldest run to this one
     :ivar before: median of the kept runs, without this one; None if there are too few of them
     :ivar unit: unit of the figures
@@ -60,7 +61,7 @@ def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> 
     """Return the median trend of each rail, then the pairs with the largest losses. Return an empty tuple if there is
     no kept run.
 
-    :param measured: results of this run, without pairs whose figure is invalid
+    :param measured: results of this run, without pairs whose figure is invalid; None if the stage left no facts
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
     known, pairs = compute_medians(earlier.pairs), []
@@ -89,7 +90,7 @@ def _compute_median_trend(
     several such groups of pairs, the group with the most runs is used, and among these the one with the most pairs.
 
     :param name: name of the trend
-    :param pairs: at least one pair that was measured in this run as well
+    :param pairs: pairs that were measured in this run as well, at least one
     :param now: average bandwidth of each pair in this run
     """
     groups: dict[tuple[int, tuple[int, ...]], list[EarlierPair]] = {}
@@ -147,7 +148,7 @@ def list_latencies(
 def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwidth") -> Html:
     """Render the table of trends with their charts. It is collapsed if no figure has become worse.
 
-    :param found: at least one trend; all have the same unit
+    :param found: trends with the same unit, at least one
     :param runs: number of kept runs
     :param what: subject of the trends, for the heading
     """
@@ -188,7 +189,7 @@ def _render_row(trend: Trend) -> Html:
 
 
 def render_picture(trend: Trend) -> Html:
-    """Draw a line through the figures, with a dot on that of this run."""
+    """Draw a line through the figures of a trend, with a dot on that of this run."""
     middle = statistics.median(trend.figures)
     low, high = min(*trend.figures, middle * (1 - _SPAN)), max(*trend.figures, middle * (1 + _SPAN))
     step = (_WIDTH - 2 * _EDGE) / max(1, len(trend.figures) - 1)

@@ -33,8 +33,8 @@ UNREADABLE = "unreadable"
 class StageReport:
     """The result of one stage in the report.
 
-    :ivar state: open, closed or pending: the state of its gate, which lets later stages run. skipped if an earlier gate
-        was closed. missing, stale or unreadable if there is no record of this run
+    :ivar state: state of the gate, which lets later stages run: open, closed or pending; skipped if an earlier gate was
+        closed; missing, stale or unreadable if there is no record of this run
     :ivar record: record of this run, or None
     :ivar note: sentence about a stage without a record of this run, one that did not run, or one whose record was kept
         when the run was resumed
@@ -60,8 +60,8 @@ class UsedWaiver:
     """A waiver of the intent, with the findings that it covered.
 
     :ivar covered: findings that did not close a gate because of the waiver
-    :ivar idle: for a waiver that covered no finding, the stages that did not run to their end and whose checks it could
-        cover. If there are no such stages, the waiver is not needed
+    :ivar idle: stages that did not run to their end and whose checks the waiver could cover, if it covered no finding.
+        If there are no such stages, the waiver is not needed
     """
 
     waiver: Waiver
@@ -97,6 +97,7 @@ class Report:
     :ivar success: whether ansible-playbook must exit with code 0: GREEN, or check mode in which each stage is open or
         pending
     :ivar summary: verdict in one line, without the path of the report
+    :ivar check_mode: whether ansible-playbook ran with --check
     :ivar stages: results of all stages, in their order
     :ivar waivers: waivers of the intent with their effect
     :ivar versions: versions of the software that created the report, by name
@@ -185,10 +186,12 @@ def build_report(
 ) -> Report:
     """Build the report of one run from its records, with its verdict.
 
-    :param records: records by stage, of any run. Records of another run are noted and never counted
+    :param records: records by stage, of any run. Records of another run are noted, but do not contribute to the verdict
     :param unreadable: reason why a record could not be read, by stage
     :param run: id of the run; empty for the newest run that left a record
     :param created: time of the report
+    :param versions: versions of the software that creates the report, by name; None for none
+    :param facts: function that reads the facts behind the figures
     :param resumes: times at which the run was resumed, each with the stage
     """
     run = run or find_newest_run(records)
@@ -281,6 +284,8 @@ def _build_stage_report(
 def _format_green_verdict(stages: typing.Iterable[StageReport]) -> str:
     """Return the verdict of a run whose gates are all open. It includes the number of waived findings, since these are
     not proven and must be visible.
+
+    :param stages: results of all stages
     """
     waived = sum(stage.counts["waived"] for stage in stages)
     return f"{GREEN}, {waived} WAIVED" if waived else GREEN

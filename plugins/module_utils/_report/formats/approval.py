@@ -66,7 +66,7 @@ def _shorten_line(line: str) -> str:
 
 
 def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
-    """Return one line for all nodes with the same action, without reasons."""
+    """Return one line with the names of all nodes that have the same action, without the reasons."""
     held = sum(bool(node.blockers) for node in nodes)
     blocked = f", {held} BLOCKED" if held else ""
     others = sum(not node.listed for node in nodes)

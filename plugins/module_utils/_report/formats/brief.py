@@ -107,7 +107,7 @@ def _describe_remainder(causes: int, following: int) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Escape untrusted text for one line of Markdown, so that it contains no formatting, link or mention.
+    """Return untrusted text escaped for one line of Markdown, so that it contains no formatting, link or mention.
 
     A backslash does not prevent renderers from linking addresses, mail addresses and references. Text that resembles
     one is therefore written as code, which no renderer changes.

@@ -115,5 +115,6 @@ def _count_cases(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
 
 
 def _escape_controls(text: str) -> str:
-    """Escape control characters visibly, including those that XML 1.0 does not allow even as character references."""
+    """Return the text with visible escapes in place of control characters, including those that XML 1.0 does not allow
+    even as character references."""
     return escape_plain(text)

@@ -58,7 +58,7 @@ Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
 
 
 def _group_equal_sheets(sheets: typing.Iterable[Sheet]) -> Alike:
-    """Group the sheets whose texts are equal apart from the name of the node, the worst first."""
+    """Return the sheets in groups whose texts are equal apart from the name of the node, the worst first."""
     found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
         said = tuple(

@@ -98,7 +98,10 @@ def _describe_scope(report: Report) -> Html:
 
 
 def _render_stage_strip(report: Report, with_nodes: bool) -> Html:
-    """Render a navigation bar with all stages and the nodes. Each entry links to its section."""
+    """Render a navigation bar with all stages and the nodes. Each entry links to its section.
+
+    :param with_nodes: whether the page has a section of the nodes
+    """
     chips = []
     for stage in report.stages:
         words = (render_element("span", stage.name.replace("_", " ")), render_element("small", describe_outcome(stage)))

@@ -177,8 +177,8 @@ def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
 def _format_period(begun: str, ended: str) -> str:
     """Return a period in words, to the minute. Return ``nothing`` if it has no start.
 
-    :param begun: start; UTC, ISO 8601
-    :param ended: end; UTC, ISO 8601
+    :param begun: start of the period; UTC, ISO 8601; empty if it has none
+    :param ended: end of the period; UTC, ISO 8601
     """
     if not begun:
         return "nothing"
@@ -260,7 +260,10 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
 
 
 def _render_latencies(found: typing.Sequence[LatencyFigures]) -> typing.Iterator[Html]:
-    """Yield the table of the latencies of small messages. Yield nothing if there are none."""
+    """Yield the table of the latencies of small messages. Yield nothing if there are none.
+
+    :param found: latencies of each collective
+    """
     if not found:
         return
     yield render_element("h2", "Latency of small messages between two nodes, us")

@@ -49,12 +49,16 @@ _STATE_WORDS = {
 
 
 def describe_outcome(stage: StageReport) -> str:
-    """Return the state of a stage in words."""
+    """Return the state of the gate of a stage in words."""
     return UNASKED if stage.record is not None and stage.record.is_unasked else _STATE_WORDS[stage.state]
 
 
 def render_stage(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> Html:
-    """Render the section of a stage."""
+    """Render the section of a stage on the page: its outcome, figures, findings and changes.
+
+    :param seen: facts of the run that are shown
+    :param known: charts of the fabrics
+    """
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
     title = render_element(

@@ -45,7 +45,7 @@ def render_element(name: str, *content: Content, **attributes: typing.Union[str,
 
 
 def join_content(*content: Content) -> Html:
-    """Concatenate content. Plain text is escaped, and None is omitted."""
+    """Return the content concatenated as HTML. Plain text is escaped, and None is omitted."""
     return Html(
         "".join(
             item if isinstance(item, Html) else html.escape(shorten_plain(item), quote=False)
@@ -59,7 +59,9 @@ def render_document(title: str, style: str, *body: Content, dark: bool = True) -
     """Return a self-contained HTML page. Its content security policy forbids to load or run anything and to use any
     other style, even if the output of a tool contains markup.
 
+    :param title: title of the page
     :param style: style sheet. It is a constant of the code and is not escaped
+    :param body: content of the page
     :param dark: whether the page follows a system that prefers dark colors
     """
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")

@@ -19,9 +19,10 @@ def render_table(
 ) -> Html:
     """Render a table as a figure. Rows beyond a limit are not shown, and a line below the table has their number.
 
+    :param title: title of the table
     :param note: text beside the title
     :param heads: headings of the columns
-    :param rows: results of ``render_row``
+    :param rows: lines of the table, as ``render_row`` returns them
     :param after: content below the table
     :param of: subject of the table for its label, if a page has several tables with this title
     """
@@ -50,7 +51,11 @@ def render_table(
 
 
 def render_row(first: Content, *cells: Content) -> Html:
-    """Render a row. Its first cell is the row heading."""
+    """Render a line of a table. The first cell is a heading.
+
+    :param first: content of the first cell
+    :param cells: contents of the other cells
+    """
     return render_element(
         "tr", render_element("th", first, scope="row"), *[render_element("td", cell or NONE) for cell in cells]
     )

@@ -73,7 +73,7 @@ _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
 
 
 def take(world: ClusterState, change: KindUpdate) -> ClusterState:
-    """Return the state of the cluster, updated with a change.
+    """Return the state of the cluster, in which a change of one kind is applied.
 
     :param world: state of the cluster before the change
     :raises ResourceError: an object does not have the form of its kind
@@ -104,8 +104,10 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
 
 def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
     """Yield the changes in their order. Consecutive changes of one kind are merged into one, because each update copies
-    the state of the kind. Two changes of the same object stay separate, because the number of changes of a node is
-    counted.
+    the state of the kind. Two changes of the same object stay separate, because the number of changes of each node
+    matters.
+
+    :param news: changes in the order in which they arrived
     """
     waiting: dict[str, Resource] = {}
     kind = ""
@@ -124,7 +126,7 @@ def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[Kin
 
 
 def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
-    """Return the known objects of a kind, parsed, by name.
+    """Return the parsed objects of a kind that the state contains, by name.
 
     :param world: state of the cluster
     """

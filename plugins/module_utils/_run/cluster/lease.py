@@ -75,12 +75,15 @@ class Keeper:
         end: typing.Callable[[], None] = _end_this_process,
         pause: typing.Callable[[float], object] = time.sleep,
     ) -> None:
-        """:param me: identity of this run
-        :param doing: name of the module
-        :param now: returns monotonic seconds
-        :param alive: returns whether a process is alive; None if unknown
-        :param end: ends this process after its ansible-playbook has ended
-        :param pause: sleeps for a number of seconds while the API server is unreachable
+        """Create a client for the Lease; nothing is read or written yet.
+
+        :param cluster: client of the API server
+        :param me: identity of this run
+        :param doing: name of the module that holds the Lease
+        :param now: function that returns the time of a monotonic clock, in seconds
+        :param alive: function that returns whether the process with an identity still runs; None if unknown
+        :param end: function that ends this process after its ansible-playbook has ended
+        :param pause: function that sleeps for a number of seconds while the API server is unreachable
         """
         self._cluster = cluster
         self._me = me
@@ -98,6 +101,7 @@ class Keeper:
 
         :param continues: whether this run took the Lease before and has not released it. Then no other run may have
             held it meanwhile, because the facts of this run would be outdated
+        :param pause: function that sleeps for a number of seconds
         :param say: called once with a message when the wait begins
         :param wait: longest wait in seconds
         :raises LeaseHeld: another run still holds the Lease
@@ -154,7 +158,8 @@ class Keeper:
             self._pause(_AGAIN)
 
     def _left(self) -> float:
-        """Return the seconds from now in which no other run can take the Lease, counted from the last renewal."""
+        """Return the seconds from now in which no other run can take the Lease. They end ``WORKING`` seconds after the
+        last renewal."""
         return WORKING - (self._clock() - self._renewed)
 
     def _look_or_renew(self) -> None:
@@ -238,9 +243,9 @@ class Keeper:
 
     @contextlib.contextmanager
     def working(self, stays: bool) -> typing.Iterator[None]:
-        """Renew the Lease in a thread while the body runs. Afterwards keep it for the rest of the run, or release it.
-
-        If the body is interrupted, the run ends: the Lease is released at once, so that the next run need not wait.
+        """Provide a context in which a thread renews the Lease. Afterwards keep the Lease for the following tasks of
+        the run, or release it. If the body is interrupted, the run ends: the Lease is released at once, so that the
+        next run need not wait.
 
         :param stays: whether the run continues after the body
         :raises LeaseLost: the Lease was lost meanwhile. It replaces the error of the body, which is only a consequence

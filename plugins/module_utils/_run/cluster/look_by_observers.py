@@ -66,7 +66,7 @@ class _Timed(typing.NamedTuple):
 
     :ivar asked: time of the controller before the request
     :ivar answered: time of the controller after the answer
-    :ivar closer: a reading of the node's clock that took less time; None if there was none
+    :ivar closer: reading of the node's clock that took less time than the answer; None if there was none
     """
 
     answer: Answer
@@ -134,11 +134,11 @@ def look(
 
 
 def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
-    """Return the replies of a node, parsed from the answer of its observer. An unexpected exception becomes the error
-    of this node, so that the other nodes are still read.
+    """Return the replies of a node by kind of fact, parsed from the answer of its observer. An unexpected exception
+    becomes the error of this node, so that the other nodes are still read.
 
-    :param asked: the request
-    :param timed: answer of the observer, with times
+    :param asked: kinds of facts that were requested, and their settings
+    :param timed: answer of the observer, with the times of request and answer
     """
     try:
         return _shown(asked, timed)
@@ -147,11 +147,11 @@ def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverRep
 
 
 def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
-    """Return the replies of a node, parsed from the answer of its observer. The fact ``clock`` also gets the
-    controller's times before and after the reading.
+    """Return the replies of a node by kind of fact, parsed from the answer of its observer. The fact ``clock`` also
+    gets the controller's times before and after the reading.
 
-    :param asked: the request
-    :param timed: answer of the observer, with times
+    :param asked: kinds of facts that were requested, and their settings
+    :param timed: answer of the observer, with the times of request and answer
     """
     answer = timed.answer
     if answer.rc != 0:
@@ -177,7 +177,8 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
 def _read_date(cluster: Cluster, container: Container, over: threading.Event) -> str:
     """Return the output of ``date`` in an observer; empty if the command fails.
 
-    :param over: ends the command when it is set
+    :param container: container of the observer
+    :param over: event that ends the command when it is set
     """
     try:
         answer = run(cluster, container, COMMAND, limits=Limits(run=_DATE_SECONDS, output=_DATE_BYTES), over=over)

@@ -66,8 +66,8 @@ class _Listed:
 
 
 def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
-    """Read the state of the observers once, without a watch. If the API server refuses to list a kind, the result has
-    the error of this kind.
+    """Return the state of the observers in a namespace, read once without a watch. If the API server refuses to list a
+    kind, the result has the error of this kind.
 
     :raises ApiError: the API server cannot be reached
     """
@@ -114,7 +114,10 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
 
 
 class ObserverView:
-    """The latest state of all objects that concern the observers. Each object is parsed once."""
+    """The latest state of all objects that concern the observers. Each object is parsed once.
+
+    :ivar dropped: number of Events that were left out because there are too many
+    """
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
@@ -166,8 +169,10 @@ class ObserverView:
             self.dropped += len(known) - len(self._parsed[kind])
 
     def _select_events(self, events: typing.Mapping[str, ClusterEvent]) -> dict[str, ClusterEvent]:
-        """Select at most half of ``MOST_EVENTS`` Events, the newest first and those of the observers and their
-        DaemonSet before all others, with at most ``MOST_OF_OBJECT`` of each object.
+        """Return at most half of ``MOST_EVENTS`` of the Events, the newest first and those of the observers and their
+        DaemonSet before all further ones, with at most ``MOST_OF_OBJECT`` of each object.
+
+        :param events: Events by name
         """
         seen, kept = self.seen(), typing.cast(dict[str, ClusterEvent], {})
         ours = {pod.uid for pod in seen.pods} | ({seen.daemon.uid} if seen.daemon is not None else set())

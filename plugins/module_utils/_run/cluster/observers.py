@@ -63,10 +63,12 @@ class Observers:
         pause: typing.Callable[[float], None],
         say: Say,
     ) -> None:
-        """:param limit: maximum duration of each wait, in seconds
-        :param clock: returns monotonic seconds
-        :param pause: sleeps for a number of seconds
-        :param say: reports a line of progress
+        """Create a client for the observers of one namespace; nothing is read or written yet.
+
+        :param limit: maximum duration of each wait, in seconds
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param pause: function that sleeps for a number of seconds
+        :param say: function that shows a line of progress to the user
         """
         self._cluster = cluster
         self._namespace = namespace
@@ -170,7 +172,10 @@ class Observers:
         self, definitions: typing.Sequence[Resource], resources: ObserverResources, check_mode: bool
     ) -> tuple[Outcome, ...]:
         """Apply all definitions, the DaemonSet last and only in the namespace that this call has created or claimed.
+        Return the outcome of each object.
 
+        :param definitions: objects to apply
+        :param resources: namespace and DaemonSet as they were before
         :raises TakenNamespace: the namespace was replaced by another one of this name
         """
         if check_mode and resources.namespace is None:
@@ -223,9 +228,9 @@ class Observers:
             ) from error
 
     def _apply_definitions(self, definitions: typing.Iterable[Resource], check_mode: bool) -> tuple[Outcome, ...]:
-        """Apply the definitions of the objects.
+        """Apply the definitions of the objects, and return the outcome of each of them.
 
-        :raises RdmaError: the API server refuses one of them
+        :raises RdmaError: the API server refuses an object
         """
         applied = apply_all(self._cluster, [("", item) for item in definitions], check_mode, self._clock, self._pause)
         refused = [item.applied for item in applied if item.applied.action == "refused"]
@@ -255,16 +260,17 @@ class Observers:
         return ObserversFacts(wanted.namespace, wanted.image, found)
 
     def absent(self, check_mode: bool) -> tuple[Outcome, ...]:
-        """Remove the observers of any run, and wait until they are removed.
+        """Remove the observers of any run, and wait until they are gone. Return the outcome of each object.
 
         :raises RdmaError: the namespace is not for the observers, or is not removed in time
         """
         return tuple(self._removal.remove(self._read_resources(), check_mode))
 
     def _wait(self, wanted: Wanted, nodes: typing.Sequence[str], feed: typing.Optional[Feed]) -> ObserversFacts:
-        """Wait until each node has an observer, or cannot get one.
+        """Wait until each node has an observer, or cannot get one. Return the state of all observers.
 
         :param wanted: settings of the observers
+        :param nodes: names of the nodes
         :param feed: source of changes; None: a watch of the API server
         """
         if feed is not None:
@@ -356,8 +362,10 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
 
 
 def summarize_observers(observers: typing.Sequence[Observer]) -> str:
-    """Summarize the observers in a line: the number of nodes with an observer, and for each reason the number of nodes
-    without one, with the detail of the first.
+    """Return a line that summarizes the observers: the number of nodes with an observer, and for each reason the number
+    of nodes without one, with the detail of the first of them.
+
+    :param observers: state of the observer on each node
     """
     reasons = collections.Counter(item.reason for item in observers if item.phase != "ready")
     words = {item.reason: " ".join(item.detail.split()) for item in reversed(observers)}

@@ -94,9 +94,9 @@ class NamespaceStays(RdmaError):
 
 
 def find_object(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:
-    """Read an object, and add its kind; None if the object does not exist.
+    """Return an object with its kind; None if the object does not exist.
 
-    :param namespace: empty for a cluster-scoped object
+    :param namespace: namespace of the object; empty for a cluster-scoped object
     :raises ApiError: the API server cannot be reached, or refuses to show the object
     """
     try:
@@ -108,8 +108,9 @@ def find_object(cluster: Cluster, kind: str, namespace: str, name: str) -> typin
 
 
 def read_resources(cluster: Cluster, name: str) -> ObserverResources:
-    """Read the namespace of the observers, and their DaemonSet in it.
+    """Return the namespace of the observers and their DaemonSet, as far as they exist.
 
+    :param name: name of the namespace
     :raises ForeignNamespace: the namespace is not for the observers
     :raises ApiError: the API server cannot be reached, or refuses to show an object
     """

@@ -33,9 +33,11 @@ class ObserversRemoval:
     def __init__(
         self, cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
     ) -> None:
-        """:param limit: maximum duration of each wait, in seconds
-        :param clock: returns monotonic seconds
-        :param pause: sleeps for a number of seconds
+        """Create a client for the removal; nothing is deleted yet.
+
+        :param limit: maximum duration of each wait, in seconds
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param pause: function that sleeps for a number of seconds
         """
         self._cluster = cluster
         self._namespace = namespace
@@ -44,8 +46,10 @@ class ObserversRemoval:
         self._pause = pause
 
     def remove(self, resources: ObserverResources, check_mode: bool) -> list[Outcome]:
-        """Delete the observers, and wait until the API server has removed them.
+        """Delete the observers, and wait until the API server has removed them. Return the outcome of each object.
 
+        :param resources: namespace and DaemonSet of the observers
+        :param check_mode: whether nothing is deleted
         :raises NamespaceStays: the namespace contains objects of other users. The observers are removed nevertheless
         :raises RdmaError: an object was not removed in time
         """
@@ -73,8 +77,10 @@ class ObserversRemoval:
             self._cluster.delete(kind, namespace, name_of(found), only={"uid": found["metadata"]["uid"]})
 
     def _find_kept(self, resources: ObserverResources, limit: float) -> typing.Optional[Kept]:
-        """Find objects of other users in the collection's namespace, because of which the namespace must remain. Return
-        None if there are none, if the namespace is being deleted, or if the collection does not own it.
+        """Return the objects of other users in the collection's namespace, because of which the namespace must remain.
+        Return None if there are none, if the namespace is being deleted, or if the collection does not own it.
+
+        :param limit: time limit in seconds
         """
         if resources.namespace is None or resources.whose != "own" or resources.going:
             return None
@@ -148,8 +154,9 @@ class ObserversRemoval:
 
 
 def describe_object(item: Resource, action: typing.Any, kind: str = "") -> AppliedObject:
-    """Return an entry for the list of changed objects.
+    """Return the kind and the name of an object with the action on it, for the list of changed objects.
 
+    :param item: object as the API server returned it
     :param action: change of the object, such as ``created``, ``changed`` or ``unchanged``
     :param kind: kind of the object if ``item`` does not contain it
     """

@@ -34,9 +34,9 @@ def poll(
     :param well: message if all conditions are fulfilled
     :param limit: maximum duration of the wait, in seconds
     :param every: seconds between two reads
-    :param clock: returns monotonic seconds
-    :param pause: sleeps for a number of seconds
-    :param say: reports a line of progress
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user
     """
     start, told = clock(), typing.cast(tuple[str, ...], ())
     while True:

@@ -30,7 +30,7 @@ class StateLines:
     A node or a tenant can cause changes again and again. After ``MOST_OF_ONE`` lines about one node or operator,
     further lines about it are reported at most every ``pause`` seconds.
 
-    :param say: reports a line of progress
+    :param say: function that shows a line of progress to the user
     :param pause: seconds between two such further lines
     """
 

@@ -56,10 +56,11 @@ def wait(
     steady: float = STEADY_SECONDS,
     rolled: bool = False,
 ) -> SyncFacts:
-    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
+    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds. Return the state of each
+    node.
 
     :param targets: fabrics with their nodes and objects
-    :param clock: returns monotonic seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param say: reports a line whenever the state of a node changes
     :param release: wait for the removal of the network instead
     :param grace: seconds for which a suspect state may last before it counts as a failure, by the name of the state;
@@ -126,8 +127,8 @@ def _gather_following_updates(
 
     :param news: list with the first change
     :param waiting: names of the nodes that are not ready yet
-    :param settle: seconds
-    :param end: monotonic time in seconds
+    :param settle: seconds without a further change after which the changes are complete
+    :param end: monotonic time in seconds at which the collection ends at the latest
     """
     late, looked = min(clock() + PATIENT * settle, end), 0
     while True:
@@ -144,9 +145,11 @@ class SteadyTimer:
     """A timer that measures for how long nodes have been ready without interruption."""
 
     def __init__(self, fabrics: typing.Container[str], steady: float, before: float) -> None:
-        """:param fabrics: fabrics whose nodes must stay ready for ``steady`` seconds
-        :param before: for nodes that are ready at the first call, the seconds for which they are assumed to have been
-            ready
+        """Create a timer; no node is ready yet.
+
+        :param fabrics: fabrics whose nodes must stay ready for ``steady`` seconds
+        :param steady: seconds without interruption
+        :param before: seconds for which a node that is ready at the first call is assumed to have been ready already
         """
         self._fabrics = fabrics
         self._steady = steady
@@ -179,7 +182,11 @@ class Diagnostics:
     }
 
     def __init__(self, feed: Feed, prefixes: typing.Iterable[str] = ()) -> None:
-        """:param prefixes: prefixes of the resource names of the targets"""
+        """Prepare the reading of explanations; nothing is read yet.
+
+        :param feed: feed of the changes that the wait follows
+        :param prefixes: prefixes of the names of the extended resources of the targets
+        """
         self._feed, self._prefixes = feed, frozenset(prefixes)
         #: (node, what): when it became suspect, or was looked at last
         self._since: dict[tuple[str, str], float] = {}
@@ -228,8 +235,12 @@ class Diagnostics:
 def look(
     cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False
 ) -> SyncFacts:
-    """Judge the targets once, without a wait. A kind that the API server does not serve yet has no objects.
+    """Return the state of each node of the targets, read once without a wait. A kind that the API server does not serve
+    yet has no objects.
 
+    :param namespaces: namespace in which a kind is read, by kind; other kinds are read in all namespaces
+    :param targets: fabrics whose network is judged
+    :param release: whether to judge that the VFs of the targets are removed, instead of ready
     :raises ApiError: a required kind cannot be read
     """
     world, only = ClusterState(), only_of(targets)

@@ -74,8 +74,10 @@ class Feed(typing.Protocol):
     def pods(
         self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
     ) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
-        """Return the current pods of these nodes that a drain would evict. Each pod keeps only the labels that these
-        budgets name, and its requests of resources with these prefixes. Empty if the pods cannot be read.
+        """Return the current pods of these nodes that a drain would evict, by node. Each pod keeps only the labels that
+        these budgets name, and its requests of resources with these prefixes. Empty if the pods cannot be read.
+
+        :param prefixes: prefixes of the names of extended resources
         """
 
     def daemon_error(self, pod: str) -> str:
@@ -90,8 +92,8 @@ def take_following(
 ) -> typing.Iterator[KindUpdate]:
     """Yield a change and the changes that follow it, at most ``MOST_AT_ONCE``.
 
-    :param first: the first change; None for none
-    :param get: returns the next change; None if none follows
+    :param first: change that was received first; None if there is none
+    :param get: function that returns the next change; None if none follows
     """
     change, left = first, MOST_AT_ONCE
     while change is not None:
@@ -105,7 +107,7 @@ def take_settled(
 ) -> typing.Iterator[KindUpdate]:
     """Yield a change and the changes that arrive within ``seconds`` after it, at most ``MOST_AT_ONCE``.
 
-    :param first: the first change; None for none
+    :param first: change that was received first; None if there is none
     """
     until = clock() + seconds
     return take_following(first, lambda: feed.get(max(0.0, until - clock())))
@@ -182,13 +184,16 @@ class WatchFeed:
         only: typing.Optional[typing.Mapping[str, Choice]] = None,
         most: typing.Optional[typing.Mapping[str, int]] = None,
     ) -> None:
-        """:param namespaces: namespace of each kind; a kind that is missing is read in all namespaces
+        """Create a source of changes, which reads nothing before ``start``.
+
+        :param namespaces: namespace of each kind; a kind that is missing is read in all namespaces
         :param selector: label selector for all kinds
-        :param selectors: label selectors by kind, which replace ``selector``
+        :param selectors: label selectors by kind, which replace ``selector``; None: no kind has one of its own
         :param needed: kinds that are requested until the API server serves them; any other kind that it does not serve
             counts as empty
-        :param only: filters on the metadata of objects by kind; other objects are not reported
-        :param most: largest number of objects to list, by kind
+        :param only: filters on the metadata of objects by kind; objects that a filter rejects are not reported. None:
+            no filters
+        :param most: largest number of objects to list, by kind; None: no limits
         """
         self._cluster = cluster
         self._namespaces = namespaces

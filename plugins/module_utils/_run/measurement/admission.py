@@ -40,8 +40,8 @@ def iterate_admitted(
     :param run: id of the run that owns the objects
     :param own: whether the collection created the namespace. Its account ``default`` appears with a delay, so pods use
         an account of the collection
-    :param former: namespaces of the jobs, in which earlier releases bound the constraints; leftovers of a killed run
-        are removed there first
+    :param former: namespaces of the jobs, in which earlier releases bound the constraints. Leftovers of a killed run
+        are removed from them first
     :raises ApiError: the API server cannot be reached, or the user may not create the objects; then none of them
         remains
     :raises RdmaError: on OpenShift, an admin prepared the namespace without the account
@@ -103,6 +103,7 @@ def _render_admission_objects(
 def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
     """Remove the leftovers of a killed run. If the user lacks the right to search for them, continue without.
 
+    :param namespaces: namespaces that are searched for leftovers
     :raises ApiError: the API server cannot be reached
     """
     try:
@@ -113,14 +114,15 @@ def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
 
 
 def remove_leftovers(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
-    """Remove the ServiceAccounts, constraints and bindings that a killed run has left on OpenShift. Objects that an
-    admin has prepared remain.
+    """Remove the ServiceAccounts, constraints and bindings that a killed run has left on OpenShift, and return the
+    outcome of each object. Objects that an admin has prepared remain.
 
     Any user may read the constraints and the accounts, but not the bindings. Constraints and accounts are therefore
     removed last: if none of them exists, no other leftover exists either.
 
     :param namespaces: namespaces of the jobs, in which earlier releases measured, in addition to the namespace of the
         measurement
+    :param check_mode: whether nothing is deleted
     :raises ApiError: the API server cannot be reached, or refuses a request
     """
     if not cluster.serves(OPENSHIFT_GROUP):

@@ -39,11 +39,12 @@ class LogReader:
         self._open_shell, self._gpus_per_node, self._clock, self._say = open_shell, gpus_per_node, clock, say
 
     def read_logs(self, run: CollectiveRun, places: typing.Sequence[CollectivePlace]) -> KeptLog:
-        """Read the logs of NCCL of all ranks, and remove them in the pods. A log that cannot be read, is implausibly
-        large or takes too long is left out. The devices and channels of the ranks in its pod are then unknown.
+        """Return the parsed logs of NCCL of all ranks, and remove the files in the pods. A log that cannot be read, is
+        implausibly large or takes too long is left out. The devices and channels of the ranks in its pod are then
+        unknown.
 
-        :param run: the run of the collective
-        :param places: pods of the run
+        :param run: nodes and settings of the test
+        :param places: pods in which the test ran
         """
         end = self._clock() + LOGS
         with start_workers(min(_AT_ONCE, len(places))) as pool:
@@ -64,8 +65,8 @@ class LogReader:
         or that needs too much CPU time, is left out. The logs of the other pods stay.
 
         :param logs: logs of the run
-        :param place: the pod
-        :param text: the log
+        :param place: pod that has the log, with its host name
+        :param text: text of the log
         :param end: monotonic time in seconds after which no log is parsed
         :raises ParseError: all logs together name more than logs of their length can
         """
@@ -86,10 +87,12 @@ class LogReader:
         )
 
     def _read_log(self, run: CollectiveRun, place: CollectivePlace, end: float) -> str:
-        """Read the logs in a pod, and remove them. After an error, or at the time ``end``, return the part that was
-        read.
+        """Return the text of the logs in a pod, and remove the files. After an error, or at the time ``end``, return
+        the text that was read until then, which may be empty.
 
-        :param end: monotonic time in seconds
+        :param run: nodes and settings of the test
+        :param place: pod that has the log, with its host name
+        :param end: monotonic time in seconds at which reading ends
         """
         pieces: list[str] = []
         try:

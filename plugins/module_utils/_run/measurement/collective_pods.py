@@ -61,7 +61,9 @@ class CollectivePods:
         pods: MeasuringPods,
         physical: typing.Mapping[str, typing.Mapping[str, str]],
     ) -> None:
-        """:param plan: plan with exactly one fabric, over which the collectives run
+        """Create a client for the pods of one run; no pod is created yet.
+
+        :param plan: plan with exactly one fabric, over which the collectives run
         :param wanted: settings of the collectives, from the intent
         :param pods: client that creates, inspects and removes the pods
         :param physical: RDMA device of each physical function, by node and PCI address
@@ -92,9 +94,9 @@ class CollectivePods:
         return looked
 
     def _examine_or_fail(self, started: PodOfNode) -> CollectivePod:
-        """Read the HCAs and the host name of a pod. An unexpected exception becomes the error of this pod.
+        """Return the HCAs and the host name of a pod. An unexpected exception becomes the error of this pod.
 
-        :param started: the pod and its object of the API
+        :param started: pod, and the object that the API server returned for it
         """
         item, found = started
         try:
@@ -108,10 +110,10 @@ class CollectivePods:
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
     def _examine_pod(self, item: RdmaPod, found: Resource) -> CollectivePod:
-        """Read the HCAs and the host name of a pod that is ready, through a shell in it.
+        """Return the HCAs and the host name of a pod that is ready, read through a shell in it.
 
-        :param item: the pod
-        :param found: its object of the API
+        :param item: pod that was started, with its node
+        :param found: object of the pod, as the API server returned it
         """
         if item.error:
             return CollectivePod(item.node, item.name, error=item.error, cause=item.cause)
@@ -171,9 +173,9 @@ class CollectivePods:
         ) if missing else ""
 
     def open_shell(self, item: RdmaPod, addresses: str = "") -> Shell:
-        """Open a connection to a pod, with a shell in it.
+        """Return a connection to a new shell in a pod.
 
-        :param item: the pod
+        :param item: pod in which the shell runs
         :param addresses: PCI addresses whose RDMA devices the shell reports, separated by spaces
         :raises ApiError: the pod does not exist or does not run
         """
@@ -187,7 +189,7 @@ def run_short(
 ) -> CommandResult:
     """Run a command for at most ``limit`` seconds, and not beyond the time ``end``.
 
-    :param clock: returns monotonic seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param end: monotonic time in seconds
     """
     if not shell.open:
@@ -199,7 +201,8 @@ def run_short(
 def compute_left(clock: Clock, end: float, limit: float) -> float:
     """Return the seconds until the time ``end``, at most ``limit``.
 
-    :param clock: returns monotonic seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param end: monotonic time in seconds
+    :param limit: longest time in seconds
     """
     return min(limit, max(0.0, end - clock()))

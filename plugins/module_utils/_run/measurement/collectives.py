@@ -79,7 +79,9 @@ class CollectivesRun:
         seen: Facts,
         observers: typing.Optional[ObserversFacts] = None,
     ) -> None:
-        """:param plan: plan with exactly one fabric, over which the collectives run
+        """Create a run of the collectives; no pod is created yet.
+
+        :param plan: plan with exactly one fabric, over which the collectives run
         :param wanted: settings of the collectives, from the intent
         :param seen: facts with the rates of the rails and the topology of the nodes, from which floors and groups are
             computed
@@ -105,7 +107,8 @@ class CollectivesRun:
         self._slowest = self._hung = 0.0
 
     def run(self) -> CollectivesFacts:
-        """Start the pods, run the tests of each collective, and remove the pods.
+        """Start the pods, run the tests of each collective, and remove the pods. Return the pods and the completed
+        tests.
 
         :raises ApiError: the API server cannot be reached before a pod was created
         """
@@ -184,11 +187,12 @@ class CollectivesRun:
                 )
 
     def _run_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test. Repeat it once if the connection to the API server or to a pod was lost, which is no fault of the
-        fabric. A test that runs for a long time (a soak) is not repeated, because its pods do not live long enough.
+        """Run a test, and return its result. Repeat it once if the connection to the API server or to a pod was lost,
+        which is no fault of the fabric. A test that runs for a long time (a soak) is not repeated, because its pods do
+        not live long enough.
 
         :param course: planner of the tests of the collective
-        :param test: the test
+        :param test: group of nodes, single-rail test or repetition that is due
         :param run: nodes and settings of the test
         """
         start = self._clock()
@@ -381,8 +385,11 @@ class CollectivesRun:
     def _await_mpirun(
         self, subject: str, shell: Shell, places: typing.Sequence[CollectivePlace], seconds: int
     ) -> CommandResult:
-        """Wait for mpirun, and report its progress each minute.
+        """Wait for mpirun, report its progress each minute, and return its exit code and output.
 
+        :param subject: subject of the test, for the progress
+        :param shell: shell in which mpirun runs
+        :param places: pods of the test
         :param seconds: time limit of mpirun
         """
         pods = [place.pod for place in places]

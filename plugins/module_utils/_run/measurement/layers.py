@@ -55,7 +55,7 @@ class _OnHost:
 
 
 class _NoStep(RdmaError):
-    """The error that a layer cannot be measured. Its message is the reason.
+    """The error that a layer cannot be measured. Its message, also in ``why``, is the reason.
 
     :ivar absent: whether the pods do not have this layer, such as virtual functions
     """
@@ -79,9 +79,11 @@ class LayerTests:
         clock: Clock,
         say: Say,
     ) -> None:
-        """:param plan: plan of the measurement
+        """Prepare the layer measurements; no connection is opened yet.
+
+        :param plan: fabrics, nodes and settings of the measurement
         :param fabric: fabric of the pairs
-        :param observers: observers of the run; None if it has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has none
         :param pods: usable pods by rail and node
         :param shells: connections to the pods
         """
@@ -108,8 +110,8 @@ class LayerTests:
             shell.close()
 
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
-        """Test a pair layer by layer: between the hosts, then between the pods, then with GPU memory. A layer that
-        cannot be tested has the reason in the result.
+        """Measure a pair layer by layer: between the hosts, then between the pods, then with GPU memory. Return the
+        figure of each layer. A layer that cannot be measured has the reason in the result.
 
         :param pair: result of the measurement of the pair
         :param suspect: whether the pair was chosen because it is slow
@@ -369,7 +371,7 @@ class LayerTests:
         """Run ib_write_bw for one layer. Return the layer with the measured figure, or with the reason why there is
         none.
 
-        :param step: the layer
+        :param step: layer to measure, without a figure
         :param there: function that connects to the server's container, and the server's command
         :param here: function that connects to the client's container, and the client's command
         :param asked: RDMA device of the client, and number of queue pairs, which the output must confirm

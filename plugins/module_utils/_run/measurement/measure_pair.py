@@ -61,9 +61,12 @@ class PairMeasurement:
         self._labelled: frozenset[str] = frozenset()
 
     def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
-        """Measure a pair. Make up to ``ATTEMPTS`` attempts if a connection is lost although the pods still run.
+        """Measure a pair, and return the result. Make up to ``ATTEMPTS`` attempts if a connection is lost although the
+        pods still run.
 
         :param task: nodes and rails of the pair
+        :param client: pod that sends
+        :param server: pod that receives
         :param flow: number from which the flow label of the pair's packets is computed, if both pods support flow
             labels
         :raises ApiError: the API server cannot be reached
@@ -233,10 +236,11 @@ class PairMeasurement:
     def _guard_attempt(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
     ) -> PairResult:
-        """Make one attempt to measure a pair. An unexpected exception becomes a failure of this pair, so that the other
-        pairs are still measured.
+        """Make one attempt to measure a pair, and return the result. An unexpected exception becomes a failure of this
+        pair, so that the other pairs are still measured.
 
-        :param end: moment at which the time of the pair is over
+        :param flow: number from which the flow label of the pair's packets is computed
+        :param end: monotonic time in seconds at which the time of the pair is over
         """
         try:
             return self._attempt_pair(fabric, task, client, server, self._take_ports(), flow, end)
@@ -252,10 +256,12 @@ class PairMeasurement:
     def _attempt_pair(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int, end: float
     ) -> PairResult:
-        """Make one attempt to measure a pair: rping, then ib_write_bw, then the sweep if the intent requests it. A
-        failure ends the attempt. Without RDMA devices, run only iperf3.
+        """Make one attempt to measure a pair, and return the result: rping, then ib_write_bw, then the sweep if the
+        intent requests it. A failure ends the attempt. Without RDMA devices, run only iperf3.
 
-        :param end: moment at which the time of the pair is over
+        :param port: first of the TCP ports that are reserved for the pair
+        :param flow: number from which the flow label of the pair's packets is computed
+        :param end: monotonic time in seconds at which the time of the pair is over
         """
         result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
         if client.device is None or server.device is None:
@@ -348,9 +354,11 @@ class PairMeasurement:
     def _measure_bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
     ) -> tuple[typing.Optional[perftest.PerftestReport], PairResult, typing.Optional[Failure]]:
-        """Run ib_write_bw. Return its report (None without a result), the result of the pair with the command line, and
-        the failure, if any.
+        """Run ib_write_bw. Return three values: its report (None without a result), the result of the pair with the
+        command line, and the failure (None if it succeeded).
 
+        :param client: pod that sends
+        :param server: pod that receives
         :param port: first of the TCP ports that are reserved for the pair
         :param result: result of the pair so far
         :param sweep: whether to measure all message sizes
@@ -426,7 +434,8 @@ class PairMeasurement:
 
 
 def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of rping. Its client exits with 0 even if the server left before a round trip was made.
+    """Return the failure of rping, or None if all round trips were made. The client of rping exits with 0 even if the
+    server left before a round trip was made.
 
     :param result: result of the client
     """
@@ -434,7 +443,8 @@ def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
 
 
 def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of iperf3. It may exit with 0 although its JSON contains an error.
+    """Return the failure of iperf3, or None if it succeeded. iperf3 may exit with 0 although its JSON contains an
+    error.
 
     :param result: result of the client
     """

@@ -83,9 +83,10 @@ OTHER_FLOWS = 32
 
 
 def plan_rounds(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
-    """Plan the measurement rounds of each fabric, and compute their durations. The pairs of a round are measured at the
-    same time.
+    """Return the measurement rounds of each fabric, and their durations. The pairs of a round are measured at the same
+    time.
 
+    :param plan: fabrics, nodes and settings of the measurement
     :param seen: facts from which the paths between nodes are known
     """
     return tuple(_plan_rounds_of(plan, fabric, seen) for fabric in plan.fabrics)
@@ -113,11 +114,11 @@ class BandwidthRun:
         seen: Facts = NOTHING,
         observers: typing.Optional[ObserversFacts] = None,
     ) -> None:
-        """Prepare a run.
+        """Prepare a run of stage bandwidth; no pod is started yet.
 
-        :param plan: plan of the measurement
+        :param plan: fabrics, nodes and settings of the measurement
         :param seen: facts about the links of the HCAs, from which suspects are found
-        :param observers: observers of the run, through which hosts are measured; None if it has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has none
         """
         self._cluster = cluster
         self._observers = observers
@@ -135,8 +136,8 @@ class BandwidthRun:
         self._lost = LostPairs()
 
     def run(self) -> BandwidthFacts:
-        """Measure one fabric after the other: start its pods, measure, and remove the pods. The pods of all fabrics
-        together could request more than the nodes have.
+        """Measure one fabric after the other: start its pods, measure, and remove the pods. Return all results. The
+        pods of all fabrics together could request more than the nodes have.
 
         :raises ApiError: the API server cannot be reached before a pod was created
         """
@@ -231,8 +232,11 @@ class BandwidthRun:
     def _measure_latency(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]
     ) -> list[PairLatency]:
-        """Measure the latency of small messages after all bandwidth rounds, so that no bandwidth is measured at the
-        same time. Pairs with an excluded pod are not measured.
+        """Return the latency of small messages of each pair, measured after all bandwidth rounds, so that no bandwidth
+        is measured at the same time. Pairs with an excluded pod are not measured.
+
+        :param pool: threads in which pairs are measured
+        :param pods: pods of the fabric
         """
         usable = {(item.rail, item.node): item for item in pods if not item.error and item.device is not None}
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
@@ -257,11 +261,12 @@ class BandwidthRun:
     def _measure_with_counters(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
     ) -> list[CountedPair]:
-        """Measure pairs again and read port counters before and after. This is done where the figures alone do not
-        identify the slow link, and to find out how the switches route. The measurements run one after the other,
-        because the counters would include the data of another one.
+        """Measure pairs again, and return their figures with the port counters from before and after. This is done
+        where the figures alone do not identify the slow link, and to find out how the switches route. The measurements
+        run one after the other, because the counters would include the data of another one.
 
-        :param measured: results so far
+        :param pods: pods of the fabric
+        :param measured: results of the pairs so far
         :param planned: planned measurement rounds of the fabric
         """
         usable = {(item.rail, item.node): item for item in pods if not item.error}
@@ -322,11 +327,11 @@ class BandwidthRun:
     def _measure_layers(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult]
     ) -> list[PairLayers]:
-        """Measure pairs layer by layer, one after the other, because two pairs would share the links that each of them
-        must fill.
+        """Measure pairs layer by layer, and return the figures of their layers. One pair is measured after the other,
+        because two pairs would share the links that each of them must fill.
 
         :param pods: running pods of the fabric
-        :param measured: results so far
+        :param measured: results of the pairs so far
         """
         wanted = self._choose_layers(fabric)
         if wanted == "none":
@@ -350,8 +355,9 @@ class BandwidthRun:
     ) -> list[PairResult]:
         """Measure rounds of pairs whose paths use each link in both directions. Then measure slow pairs again over
         paths whose other links are known to be good, until a further round would not reduce the number of suspected
-        links.
+        links. Return all results.
 
+        :param pool: threads in which pairs are measured
         :param usable: usable pods by rail and node
         :param ways: paths between the ports of the fabric
         """
@@ -386,12 +392,13 @@ class BandwidthRun:
         ways: PathTable,
         measured: typing.Sequence[PairResult],
     ) -> list[PairResult]:
-        """Measure slow pairs of nodes on different leaves again with other flow labels. The switches choose links by a
-        hash of the label, so these packets take other links.
+        """Measure slow pairs of nodes on different leaves again with other flow labels, and return the new results. The
+        switches choose links by a hash of the label, so these packets take other links.
 
+        :param pool: threads in which pairs are measured
         :param usable: usable pods by rail and node
         :param ways: paths between the ports of the fabric
-        :param measured: results so far
+        :param measured: results of the pairs so far
         """
         if not self._labelled:
             return []
@@ -456,11 +463,13 @@ class BandwidthRun:
     def _measure_step(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0
     ) -> list[PairResult]:
-        """Measure the pairs of a step, which have no common pod, at the same time. Then measure those that are too slow
-        again with more queue pairs. Pairs with an excluded pod fail without a measurement.
+        """Measure the pairs of a step, which have no common pod, at the same time, and return their results. Then
+        measure those that are too slow again with more queue pairs. Pairs with an excluded pod fail without a
+        measurement.
 
+        :param pool: threads in which pairs are measured
         :param usable: usable pods by rail and node
-        :param step: pairs
+        :param step: pairs that have no pod in common
         :param flow: number from which the flow label of each pair is computed, if both pods support flow labels
         """
 
@@ -480,7 +489,10 @@ class BandwidthRun:
         return results + [self._fail_left_out(fabric, task) for task in left_out]
 
     def _measure_pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
-        """Measure a pair, and read the error counters of its HCAs before and after."""
+        """Measure a pair, and return the result with the error counters of its HCAs from before and after.
+
+        :param flow: number from which the flow label of the pair's packets is computed
+        """
         measure = functools.partial(self._pair.measure, fabric, task, client, server, flow)
         return self._errors.measure(fabric, client, server, measure)
 

@@ -69,10 +69,12 @@ class MeasuringNamespace:
     def __init__(
         self, cluster: Cluster, run: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
     ) -> None:
-        """:param run: id of the run that owns the namespace
+        """Create a client for the namespace; nothing is created yet.
+
+        :param run: id of the run that owns the namespace
         :param limit: maximum duration in seconds of the removal of a leftover namespace
-        :param clock: returns monotonic seconds
-        :param pause: sleeps for a number of seconds
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param pause: function that sleeps for a number of seconds
         """
         self._cluster = cluster
         self._run = run
@@ -238,10 +240,12 @@ def prepare_measurement(
     stays: bool = False,
 ) -> typing.Iterator[HcasByNode]:
     """Provide the namespace of the measurement as a context, with the networks, a NetworkPolicy and an account whose
-    pods are admitted. Remove it afterwards. Other pods cannot connect to the pods in it if the network of the
-    cluster enforces NetworkPolicies.
+    pods are admitted. The value of the context is the fabrics that can be measured, and the refusals of all others.
+    Remove the namespace afterwards. Other pods cannot connect to the pods in it if the network of the cluster enforces
+    NetworkPolicies.
 
-    :param place: the namespace
+    :param place: client that creates and removes the namespace
+    :param fabrics: fabrics to measure
     :param shared: settings of the cluster that all fabrics share
     :param run: id of the run that owns the objects
     :param stays: whether the namespace and its pods remain afterwards; after an error they are removed
@@ -295,6 +299,8 @@ def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: 
     """Copy the network of a fabric into the namespace of the measurement. Return the reason if that is refused; None
     otherwise.
 
+    :param shared: settings of the cluster that all fabrics share
+    :param run: id of the run that owns the copy
     :raises ApiError: the API server cannot be reached
     """
     if not attachment_kind(fabric):

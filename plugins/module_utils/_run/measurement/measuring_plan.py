@@ -72,7 +72,7 @@ class Plan:
 def start_workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
     """Provide a pool of threads as a context. If the body fails, do not wait for running tasks.
 
-    :param parallel: number of threads
+    :param parallel: number of threads, at least 1
     """
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
     try:

@@ -16,7 +16,7 @@ from ..._render.measurement import commands
 def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
     """Return the namespace of the observers, and the observer of a node.
 
-    :param observers: observers of the run; None if it has none
+    :param observers: observers of the run; None if the run has none
     :raises RdmaError: the node has no ready observer
     """
     if observers is None:
@@ -30,7 +30,7 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
 def has_observer(observers: typing.Optional[ObserversFacts], node: str) -> bool:
     """Return whether a node has an observer, ready or not.
 
-    :param observers: observers of the run; None if it has none
+    :param observers: observers of the run; None if the run has none
     """
     return observers is not None and any(item.node == node for item in observers.nodes)
 

@@ -37,7 +37,8 @@ _MOST_REASON = 300
 
 
 class PairCounters:
-    """A reader of the error counters of pairs. Several pairs are read at the same time."""
+    """A reader of the error counters of the HCAs of pairs, in pods and in observers. Several pairs are read at the same
+    time."""
 
     def __init__(
         self,
@@ -47,8 +48,10 @@ class PairCounters:
         open_pod: typing.Callable[[RdmaPod], Shell],
         physical: typing.Mapping[str, typing.Mapping[str, str]],
     ) -> None:
-        """:param observers: observers of the run; None if it has none
-        :param open_pod: returns the connection to a pod
+        """Create a reader; no connection is opened yet.
+
+        :param observers: observers of the run; None if the run has none
+        :param open_pod: function that returns the connection to a pod
         :param physical: RDMA device of each physical function, by node and PCI address
         """
         self._cluster, self._observers, self._clock = cluster, observers, clock
@@ -68,7 +71,7 @@ class PairCounters:
         """Measure a pair, and return its result with the error counters that rose. Counters are not read on InfiniBand
         and without RDMA, and not after a measurement that failed.
 
-        :param measure: measures the pair
+        :param measure: function that measures the pair
         """
         if is_infiniband(fabric) or not carries_rdma(fabric) or client.device is None or server.device is None:
             return measure()

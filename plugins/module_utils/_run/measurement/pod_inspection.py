@@ -45,11 +45,13 @@ class PodInspector:
         await_api: typing.Callable[[], None],
         find_fate: typing.Callable[[RdmaPod], typing.Optional[Failure]],
     ) -> None:
-        """Prepare the inspections of a run.
+        """Prepare the inspections of the pods of a run; no shell is opened yet.
 
-        :param open_shell: opens a shell in a pod, given the PCI address of its function, or an empty text if unknown
-        :param await_api: waits until the API server answers
-        :param find_fate: returns the failure of a pod that is gone
+        :param plan: fabrics, nodes and settings of the measurement
+        :param open_shell: function that opens a shell in a pod, given the PCI address of its function, or an empty text
+            if unknown
+        :param await_api: function that waits until the API server answers
+        :param find_fate: function that returns the failure of a pod that is gone; None if it is not gone
         """
         self._plan = plan
         self._clock = clock
@@ -62,8 +64,8 @@ class PodInspector:
         unexpected exception becomes the error of this pod.
 
         :param fabric: fabric of the pod
-        :param item: the pod
-        :param found: its object of the API
+        :param item: pod that is ready
+        :param found: object of the pod, as the API server returned it
         :returns: the pod with the results, and the duration of the inspection in seconds
         """
         begun = self._clock()
@@ -74,10 +76,12 @@ class PodInspector:
         return item, self._clock() - begun
 
     def _read(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
-        """Find the RDMA device of the pod's virtual function, its address, its rail and its rates.
+        """Return the pod with the RDMA device of its virtual function, its address, its rail and its rates, or with the
+        error.
 
-        :param item: the pod
-        :param found: its object of the API
+        :param fabric: fabric of the pod
+        :param item: pod that is ready
+        :param found: object of the pod, as the API server returned it
         """
         if item.error:
             return item

@@ -85,10 +85,11 @@ class ReadinessWait:
         open_feed: typing.Callable[[], WatchFeed],
         is_ours: typing.Callable[[Resource], bool],
     ) -> None:
-        """Prepare the waits of a run.
+        """Prepare the waits of a run; nothing is watched yet.
 
-        :param open_feed: returns a feed of changes of pods
-        :param is_ours: returns whether this run created a pod
+        :param plan: fabrics, nodes and settings of the measurement
+        :param open_feed: function that returns a feed of changes of pods
+        :param is_ours: function that returns whether this run created a pod
         """
         self._cluster = cluster
         self._plan = plan
@@ -103,12 +104,13 @@ class ReadinessWait:
         spent: typing.Optional[dict[str, float]] = None,
         together: bool = False,
     ) -> dict[str, PodOfNode]:
-        """Wait for pods. Return each pod by name, either with its object of the API if it became ready, or with the
-        error that prevented it.
+        """Wait for pods. Return two objects for each pod, by its name: the pod, with the error that prevented it if it
+        did not become ready, and the object that the API server returned for it.
 
-        :param spent: seconds that earlier pods took, by node; this function adds the duration of this wait
-        :param together: whether to shorten the wait for the remaining pods after most are ready, so that one kubelet
-            does not delay all others
+        :param spent: seconds that earlier pods took, by node, to which this function adds the duration of this wait;
+            None to count only this wait
+        :param together: whether to shorten the wait for the remaining pods after most are ready, so that one slow
+            kubelet does not delay the measurement of all nodes
         """
         done: dict[str, PodOfNode] = {}
         if not pods:
@@ -165,8 +167,10 @@ class ReadinessWait:
         return done
 
     def _guard_judge(self, item: RdmaPod, *state: typing.Any) -> typing.Optional[PodOfNode]:
-        """Evaluate the state of a pod. An unexpected exception becomes the error of this pod, because its status was
-        written by the kubelet of a single node.
+        """Return the pod if it is ready or has failed, and None while it may still become ready. An unexpected
+        exception becomes the error of this pod, because its status was written by the kubelet of a single node.
+
+        :param item: pod that is awaited
         """
         try:
             return self._judge_pod(item, *state)
@@ -185,7 +189,7 @@ class ReadinessWait:
         """Return a pod with its object of the API if it is ready, or with its error if it cannot become ready. Return
         None while it may still become ready.
 
-        :param item: the pod
+        :param item: pod that is awaited
         :param found: object of the pod; None if the API server does not show it
         :param since: suspect state of each pod and the time when it began, by name of the pod; updated by this method
         :param leaving: nodes with pods that are being deleted but have not ended

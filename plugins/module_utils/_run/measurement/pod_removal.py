@@ -49,7 +49,11 @@ def _explain_finalizers(item: Resource) -> str:
 
 
 class PodRemoval:
-    """A client that removes the pods of all measurements in the namespace of the measurement."""
+    """A client that removes the pods of all measurements in the namespace of the measurement.
+
+    :ivar forced: sentences on the pods whose objects were deleted although it is not known that their containers have
+        ended
+    """
 
     def __init__(
         self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say
@@ -73,8 +77,8 @@ class PodRemoval:
     def remove(self) -> tuple[str, ...]:
         """Delete all pods of this run and of interrupted runs, and wait until they are gone.
 
-        A pod that does not end in time is deleted without a confirmation of its node, so that no node blocks the
-        measurement of all others.
+        A pod that does not end in time is deleted without a confirmation of its node, so that no single node blocks the
+        measurement.
 
         :returns: names of the pods that existed
         """

@@ -49,7 +49,7 @@ def _explain_loss(item: Resource, dropped: bool) -> str:
     """Return the reason why a pod that was ready is lost; empty if it is not lost.
 
     :param item: last known object of the pod
-    :param dropped: whether the API server reported its deletion
+    :param dropped: whether the API server reported the deletion of the pod
     """
     try:
         return _DELETED if dropped else explain_unready(state_of_pod(item))
@@ -145,8 +145,8 @@ class MeasuringPods:
             threading.Thread(target=self._watch_lost_pods, args=(self._heard,), daemon=True).start()
 
     def _open_feed(self) -> WatchFeed:
-        """Open a feed of changes of the measuring pods. It covers only their namespace, because tenants choose names
-        and labels freely in others.
+        """Return a feed of changes of the measuring pods. It covers only their namespace, because tenants choose names
+        and labels freely in all other namespaces.
         """
         return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
 
@@ -190,12 +190,13 @@ class MeasuringPods:
     def _draw_rail_pods(
         self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int], seconds: float
     ) -> list[RdmaPod]:
-        """Start pods until each rail of each node has one.
+        """Start pods until each rail of each node has one, and return one pod for each of them.
 
         The device plugin chooses the virtual function of a pod, and thereby its rail. The method starts as many pods on
         a node as it has HCAs, and repeats this until each rail has a pod. With V functions on each of H HCAs, (H - 1) x
         V + 1 pods cover all HCAs. Surplus pods are deleted at once.
 
+        :param pool: threads in which pods are started
         :param offered: number of allocatable functions of each node
         :param seconds: maximum duration of the measurements in the pods, in seconds
         """
@@ -247,8 +248,9 @@ class MeasuringPods:
     def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod], spent: float) -> RdmaPod:
         """Return the pod of one rail of a node. If there is none, the returned placeholder has the reason as its error.
 
+        :param rail: number of the rail
         :param pods: pods that were started on the node
-        :param spent: seconds in which they were started
+        :param spent: seconds that the starts of these pods took
         """
         broken = next((item for item in pods if item.error), None)
         mine = next((item for item in pods if item.rail == rail and not item.error), None)
@@ -289,9 +291,10 @@ class MeasuringPods:
         return [ready.get(item.name, (item, {})) for item in made]
 
     def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
-        """Create a pod for a measurement on one rail of a node.
+        """Create a pod that measures one rail of a node, and return it.
 
-        :param number: number of the pod on the node
+        :param node: name of the node
+        :param number: number that distinguishes the pods of the fabric on the node
         :param seconds: maximum duration of the measurements in the pod, in seconds
         """
         lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))

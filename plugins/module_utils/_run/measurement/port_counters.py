@@ -34,13 +34,16 @@ _Readings = dict[tuple[int, int], PortCounters]
 
 
 class Counters:
-    """A client that reads the port counters of one fabric."""
+    """A client that reads the port counters of one fabric with perfquery, from the port through which it was
+    discovered."""
 
     def __init__(
         self, cluster: Cluster, seat: VantagePort, observers: typing.Optional[ObserversFacts], clock: Clock
     ) -> None:
-        """:param seat: node and port from which the fabric was discovered
-        :param observers: observers of the run; None if it has none
+        """Create a client; no connection is opened yet.
+
+        :param seat: node and port from which the fabric was discovered
+        :param observers: observers of the run; None if the run has none
         """
         self._cluster, self._seat, self._observers, self._clock = cluster, seat, observers, clock
         self._shell: typing.Optional[Shell] = None
@@ -53,11 +56,12 @@ class Counters:
     def measure(
         self, pair: PairResult, ports: typing.Sequence[Port], measure: typing.Callable[[], PairResult]
     ) -> CountedPair:
-        """Read the counters, measure the pair, and read the counters again. If the first reading fails, do not measure.
+        """Read the counters, measure the pair, and read the counters again. Return the result with the changes of the
+        counters. If the first reading fails, do not measure.
 
         :param pair: earlier result of the pair
         :param ports: ports to read; those without a known LID are reported as unread
-        :param measure: measures the pair again
+        :param measure: function that measures the pair again
         """
         result = CountedPair(
             pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail

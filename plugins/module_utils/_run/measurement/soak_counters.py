@@ -62,8 +62,10 @@ class SoakCounters:
         clock: Clock,
         open_pod: typing.Callable[[RdmaPod], Shell],
     ) -> None:
-        """:param observers: observers of the run; None if it has none
-        :param open_pod: opens a shell in a pod
+        """Create a reader; no connection is opened yet.
+
+        :param observers: observers of the run; None if the run has none
+        :param open_pod: function that opens a shell in a pod
         """
         self._cluster, self._observers, self._clock, self._open_pod = cluster, observers, clock, open_pod
 
@@ -100,9 +102,12 @@ class SoakCounters:
     def _read_by(
         self, connect: typing.Callable[[], Shell], command: typing.Sequence[str], end: float
     ) -> typing.Optional[dict[str, dict[str, int]]]:
-        """Return the counters that a command prints, by device. Return None if the shell did not respond.
+        """Return the counters that a command prints, by RDMA device and by name of the counter. Return None if the
+        shell did not respond.
 
-        :param end: moment at which the time of all readings is over
+        :param connect: function that opens the shell
+        :param command: command line that prints the counters
+        :param end: monotonic time in seconds at which the time of all readings is over
         """
         try:
             shell = connect()
@@ -147,7 +152,10 @@ def compare_nodes(
 
 
 def list_physical(hcas: typing.Mapping[str, ObservedHcas]) -> dict[str, dict[str, str]]:
-    """Return the RDMA device of each physical function, by node and PCI address."""
+    """Return the RDMA device of each physical function, by node and PCI address.
+
+    :param hcas: HCAs that node_info read, or the error, by node
+    """
     return {
         node: {hca.pci.address: hca.rdma_device for hca in observed.value.hcas if hca.pci and hca.rdma_device}
         for node, observed in hcas.items()

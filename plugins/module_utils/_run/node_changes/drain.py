@@ -100,7 +100,7 @@ class Drain:
             self._pause()
 
     def left(self, name: str) -> list[ClusterPod]:
-        """Return the pods that a drain of the node evicts and that still run.
+        """Return the pods that a drain of a node evicts and that still run on it.
 
         :param name: name of the node
         :raises ApiError: the pods cannot be listed, or such a pod is too large to be read

@@ -29,7 +29,7 @@ Say = typing.Callable[[str], None]
 def read_gate_inputs(
     cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
 ) -> GateInputs:
-    """Read the facts that decide whether nodes may be taken down: the members of etcd and the health checks.
+    """Return the facts that decide whether nodes may be taken down: the members of etcd and the health checks.
 
     :param nodes: nodes of the cluster
     :param members: whether to read the members of etcd on the nodes of the control plane
@@ -62,9 +62,9 @@ class PoolGate:
         self._checks = HealthChecks(cluster, say)
 
     def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
-        """Verify that pools may roll now. Call it immediately before they do.
+        """Verify that MachineConfigPools may roll now. Call it immediately before they do.
 
-        :param pools: all pools of the cluster
+        :param pools: MachineConfigPools of the cluster
         :param rolling: names of the pools that are about to roll
         :raises NodeFailed: they may not roll now
         :raises ApiError: the API server cannot be reached
@@ -83,9 +83,11 @@ class PoolGate:
     def pause_pool_health_checks(
         self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
     ) -> typing.Iterator[None]:
-        """Pause the health checks of the nodes of rolling pools for the duration of a context. The health checks of a
+        """Provide a context in which the health checks of the nodes of rolling pools are paused. The health checks of a
         node that is not Ready again at its end stay paused, and the next run resumes them.
 
+        :param pools: MachineConfigPools of the cluster
+        :param rolling: names of the pools that roll
         :raises ApiError: a health check cannot be paused or resumed
         """
         nodes, rolls = self._plan_pool_rolls(pools, rolling)

@@ -158,6 +158,8 @@ class HealthChecks:
         """Return the merge patch that pauses or resumes a health check. The patch for a NodeHealthCheck replaces a
         whole list of pause requests, so it contains the resourceVersion that was read, and fails if the list has
         changed since.
+
+        :param paused: True to pause, False to resume
         """
         if check.kind != "NodeHealthCheck":
             return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}
@@ -175,6 +177,9 @@ class HealthChecks:
 
 
 def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
-    """Return whether the MachineConfigPool of a node is rolling and may have taken the node down."""
+    """Return whether the MachineConfigPool of a node is rolling and may have taken the node down.
+
+    :param pools: MachineConfigPools of the cluster
+    """
     pool = find_machine_pool(node, pools)
     return pool is not None and pool.wanted_config != pool.current_config and pool_may_roll(pool, node)

@@ -90,10 +90,12 @@ class PoolRoller:
 
     def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
         """Pause the pools that use at least one object that is not applied yet, apply all objects, and wait until the
-        pools have rendered them.
+        pools have rendered them. Return the outcome of each object and the paused pools.
 
         Objects that a stopped run has applied but that are not rendered yet are awaited too.
 
+        :param configs: MachineConfigs and KubeletConfigs to apply
+        :param check_mode: whether nothing is changed
         :raises ApiError: the API server cannot be reached, or refuses to pause a pool
         :raises NodeFailed: a pool may not roll now; then nothing is applied
         """
@@ -172,9 +174,9 @@ class PoolRoller:
     def release(
         self, names: typing.Sequence[str], limit: float, inventory: typing.Container[str] = ()
     ) -> tuple[Roll, ...]:
-        """Unpause the pools, and wait until all of their nodes have the new configuration. Nodes outside of the
-        inventory are not awaited if they are NotReady. Pools that may not roll now stay paused, and the next run
-        unpauses them.
+        """Unpause the pools, wait until all of their nodes have the new configuration, and return the roll of each
+        pool. Nodes outside of the inventory are not awaited if they are NotReady. Pools that may not roll now stay
+        paused, and the next run unpauses them.
 
         :param names: names of the pools
         :param limit: longest wait in seconds
@@ -232,9 +234,11 @@ class PoolRoller:
         return tuple(rolls.values())
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
-        """Return the state of those objects that are KubeletConfigs, and the pools of which all inventory nodes have
+        """Return the state of the KubeletConfigs among the objects, and the pools of which all inventory nodes have
         their target configuration.
 
+        :param configs: MachineConfigs and KubeletConfigs of the intent
+        :param inventory: names of the nodes of the inventory
         :raises ApiError: the API server cannot be reached
         """
         stand = machines.read_kubelet_status(self._cluster, configs)
@@ -279,8 +283,10 @@ class PoolRoller:
         return any(has_unrendered_config(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
-        """Pause the pools that use at least one of the objects, and return their previous states. Pools that another
-        user has paused are skipped.
+        """Pause the pools that use at least one of the objects, and return their previous states by name. Pools that
+        another user has paused are skipped.
+
+        :param changing: MachineConfigs and KubeletConfigs that change
         """
         pools = machines.read_machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
@@ -294,7 +300,11 @@ class PoolRoller:
         return before
 
     def _set_paused(self, name: str, paused: bool) -> None:
-        """Pause or unpause a pool. An annotation marks the pause as one of the collection."""
+        """Pause or unpause a pool. An annotation marks the pause as one of the collection.
+
+        :param name: name of the pool
+        :param paused: True to pause, False to unpause
+        """
         change = {
             "metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: "true" if paused else None}},
             "spec": {"paused": paused},
@@ -331,8 +341,8 @@ class PoolRoller:
         ``SETTLED`` seconds. Return the reason if that takes too long; empty otherwise.
 
         :param before: states of the pools before they were paused, by name
-        :param configs: the objects
-        :param present: True: the objects must be in the configuration; False: they must not
+        :param configs: MachineConfigs and KubeletConfigs that are awaited
+        :param present: True if the objects must be in the configuration, False if they must not
         """
         end = self._clock() + RENDER
         since: dict[tuple[str, str], float] = {}
@@ -393,6 +403,9 @@ def _list_names(
 ) -> set[str]:
     """Return the names of the MachineConfigs that apply to the pool and that are among the objects or generated from
     them.
+
+    :param configs: MachineConfigs and KubeletConfigs
+    :param pools: MachineConfigPools of the cluster
     """
     return {name for config in configs for name in find_rendered_configs(pool, config, pools)}
 

@@ -74,7 +74,7 @@ class NodeRoller:
         self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
-        """Plan the next steps of the roll from the current state of the cluster, without a change.
+        """Return the next steps of the roll for the current state of the cluster. Nothing is changed.
 
         :param nodes: names of the nodes of the inventory
         :param intent: settings of the cluster
@@ -105,9 +105,9 @@ class NodeRoller:
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Finish the nodes that an earlier run has reset: verify their settings by the latest observation, and remove
-        their marks. Do not start any other step of the plan.
+        their marks. Return the result for each node. No other step of the plan is started.
 
-        :param planned: plan of the roll
+        :param planned: steps and order of all nodes of the roll
         :raises LeaseLost: another run changes the cluster
         """
         later = ("other settings differ now. Rerun: the next run plans this change.",)
@@ -120,8 +120,8 @@ class NodeRoller:
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
         """Carry out the plan, and return the outcome of each node.
 
-        :param planned: plan of the roll
-        :param check_mode: change nothing, and return the planned outcomes
+        :param planned: steps and order of all nodes of the roll
+        :param check_mode: whether to change nothing, and return the planned outcomes
         :raises LeaseLost: another run changes the cluster
         """
         self._turns.planned = planned
@@ -241,7 +241,7 @@ class NodeRoller:
         roll.
 
         :param wave: steps of the wave
-        :param planned: plan of the whole roll
+        :param planned: steps and order of all nodes of the roll
         """
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
@@ -291,8 +291,8 @@ class NodeRoller:
         """Carry out the steps of the nodes that the machine config operator reboots, and yield the outcome of each
         node.
 
-        :param steps: steps of these nodes
-        :param planned: plan of the whole roll
+        :param steps: steps of the nodes that the machine config operator reboots
+        :param planned: steps and order of all nodes of the roll
         """
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(

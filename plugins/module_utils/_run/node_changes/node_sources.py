@@ -52,15 +52,17 @@ class Sources:
     def set_roll_state(self, pooled: typing.Container[str], ridden: typing.Mapping[str, Mark]) -> None:
         """Store the state of the cluster on which the sources depend.
 
-        :param pooled: nodes of MachineConfigPools
+        :param pooled: names of the nodes that are in a MachineConfigPool
         :param ridden: marks of nodes that were rebooted by their MachineConfigPool after the mark was set, by node
         """
         self._pooled, self._ridden = pooled, ridden
 
     def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> dict[str, NodeDifferences]:
-        """Return the current differences in the order of the nodes, without nodes that no source knows.
+        """Return the current differences of each node from its desired settings, by node in the order of the nodes.
+        Nodes that no source knows are left out.
 
-        :param live_only: whether to use only sources that read the current node
+        :param nodes: names of the nodes
+        :param live_only: whether to use only sources that read the node now, instead of stored facts
         """
         named, found = tuple(nodes), typing.cast(dict[str, NodeDifferences], {})
         for source in (source for source in self._sources if source.live or not live_only):
@@ -93,8 +95,8 @@ class Sources:
 
 
 def _of_ridden(seen: NodeDifferences, noted: Mark) -> NodeDifferences:
-    """Return those of the differences for which the node was rebooted, as its mark lists them. The others belong to the
-    next roll of its MachineConfigPool.
+    """Return those of the differences for which the node was rebooted, as its mark lists them. All further differences
+    belong to the next roll of its MachineConfigPool.
 
     :param seen: differences that a MachineConfig corrects
     :param noted: mark of the node

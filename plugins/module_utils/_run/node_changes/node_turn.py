@@ -57,32 +57,34 @@ class PowerControl(typing.Protocol):
     """The interface of a component that resets nodes, such as their BMCs."""
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Return whether each node can be reset.
+        """Determine whether each node can be reset, without a change.
 
-        :returns: for each node, the reasons why it cannot be reset (``refusals``, with the remedy), and remarks about
-            whether the reset certainly reaches this node (``notes``)
+        :returns: by node, the reasons why it cannot be reset (``refusals``, with the remedy), and remarks about whether
+            the reset certainly reaches this node (``notes``)
         """
 
     def reset(self, node: str, power_cycle: bool) -> str:
-        """Order one reset of a node, and return its type.
+        """Order one reset of a node, and return the kind of reset that was ordered.
 
+        :param node: name of the node
+        :param power_cycle: True for a power cycle, False for a restart
         :raises BmcError: the reset was refused, or it is unknown whether it was accepted
         """
 
 
 @dataclasses.dataclass(frozen=True)
 class RollLimits:
-    """The time limits of a roll, in seconds.
+    """The settings of a roll that are times, in seconds.
 
     :ivar look: time between two reads of a node
     :ivar drain: limit until all pods are gone
     :ivar back: limit from the reset until the node is Ready
     :ivar settle: limit until a BMC reports the result of the reset, which some report late
+    :ivar grace: if an earlier run has ordered a reset and the node does not reboot within this time, the reset is
+        ordered again. A Node object stays Ready for 40 s after its kubelet has stopped
     :ivar whole: limit until the next node may begin, which includes the time until etcd has all of its members again.
         On OpenShift that takes 120 s and more
     :ivar api: limit for which the API server may be unreachable in each step
-    :ivar grace: if an earlier run has ordered a reset and the node does not reboot within this time, the reset is
-        ordered again. A Node object stays Ready for 40 s after its kubelet has stopped
     """
 
     look: float = 5.0
@@ -368,6 +370,8 @@ class NodeTurns:
     def _order_reset(self, step: NodeStep, did: list[str]) -> bool:
         """Order the reset from the BMC. Return False if it is unknown whether the BMC accepted it.
 
+        :param step: step of the node
+        :param did: list to which the action is appended as text
         :raises BmcError: the BMC refused it
         """
         self._going.check()
@@ -488,7 +492,7 @@ class NodeTurns:
             raise not_taken(step.node, left, "at the reset")
 
     def node(self, name: str) -> tuple[ClusterNode, typing.Optional[Mark]]:
-        """Read a node, and return its current state and its mark."""
+        """Return the current state of a node, and the mark that a roll has set on it; None without a mark."""
         resource = self._cluster.get("Node", "", name)
         return core.parse_node(resource), parse_mark(resource)
 
@@ -502,7 +506,8 @@ class NodeTurns:
     def mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
         """Set or remove the mark of a node, and cordon or uncordon the node in the same request.
 
-        :param noted: the mark; None to remove it
+        :param name: name of the node
+        :param noted: mark to set; None to remove the mark
         :param unschedulable: True to cordon, False to uncordon; None for no change
         """
         self._going.check()

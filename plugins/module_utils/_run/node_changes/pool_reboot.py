@@ -103,7 +103,7 @@ class PoolReboot:
     ) -> typing.Iterator[NodeOutcome]:
         """Roll the MachineConfigPools once, and yield the outcome of each of their nodes.
 
-        :param steps: steps of these nodes
+        :param steps: steps of the nodes of these pools
         :param rolls: planned rolls of the pools
         :param seconds: limit for one wave of a pool
         :raises LeaseLost: another run changes the cluster
@@ -161,6 +161,7 @@ class PoolReboot:
     ) -> dict[str, RdmaError]:
         """Run a function for the step of each node in parallel, and return the errors by node.
 
+        :param work: function that is called with the step of a node
         :raises LeaseLost: another run changes the cluster
         """
         found: dict[str, RdmaError] = {}

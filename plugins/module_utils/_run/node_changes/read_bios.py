@@ -83,8 +83,9 @@ class Registries:
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
         """Return the registry that a body contains. Each body is parsed only once.
 
-        :param path: path of the body on its BMC
-        :param parse: parses the body; its exceptions are passed on, and nothing is stored then
+        :param body: body of the registry, as the BMC sent it
+        :param path: path of the registry on its BMC
+        :param parse: function that parses the body. Its exceptions are passed on, and nothing is stored then
         """
         key = hashlib.sha256(body).hexdigest()
         # many threads come with the same body at the same time, and one of them parses it; none waits for another body
@@ -152,7 +153,7 @@ def read(
 
 
 def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
-    """Read the BIOS of a node from its BMC: the settings with their current, pending and allowed values.
+    """Return the BIOS of a node as its BMC reports it: the settings with their current, pending and allowed values.
 
     :param trust: settings by which the certificate of the BMC is verified
     :param asked: settings to read
@@ -177,7 +178,7 @@ class BiosReader:
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
-        """Read the current BIOS settings, with their pending and allowed values.
+        """Return the current BIOS settings, with their pending and allowed values.
 
         :raises BmcError: the BMC does not answer, or its answer cannot be parsed
         """
@@ -384,12 +385,12 @@ def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typi
 def _read_part(
     session: Session, what: str, ask: typing.Callable[[], T], otherwise: U
 ) -> tuple[typing.Union[T, U], str]:
-    """Read one part of a BMC's data. If this part alone cannot be read, return a default value instead.
+    """Read one resource of a BMC. If this resource alone cannot be read, return a default value instead.
 
-    :param what: name of the part, for the reason
-    :param ask: reads the part
-    :param otherwise: the default value
-    :returns: the part with an empty text, or the default value with the reason
+    :param what: name of the resource, for the reason
+    :param ask: function that reads the resource
+    :param otherwise: default value
+    :returns: the data with an empty text, or the default value with the reason
     :raises BmcError: the BMC no longer answers
     """
     try:

@@ -59,7 +59,10 @@ class RenderedObjects:
 
 
 class _Reader:
-    """A reader of Kubernetes objects that continues if a kind cannot be read, and records the reason."""
+    """A reader of Kubernetes objects that continues if a kind cannot be read, and records the reason.
+
+    :ivar unread: reason for each kind that could not be read, by kind
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -112,11 +115,12 @@ class _Reader:
 def read_plan(
     cluster: Cluster, namespace: str, rendered: RenderedObjects, inventory: typing.Sequence[str], intent: ClusterIntent
 ) -> DisruptionPlan:
-    """Read the state of the cluster, and compute which nodes the objects would drain or reboot.
+    """Read the state of the cluster, and return which nodes the objects would drain or reboot.
 
     :param namespace: namespace of the SR-IOV network operator
     :param rendered: objects to apply
     :param inventory: names of the nodes of the run
+    :param intent: settings of the intent that all fabrics share
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
     """

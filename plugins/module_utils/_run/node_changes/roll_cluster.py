@@ -38,7 +38,7 @@ class RollClusterReader:
         self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
 
     def read(self, pods: bool = True, members: bool = False) -> RollCluster:
-        """Read the state that decides which nodes may be taken down.
+        """Return the state of the cluster that decides which nodes may be taken down.
 
         :param pods: whether to read also the pods, the PodDisruptionBudgets, the MachineConfigs, the health checks and
             the members of etcd
@@ -72,6 +72,8 @@ class RollClusterReader:
         def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
             """Return the objects of a kind that tenants create, reduced to the required fields; empty if they cannot be
             read.
+
+            :param keep: function that reads and reduces the objects
             """
             try:
                 return keep()
@@ -117,6 +119,7 @@ class RollClusterReader:
         )
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
-        """Read the pods. A pod of a tenant that is too large to be read blocks only the roll of its own node."""
+        """Return the pods that a drain of these nodes would evict. A pod of a tenant that is too large to be read
+        blocks only the roll of its own node."""
         pods = self._cluster.pages("Pod", only=may_leave, partial=True)
         return keep_pods(pods, budgets, find_nodes=functools.partial(find_nodes, self._cluster, nodes))

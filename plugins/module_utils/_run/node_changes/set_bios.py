@@ -55,7 +55,7 @@ def set_all(
     :param wanted: desired settings by node
     :param trust: settings by which the certificates of BMCs are verified
     :param may: conditions of each write
-    :param check_mode: only compute the changes
+    :param check_mode: whether the changes are only computed
     :param parallel: maximum number of BMCs that are written at the same time
     :param seconds: time limit of one BMC
     """
@@ -76,14 +76,14 @@ def set_one(
     check_mode: bool = False,
     seconds: float = SECONDS,
 ) -> BiosChange:
-    """Write to one BMC those desired settings that differ and do not wait for a reset yet.
+    """Write to one BMC those desired settings that differ and do not wait for a reset yet. Return the written values.
 
-    :param wanted: desired settings
+    :param wanted: accepted values of each BIOS setting, by key of the intent
     :param trust: settings by which the certificate of the BMC is verified
     :param registries: cache of parsed registries
-    :param may: conditions of the write
-    :param check_mode: only compute the changes
-    :param seconds: time limit of the BMC
+    :param may: identities of the nodes and the permission to write, which are checked before the write
+    :param check_mode: whether the changes are only computed
+    :param seconds: time limit of all requests to the BMC, in seconds
     :raises BmcError: the BMC is not proven to belong to the node, or a setting cannot be written, and nothing was
         written; or the BMC did not accept the write
     :raises RdmaError: the run no longer holds the Lease
@@ -110,9 +110,9 @@ def set_one(
 
 
 def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
-    """Read the BIOS, and compute the values to write.
+    """Read the BIOS, and compare it with the desired values.
 
-    :param wanted: desired settings
+    :param wanted: accepted values of each BIOS setting, by key of the intent
     :returns: the current BIOS, and the values that must be written
     :raises BmcError: a desired setting cannot be written
     """
@@ -134,9 +134,9 @@ def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) ->
 
 
 def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
-    """Read the BIOS after a write that the BMC accepted, and return it.
+    """Return the BIOS after a write that the BMC accepted, read until it shows the written values.
 
-    :param wanted: desired settings
+    :param wanted: accepted values of each BIOS setting, by key of the intent
     :param job: id of the job with which the BMC applies the values; empty if it has none
     :raises BmcError: a written value is neither in force nor waiting for a reset
     """

@@ -27,7 +27,7 @@ class FirmwareOutcome:
     """The result of setting the firmware of a node's HCAs.
 
     :ivar changes: the changes of each HCA, including HCAs without changes
-    :ivar resets: by PCI address of each HCA that needs it, the reset after which its settings take effect
+    :ivar resets: reset after which the settings of an HCA take effect, by PCI address, for the HCAs that need one
     """
 
     changes: tuple[FirmwareChange, ...]
@@ -49,7 +49,7 @@ def set_firmware(
     :param root: sysfs of the kernel that the tools use
     :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
     :param wishes_of: returns the desired settings of an HCA by its PCI address
-    :param dry: change nothing
+    :param dry: whether nothing is changed
     :raises ToolMissing: mstconfig is not installed
     :raises FirmwareError: a setting cannot be set; then nothing is set
     :raises RdmaError: mstconfig failed, the time is over, or the firmware did not accept a value

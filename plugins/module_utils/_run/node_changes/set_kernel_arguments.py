@@ -66,7 +66,7 @@ class _Loader(typing.Protocol):
         """Return the kernel arguments that the collection has set for the next boot; None if it has set none."""
 
     def entries(self) -> tuple[Arguments, ...]:
-        """Return the kernel arguments of each boot entry."""
+        """Return the kernel arguments of each entry of the boot loader."""
 
     def unfinished(self) -> bool:
         """Return whether arguments that the collection has recorded are missing in the boot loader, as after a killed
@@ -81,7 +81,7 @@ class _Loader(typing.Protocol):
         """
 
     def write(self, before: Arguments, after: Arguments) -> None:
-        """Replace the arguments that the collection has set.
+        """Replace the kernel arguments that the collection has set, in all entries of the boot loader.
 
         :param before: arguments to remove
         :param after: arguments to set
@@ -89,12 +89,13 @@ class _Loader(typing.Protocol):
 
 
 def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> ArgumentsOutcome:
-    """Set the kernel arguments of the next boot, and remove all other arguments of the collection. An argument that is
-    already set in all boot entries by other means is not added.
+    """Set the kernel arguments of the next boot, and remove all other arguments of the collection. Return the arguments
+    of the next boot before and after the change, and those that the running kernel lacks. An argument that is already
+    set in all boot entries by other means is not added.
 
     :param wanted: desired kernel arguments
     :param root: folder with the node's files
-    :param dry: write nothing
+    :param dry: whether nothing is written
     :raises RdmaError: an argument is invalid, a file cannot be read or written, or the tool failed
     """
     wrong = [argument for argument in wanted if not _ARGUMENT.match(argument)]
@@ -144,7 +145,10 @@ def _is_argument_missing(entries: typing.Iterable[Arguments], argument: str) -> 
 
 
 def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
-    """Return the tool of the boot loader and an empty text, or None and the reason why there is none."""
+    """Return two values: the tool of the boot loader and an empty text, or None and the reason why there is none.
+
+    :param root: folder with the node's files
+    """
     if os.path.lexists(os.path.join(root, _OSTREE)):
         return None, (
             "the operating system of the node is an image (ostree). Set the arguments with a MachineConfig or with"

@@ -48,7 +48,7 @@ class SettingsOutcome:
 
 def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> SettingsOutcome:
     """Set sysctls and files of sysfs in the running kernel and for each boot, and remove all other settings from the
-    files of the collection. Without values, remove both files.
+    files of the collection. Return the changes. Without values, remove both files.
 
     Settings that are removed keep their values in the running kernel until the next boot, because their earlier values
     are unknown.
@@ -56,7 +56,7 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
     :param sysctl: value or bound by key. A value within its bound is not changed
     :param sysfs: value by path, which may contain ``*``
     :param root: folder with the node's files
-    :param dry: write nothing
+    :param dry: whether nothing is written
     :raises RdmaError: a key, a path or a value is invalid, a file cannot be read or written, or the kernel refuses a
         value
     """
@@ -105,10 +105,10 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
 
 
 def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
-    """Verify that settings have the form of the kernel's files.
+    """Verify that the names and values of settings have a valid form.
 
-    :param sysctl: value or bound by key
-    :param sysfs: value by path
+    :param sysctl: value or bound by key of sysctl
+    :param sysfs: value by path below /sys
     :raises RdmaError: a key, a path or a value is invalid
     """
     wrong = [key for key in sysctl if not _KEY.match(key)] + [path for path in sysfs if not _FILE.match(path)]
@@ -148,7 +148,7 @@ def _set_kernel_value(path: str, value: str) -> None:
     """Write a value into a file of the kernel, and verify it by reading the file again.
 
     :param path: path below /proc/sys or /sys
-    :param value: the value
+    :param value: text to write
     :raises RdmaError: the kernel refuses the value, or has another one afterwards
     """
     try:

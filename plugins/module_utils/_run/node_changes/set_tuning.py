@@ -37,7 +37,7 @@ Say = typing.Callable[[str], None]
 class TuningSetter:
     """A client that sets and verifies the tuning of nodes through OpenShift's Node Tuning Operator.
 
-    :param pause: sleeps for a number of seconds
+    :param pause: function that sleeps for a number of seconds
     """
 
     def __init__(
@@ -173,8 +173,11 @@ class TuningSetter:
         )
 
     def _wait_for_settings(self, text: str, limit: float) -> dict[str, NodeSetting]:
-        """Wait until the settings of no node are pending any more, or until the limit, and return the state of all
-        nodes.
+        """Wait until the settings of no node are pending any more, or until the limit, and return the state of each
+        node by its name.
+
+        :param text: text of the TuneD profile
+        :param limit: longest wait in seconds
         """
         start, told = self._clock(), ""
         while True:

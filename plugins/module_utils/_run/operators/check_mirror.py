@@ -22,8 +22,8 @@ Charts = typing.Mapping[str, ChartWithValues]
 
 
 def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
-    """Return the charts with their location on the mirror. The image names in their values still point to the original
-    registries.
+    """Return the charts with their location on the mirror, each with its values, by operator. The image names in the
+    values still point to the original registries.
     """
     return {name: (place_chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 

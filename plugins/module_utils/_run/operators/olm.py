@@ -42,7 +42,7 @@ Answer = tuple[OlmFacts, tuple[Outcome, ...]]
 
 
 def refuse_without_olm(cluster: Cluster) -> None:
-    """Verify that the cluster has OLM.
+    """Verify that the API server serves the kinds of OLM.
 
     :raises RdmaError: the cluster has no OLM
     """
@@ -54,7 +54,7 @@ def refuse_without_olm(cluster: Cluster) -> None:
 class Installer:
     """A client that installs operators through OLM, or predicts the installation in check mode.
 
-    :param clock: returns monotonic seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
     :param say: reports a line whenever the state of an operator changes
     :param stamp: returns a different text on each call, which makes OLM retry a failed Subscription
     :param haste: divisor of all waiting times
@@ -124,7 +124,7 @@ class Installer:
         objects, each with the reason.
 
         :param wishes: requested operators
-        :param seen: state of OLM
+        :param seen: objects of OLM in the cluster, as last read
         :raises ApiError: the API server cannot be reached
         """
         for wish in wishes:
@@ -166,7 +166,7 @@ class Installer:
         waiting for any change.
 
         :param wishes: requested operators
-        :param seen: state of OLM
+        :param seen: objects of OLM in the cluster, as last read
         """
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
@@ -191,7 +191,8 @@ class Installer:
     def _wait_for_operators(
         self, wishes: typing.Sequence[DesiredOperator], seen: OlmState, limit: float
     ) -> tuple[OperatorStatus, ...]:
-        """Wait until each operator is ready or has failed, at most ``limit`` seconds.
+        """Wait until each operator is ready or has failed, at most ``limit`` seconds. Return the status of each
+        operator.
 
         :param wishes: requested operators
         :param seen: state of OLM, from which the packages of the catalogs are used
@@ -321,7 +322,7 @@ class Installer:
         why an operator is not ready.
 
         :param nexts: next step of each operator
-        :param seen: state of OLM
+        :param seen: objects of OLM in the cluster, as last read
         :param now: monotonic time in seconds
         """
         pods, served = dict(seen.pods), dict(seen.served)
@@ -341,8 +342,8 @@ class Installer:
 
 @contextlib.contextmanager
 def ignore_unreachable() -> typing.Iterator[None]:
-    """Ignore, as a context, the error that the API server cannot be reached, so that the caller keeps the last known
-    state.
+    """Provide a context that ignores the error that the API server cannot be reached, so that the caller keeps the last
+    known state.
 
     :raises ApiError: the API server answered and refused a request
     """

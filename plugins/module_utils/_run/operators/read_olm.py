@@ -27,7 +27,7 @@ SELECTORS = {"ClusterServiceVersion": ORIGINALS}
 
 
 def read_olm(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
-    """Read the state of OLM once: the catalogs, Subscriptions, InstallPlans and installed versions.
+    """Return the state of OLM, read once: the catalogs, Subscriptions, InstallPlans and installed versions.
 
     :param wishes: requested operators
     :raises ApiError: an object cannot be read
@@ -45,7 +45,7 @@ def list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen:
     an OperatorGroup or a ClusterServiceVersion. Tenants can create neither of the latter two.
 
     :param wishes: requested operators
-    :param seen: state of OLM
+    :param seen: objects of OLM in the cluster, as last read
     """
     return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
 
@@ -55,7 +55,7 @@ def _get_namespaced_name(item: Resource) -> Place:
 
 
 def take(seen: OlmState, change: KindUpdate) -> OlmState:
-    """Return the state of OLM, updated with a change of an object.
+    """Return the state of OLM, in which a change of one kind is applied.
 
     :param seen: state of OLM before the change
     :param change: changed objects of one kind

@@ -94,8 +94,8 @@ class Remover:
         )
 
     def run(self) -> Removed:
-        """Remove all operators of the collection. If the API server refuses a deletion, this is recorded as an outcome,
-        and dependent objects remain.
+        """Remove all operators of the collection, and return the outcomes. If the API server refuses a deletion, this
+        is recorded as an outcome, and dependent objects remain.
 
         :raises ApiError: an object cannot be read
         """
@@ -134,7 +134,7 @@ class Remover:
     def _remove_operator(self, subscription: Subscription, uid: str) -> bool:
         """Remove one operator with its objects. Return whether it was removed completely.
 
-        :param subscription: its Subscription
+        :param subscription: Subscription of the operator
         :param uid: uid of the Subscription
         """
         space = subscription.namespace
@@ -212,8 +212,9 @@ class Remover:
         """Return the CustomResourceDefinitions of an operator, even if its ClusterServiceVersion is already gone,
         without those that another operator owns.
 
+        :param subscription: Subscription of the operator
         :param mine: ClusterServiceVersions of the operator
-        :param versions: all ClusterServiceVersions
+        :param versions: ClusterServiceVersions of all namespaces
         """
         label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
         owned = {name for version in mine for name in version.definitions}
@@ -235,7 +236,10 @@ class Remover:
             raise
 
     def _list_users(self, definition: Resource) -> list[str]:
-        """Return the objects of a kind that other users made."""
+        """Return the names of the objects of a kind that other users made.
+
+        :param definition: CustomResourceDefinition of the kind
+        """
         kind = str(mapping_at(definition, "spec", "names").get("kind"))
         return name_users(kind, self._list_instances(definition)[1], self._scope)
 
@@ -356,7 +360,11 @@ class Remover:
         return next((item for item in found if name_of(item) == name and uid in ("", _read_uid(item))), None)
 
     def _await_deletion(self, kind: Kind, namespace: str, name: str, uid: str) -> typing.Optional[Resource]:
-        """Wait until an object is gone. Return None if it is, else the object. In check mode, return None at once."""
+        """Wait until an object is gone. Return None if it is, else the object as it is now. In check mode, return None
+        at once.
+
+        :param uid: uid of the object. Another object of this name counts as gone
+        """
         if self._check_mode:
             return None
         return self._waits.await_gone(lambda: self._find_object(kind, namespace, name, uid))

@@ -35,7 +35,7 @@ def wait_for_nics(
 
     :param wanted: template by the name of the NicDevice
     :param limit: longest wait in seconds
-    :param pause: sleeps for a number of seconds
+    :param pause: function that sleeps for a number of seconds
     :raises ApiError: the cards cannot be read when the limit is over
     """
     start, failed_since = clock(), typing.cast(dict[str, float], {})

@@ -30,9 +30,9 @@ def wait_until_serving(
     facts about it.
 
     :param limit: maximum duration of the wait, in seconds
-    :param clock: returns monotonic seconds
-    :param pause: sleeps for a number of seconds
-    :param say: reports a line of progress
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user
     :raises ApiError: the API server cannot be reached
     """
     namespace = namespace_of_operator(cluster, intent.operator_namespace)

@@ -28,9 +28,9 @@ def wait_until_all_serve(
 
     :param look: reads the cluster
     :param limit: maximum duration of the wait, in seconds
-    :param clock: returns monotonic seconds
-    :param pause: sleeps for a number of seconds
-    :param say: reports a line of progress
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param say: function that shows a line of progress to the user
     :raises ApiError: the API server cannot be reached
     """
     return poll(

@@ -160,9 +160,9 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
 def _check_selects(
     fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
 ) -> Finding:
-    """Return the finding on the number of physical functions that the fabric selects on a node.
+    """Compare the number of physical functions that a fabric selects on a node with ``hcas_per_node`` of the intent.
 
-    :param policy: policy of the fabric that selects the node; None if there is none. A node has at most one
+    :param policy: policy of the fabric that selects the node; None if no policy does. A node has at most one
     :param example: any policy of the fabric, to name the labels that the node lacks
     :param name: name of the node
     :param world: state of the cluster before the objects are applied

@@ -26,7 +26,8 @@ _CONFIGS = {"rdma_shared": "rdmaSharedDevicePlugin", "host_device": "sriovDevice
 
 
 def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> tuple[Finding, ...]:
-    """Return the findings of each rule of the fabric's profile.
+    """Return the findings of all rules for the profile of the fabric, which compare the objects to be applied with the
+    nodes and the cluster.
 
     :param world: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part
@@ -35,9 +36,10 @@ def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> t
 
 
 def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """Check that each node has the HCAs that the fabric selects.
+    """Compare the number of interfaces on each node that the fabric selects with ``hcas_per_node`` of the intent.
 
     :param world: state of the cluster before the objects are applied
+    :param nodes: names of the nodes that must take part
     """
     count = fabric.select.hcas_per_node
     for name in nodes:
@@ -91,8 +93,8 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
 
 
 def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
-    """Return the host interface to which pods on the node are attached, with its HCA. For a bond, return the port that
-    represents it, under the name of the bond. Return None if there is none.
+    """Return two objects: the HCA, and its host interface to which pods on the node are attached. For a bond, return
+    the member that represents it, with the name of the bond. Return None if the node has no such interface.
 
     :param world: state of the cluster before the objects are applied
     :param name: name of the node
@@ -114,6 +116,7 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
     a larger MTU, and a pod interface carries no packets while its host interface is down.
 
     :param world: state of the cluster before the objects are applied
+    :param nodes: names of the nodes to check
     """
     found = False
     for name in nodes:
@@ -173,6 +176,7 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
     RDMA mode.
 
     :param world: state of the cluster before the objects are applied
+    :param nodes: names of the nodes that must take part
     """
     expected = "RDMA device present, RDMA mode shared"
     for name in nodes:

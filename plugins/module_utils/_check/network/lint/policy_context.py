@@ -79,7 +79,7 @@ def read_cluster_before(
 ) -> ClusterBefore:
     """Build the state of the cluster from the answer of sriov_operator_info, the HCAs of the nodes and the intent.
 
-    :param seen: answer of sriov_operator_info
+    :param seen: result of the module sriov_operator_info: the operator and its objects
     :param cluster: settings of the intent that all fabrics share
     """
     return ClusterBefore(
@@ -103,8 +103,8 @@ class Objection:
     :ivar measured: observed value; the message of the webhook if the webhook detects it
     :ivar expected: expected value
     :ivar why: consequence of the violation
-    :ivar remedy: next step of the user
-    :ivar node: empty if the policy by itself violates the rule
+    :ivar remedy: instruction to the user that resolves the cause
+    :ivar node: name of the node on which the policy violates the rule; empty if the policy by itself violates it
     :ivar function: netdev or PCI address of the physical function; empty if the objection is about the node
     """
 

@@ -135,8 +135,8 @@ def _check_supported(
 def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
     """Yield objections to the range of virtual functions in an entry of pfNames, such as ``eth0#0-3``.
 
-    :param policy: the policy
-    :param written: the entry
+    :param policy: SriovNetworkNodePolicy with the entry
+    :param written: text of the entry
     """
     if "#" not in written:
         return

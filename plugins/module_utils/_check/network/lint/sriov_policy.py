@@ -114,10 +114,10 @@ def _explain_refusal(policy: Policy, other: Policy) -> str:
 
 
 def _parse_range(written: str) -> tuple[str, int, int]:
-    """Split an entry of pfNames, such as ``ens1f0#0-3``, as the webhook does. Return the name, and the first and last
-    virtual function; both are -1 if the entry has no range.
+    """Split an entry of pfNames, such as ``ens1f0#0-3``, as the webhook does. Return three values: the interface name,
+    and the indices of the first and the last virtual function. Both indices are -1 if the entry has no range.
 
-    :param written: the entry
+    :param written: text of the entry
     """
     match = _RANGE.fullmatch(written)
     return (match[1], int(match[2]), int(match[3])) if match else (written.partition("#")[0], -1, -1)

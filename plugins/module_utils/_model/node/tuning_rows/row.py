@@ -19,7 +19,8 @@ Level = typing.Literal["fail", "warn"]
 
 @dataclasses.dataclass(frozen=True)
 class RowSetting:
-    """The setting by which a row gets its expected value without a reboot: a key in a section of a TuneD profile.
+    """The setting by which a tuning row (one property of a node) gets its expected value without a reboot: a key in a
+    section of a TuneD profile.
 
     :ivar section: section of the TuneD profile
     :ivar key: key in that section
@@ -39,11 +40,11 @@ class TuningRow:
     """A tuning row: one observable property of a node, with its expected value by profile and the texts of its
     findings.
 
-    :ivar name: name of the row
-    :ivar check: id of the check that judges it, without its stage
-    :ivar what: description with its unit
-    :ivar harm: consequence of another value; for a row without an expected value, of a node that differs from
-        comparable nodes
+    :ivar name: identifier of the row, such as ``cpu_governor``
+    :ivar check: id of the check that judges the row, without its stage
+    :ivar what: description of the property with its unit
+    :ivar harm: consequence of a value other than the expected one; for a row without an expected value, of a node that
+        differs from comparable nodes
     :ivar remedy: instruction how to set it, on OpenShift and elsewhere
     :ivar training: rule for the value in the profile ``training``; empty if nothing is expected
     :ivar inference: rule for the value in the profile ``inference``; empty if nothing is expected
@@ -70,7 +71,7 @@ class TuningRow:
 
 
 def rule_accepts(rule: str, value: str) -> bool:
-    """Return whether the value of a row satisfies a rule.
+    """Return whether an observed value of a tuning row satisfies a rule.
 
     :param rule: options separated by ``|``, of which one must match: a value, or ``>=N`` or ``<=N``, which is compared
         with the leading number of the value
@@ -94,8 +95,8 @@ def _is_fitting_value(option: str, value: str) -> bool:
 
 
 def choose_setting(rule: str, best: str = "") -> tuple[str, str]:
-    """Return how to set the value of a row so that it satisfies a rule: an operator and a value. The operator is ``>``
-    or ``<`` if the rule is a bound, so that a node whose value already satisfies it keeps its value. It is empty if
+    """Return the setting that makes a tuning row satisfy a rule: an operator and a value. The operator is ``>`` or
+    ``<`` if the rule is a bound, so that a node whose value already satisfies it keeps its value. It is empty if
     exactly this value is to be set.
 
     :param rule: options separated by ``|``: a value, ``>=N`` or ``<=N``

@@ -24,7 +24,7 @@ def describe_sysctl(key: str, value: str) -> str:
 def describe_argument(argument: str) -> str:
     """Return the remedy text with the steps to set a kernel argument, on OpenShift and elsewhere.
 
-    :param argument: the argument
+    :param argument: kernel argument, such as ``iommu=pt``
     """
     return (
         f"OpenShift: add '{argument}' to kernelArguments of the pool's MachineConfig, together with all other"

@@ -23,9 +23,11 @@ _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MUL
 
 
 def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader) -> None:
-    """Add the settings of the CPUs as rows: model, clocks, idle states and threads.
+    """Add the tuning rows of the CPUs to ``rows``: model, clocks, idle states and threads.
 
-    :param rows: collector of the tuning settings
+    :param rows: collector of the tuning rows (observable properties) of the node
+    :param sysfs: reader of the sysfs of the node
+    :param proc: reader of the procfs of the node
     :param devices: reader of the folder /dev of the node
     """
     rows.file("cpu_model", proc, "cpuinfo", _read_model)
@@ -57,7 +59,11 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
 
 
 def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
-    """Add the CPU list of each NUMA node as a row. A kernel without NUMA has no NUMA nodes, and gets no row."""
+    """Add the tuning row with the CPU list of each NUMA node to ``rows``. A kernel without NUMA has no NUMA nodes, so
+    the row gets no value.
+
+    :param rows: collector of the tuning rows of the node
+    """
     rows.absent("numa_cpus")
     for name in sysfs.names(_NODES):
         node = _NODE.match(name)
@@ -72,10 +78,11 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
 
 
 def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
-    """Add the CPU latency limit that a process currently requests as a row, and return this limit in microseconds. If
-    no process requests a limit, return the default of the kernel. Opening the file for reading does not lower the
-    limit.
+    """Add the tuning row with the CPU latency limit that a process currently requests to ``rows``, and return this
+    limit in microseconds. If no process requests a limit, return the default of the kernel. Opening the file for
+    reading does not lower the limit.
 
+    :param rows: collector of the tuning rows of the node
     :param devices: reader of the folder /dev of the node
     """
     before = len(devices.errors)
@@ -92,9 +99,10 @@ def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
 
 
 def _read_idle_latency(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
-    """Add the latency of the deepest idle state that a CPU may enter as a row. The kernel never chooses a state with a
-    latency above the requested limit (drivers/cpuidle/governor.c).
+    """Add the tuning row with the latency of the deepest idle state that a CPU may enter to ``rows``. The kernel never
+    chooses a state with a latency above the requested limit (drivers/cpuidle/governor.c).
 
+    :param rows: collector of the tuning rows of the node
     :param folder: folder of the CPU's idle states
     :param cpu: number of the CPU
     :param held: requested latency limit in microseconds

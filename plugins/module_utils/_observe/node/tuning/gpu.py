@@ -54,9 +54,11 @@ _PROGRAMS = (
 
 
 def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[str]) -> None:
-    """Add the settings and states of GPUs that ``nvidia-smi`` reports as rows. If the program is missing or fails, add
+    """Add the tuning rows of the GPUs that ``nvidia-smi`` reports to ``rows``. If the program is missing or fails, add
     the reason to each of these rows.
 
+    :param rows: collector of the tuning rows (observable properties) of the node
+    :param sysfs: reader of the sysfs of the node
     :param host: folder with the files of the node
     :param addresses: PCI addresses of the GPUs. If empty, no program is run
     """
@@ -117,10 +119,11 @@ def _query(program: typing.Sequence[str]) -> tuple[list[str], command.Finished]:
 
 
 def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[str, nvidia_smi.Gpu]) -> None:
-    """Add the state of each GPU in the NVLink fabric as rows. A GPU without such a fabric gets no value. If some GPUs
-    have a state and others have none, the others are reported as unread, and so is a field that the driver does not
-    know.
+    """Add the tuning rows with the state of each GPU in the NVLink fabric to ``rows``. A GPU without such a fabric gets
+    no value. If only some GPUs have a state, the GPUs without one are reported as unread, and so is a field that the
+    driver does not know.
 
+    :param rows: collector of the tuning rows of the node
     :param asked: fields that the driver knows
     :param found: fields of each GPU, by PCI address
     """
@@ -160,9 +163,11 @@ def _read_clique(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
 
 
 def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
-    """Add the row with the mechanism by which HCAs access GPU memory: ``on`` if the kernel was built with P2PDMA,
-    ``peermem`` if a kernel module replaces it, otherwise ``off``.
+    """Add to ``rows`` the tuning row with the mechanism by which HCAs access GPU memory: ``on`` if the kernel was built
+    with P2PDMA, ``peermem`` if a kernel module replaces it, otherwise ``off``.
 
+    :param rows: collector of the tuning rows of the node
+    :param sysfs: reader of the sysfs of the node
     :param proc: reader of procfs, which has the kernel configuration on some kernels. Otherwise the configuration is
         read from the files of the node
     :param host: reader of the files of the node

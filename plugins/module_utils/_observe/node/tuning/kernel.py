@@ -38,9 +38,10 @@ _RECORD, _MOST_RECORDS = 8192, 100_000
 
 
 def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader, host: SysfsReader) -> None:
-    """Add the settings of memory, kernel and services as rows.
+    """Add the tuning rows of memory, kernel and services to ``rows``.
 
-    :param rows: collector of the tuning settings
+    :param rows: collector of the tuning rows (observable properties) of the node
+    :param sysfs: reader of the sysfs of the node
     :param proc: reader of the node's procfs. The network sysctls in it are those of the network namespace of this
         process
     :param devices: reader of the folder /dev of the node
@@ -79,13 +80,16 @@ def _read_hugepages(rows: Rows, sysfs: SysfsReader) -> None:
 
 
 def _read_processes(rows: Rows, proc: SysfsReader) -> None:
-    """Add the rows of the services that run on the node: the limit of locked memory of the container runtimes, and
-    whether irqbalance runs. Processes are found by the names that the kernel stores. A process that ends meanwhile is
-    ignored.
+    """Add the tuning rows of the services that run on the node to ``rows``: the limit of locked memory of the container
+    runtimes, and whether irqbalance runs. Processes are found by the names that the kernel stores. A process that ends
+    meanwhile is ignored.
 
     Any user can give any name to a process, so only processes of root outside of containers count. The mount namespace
     does not identify these, because systemd units have private ones. The path of the program does not either, because
     some distributions have one program for several tools.
+
+    :param rows: collector of the tuning rows of the node
+    :param proc: reader of the procfs of the node
     """
     before, balances = len(proc.errors), False
     rows.absent("memlock")
@@ -105,6 +109,10 @@ def _read_processes(rows: Rows, proc: SysfsReader) -> None:
 def _read_process_file(proc: SysfsReader, pid: str, name: str) -> str:
     """Return the text of a file of a process. Return an empty string if it cannot be read. Errors are not recorded,
     because thousands of processes start and end meanwhile.
+
+    :param proc: reader of the procfs of the node
+    :param pid: process ID
+    :param name: name of the file in the folder of the process
     """
     try:
         with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:

@@ -31,10 +31,11 @@ def read(
     configfs: SysfsReader,
     hcas: typing.Iterable[Hca],
 ) -> None:
-    """Add the settings of the interfaces of HCAs as rows: ARP, MTU and RoCE.
+    """Add the tuning rows of the interfaces of HCAs to ``rows``: ARP, MTU and RoCE.
 
-    :param rows: collector of the tuning settings
+    :param rows: collector of the tuning rows (observable properties) of the node
     :param readers: readers of the sysfs roots
+    :param proc: reader of the procfs of the node
     :param configfs: reader of /sys/kernel/config of the node
     :param hcas: all network functions. VFs are skipped, because their PF determines these settings
     """
@@ -66,11 +67,12 @@ def read(
 
 
 def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
-    """Add the ARP settings of an interface as rows. The larger of the values for all interfaces and for this interface
-    is in effect (Documentation/networking/ip-sysctl.rst).
+    """Add the tuning rows with the ARP settings of an interface to ``rows``. The larger of the values for all
+    interfaces and for this interface is in effect (Documentation/networking/ip-sysctl.rst).
 
+    :param rows: collector of the tuning rows of the node
     :param netdev: name of the interface
-    :param hca: name of its HCA
+    :param hca: name of the HCA of the interface, with which the values are stored
     """
     for row in _ARP:
         before = len(proc.errors)
@@ -82,11 +84,12 @@ def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> 
 
 
 def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
-    """Add trust mode, PFC and ECN of an interface as rows. ``dcb`` works with any driver. The sysfs files exist only
-    with the driver packages of NVIDIA.
+    """Add the tuning rows with trust mode, PFC and ECN of an interface to ``rows``. ``dcb`` works with any driver. The
+    sysfs files exist only with the driver packages of NVIDIA.
 
+    :param rows: collector of the tuning rows of the node
     :param netdev: name of the interface
-    :param hca: name of its HCA
+    :param hca: name of the HCA of the interface, with which the values are stored
     """
     by_file = os.path.exists(os.path.join(sysfs.folder, f"class/net/{netdev}/qos/trust"))
     if by_file:
@@ -138,12 +141,13 @@ def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> 
 def _read_traffic_classes(
     rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str
 ) -> None:
-    """Add two rows for the RoCE packets of a program that chooses neither value itself: the traffic class and the type
-    of service that the driver uses.
+    """Add two tuning rows to ``rows``: the traffic class and the type of service that the driver sets on RoCE packets
+    of a program that chooses neither value itself.
 
-    :param device: RDMA device
-    :param port: port of the device
-    :param hca: name of the HCA
+    :param rows: collector of the tuning rows of the node
+    :param device: name of the RDMA device
+    :param port: number of the port on the device
+    :param hca: name of the HCA, with which the values are stored
     """
     rows.file(
         "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca

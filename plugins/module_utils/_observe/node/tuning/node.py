@@ -15,8 +15,8 @@ from .rows import Rows, reader_of
 
 
 def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", proc: str = "/proc") -> NodeTuning:
-    """Read all settings of one node that affect its network. Each setting is a row with a value, or with the reason why
-    it could not be read.
+    """Return all settings of one node that affect its network. Each setting is a tuning row with its values, or with
+    the reason why it could not be read.
 
     :param roots: sysfs roots, usually only /sys. A setting that does not belong to a device is read from the first root
         that has it

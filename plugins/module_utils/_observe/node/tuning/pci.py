@@ -25,11 +25,11 @@ _AS_ROOT = "only 64 bytes of the configuration space could be read; only root ca
 
 
 class Function(typing.NamedTuple):
-    """A PCI function, with the sysfs in which it is found.
+    """A PCI function, with the sysfs in which it was found.
 
-    :ivar name: name of the function in the rows, such as that of its RDMA device
+    :ivar name: name of the function in tuning rows, such as that of its RDMA device
     :ivar address: PCI address
-    :ivar sysfs: reader of that sysfs
+    :ivar sysfs: reader of the sysfs that has the function
     """
 
     name: str
@@ -83,7 +83,12 @@ def list_functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[
 
 
 def list_gpus(rows: Rows, readers: typing.Sequence[SysfsReader]) -> list[Function]:
-    """Return the PCI functions of the NVIDIA GPUs, and add the rows of their models and their number."""
+    """Return the PCI functions of the NVIDIA GPUs, and add the tuning rows with their models and their number to
+    ``rows``.
+
+    :param rows: collector of the tuning rows of the node
+    :param readers: readers of the sysfs roots
+    """
     found = []
     rows.absent("gpu_model")
     for reader in readers:
@@ -147,9 +152,10 @@ def _format_numa_node(text: str) -> str:
 
 
 def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Function]) -> None:
-    """Add a row for each function: ``yes`` if the BIOS reports its NUMA node, otherwise ``no``. A machine with one NUMA
-    node gets no such rows, because its BIOS need not report it.
+    """Add a tuning row to ``rows`` with a value for each function: ``yes`` if the BIOS reports its NUMA node, otherwise
+    ``no``. A machine with one NUMA node gets no value, because its BIOS need not report the node.
 
+    :param rows: collector of the tuning rows of the node
     :param functions: HCAs and GPUs
     """
     before = len(sysfs.errors)
@@ -180,8 +186,9 @@ def _read_space(rows: Rows, function: Function, least: int, *for_rows: str) -> t
     """Return the PCI configuration space of a function. If no more than ``least`` bytes of it can be read, add the
     reason to the given rows and return None.
 
+    :param rows: collector of the tuning rows of the node
     :param least: number of bytes that every user can read
-    :param for_rows: names of the rows whose values come from the configuration space
+    :param for_rows: names of the tuning rows whose values come from the configuration space
     """
     before = len(function.sysfs.errors)
     space = function.sysfs.raw(f"{function.folder}/config")
@@ -222,10 +229,11 @@ def _read_relaxed_ordering(rows: Rows, row: str, function: Function) -> None:
 def _read_interrupt_locality(
     rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]
 ) -> None:
-    """Add two rows about the interrupts of an HCA. The first is ``local`` if all interrupts go to CPUs of the NUMA node
-    of the HCA, otherwise ``remote``. The second is ``isolated`` if an interrupt goes to an isolated CPU, otherwise
-    ``apart``.
+    """Add two tuning rows about the interrupts of an HCA to ``rows``. The first is ``local`` if all interrupts go to
+    CPUs of the NUMA node of the HCA, otherwise ``remote``. The second is ``isolated`` if an interrupt goes to an
+    isolated CPU, otherwise ``apart``.
 
+    :param rows: collector of the tuning rows of the node
     :param isolated: CPUs that the kernel isolates for jobs; None if unknown
     """
     before = len(hca.sysfs.errors) + len(proc.errors)
@@ -247,8 +255,11 @@ def _read_interrupt_locality(
 
 
 def _read_gpu_link_width(rows: Rows, card: Function) -> None:
-    """Add the row with the PCIe link width of a GPU in lanes. There is no row for the link speed, because an idle GPU
-    reduces it.
+    """Add the tuning row with the PCIe link width of a GPU in lanes to ``rows``. The link speed is not added, because
+    an idle GPU reduces it.
+
+    :param rows: collector of the tuning rows of the node
+    :param card: PCI function of the GPU
     """
     before = len(card.sysfs.errors)
     current, most, slot = (
@@ -263,10 +274,11 @@ def _read_gpu_link_width(rows: Rows, card: Function) -> None:
 
 
 def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
-    """Add a row with the distance of a GPU to its nearest HCA, and a row that shows whether the bridges between them
+    """Add two tuning rows to ``rows``: the distance of a GPU to its nearest HCA, and whether the bridges between them
     redirect packets to the host by ACS.
 
-    :param card: function of the GPU
+    :param rows: collector of the tuning rows of the node
+    :param card: PCI function of the GPU
     :param exempt: whether packets take another path, so that the ACS settings of these bridges do not matter
     """
     if not hcas:

@@ -20,8 +20,8 @@ Parser = typing.Callable[[str], typing.Any]
 
 
 class Rows:
-    """A collector of the tuning settings of a node. Each row is one setting. A row with neither a value nor an error
-    means that the node does not have the setting.
+    """A collector of the tuning rows of a node. Each row is one observable property, with a value for each device that
+    has it. A row with neither a value nor an error means that the node does not have the property.
     """
 
     def __init__(self) -> None:
@@ -40,9 +40,12 @@ class Rows:
             self._unread.setdefault(row, []).append(why)
 
     def file(self, row: str, reader: SysfsReader, name: str, parser: Parser, where: Where = None) -> None:
-        """Add the contents of one file to a row: the parsed value, or the reason why the file cannot be read. If the
-        file is absent, the row gets no value.
+        """Add the contents of one file to a tuning row: the parsed value, or the reason why the file cannot be read. If
+        the file is absent, the row gets no value.
 
+        :param row: name of the tuning row
+        :param name: path of the file, relative to the folder of the reader
+        :param parser: function that parses the text of the file
         :param where: device or CPU to which the value belongs; None for the whole node
         """
         before = len(reader.errors)
@@ -55,8 +58,10 @@ class Rows:
             self.add(row, value, where)
 
     def parsed(self, row: str, parser: Parser, text: str, where: Where = None) -> None:
-        """Add a value from the output of a program to a row, or the error if the output cannot be parsed.
+        """Add a value from the output of a program to a tuning row, or the error if the output cannot be parsed.
 
+        :param row: name of the tuning row
+        :param parser: function that parses the text
         :param where: device or CPU to which the value belongs; None for the whole node
         """
         try:
