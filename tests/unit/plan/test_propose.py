@@ -22,6 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.kubernetes import LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     ObservedTopologies,
@@ -796,3 +797,15 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
     )
     # what it is wrong in is for stage validate to say
     assert list_differences(proposal, "{{ nonsense }}", ["no", "mapping"]) == ()
+
+
+def test_two_inventories_of_one_cluster_get_different_names_and_the_same_one_always_its_own() -> None:
+    seen = seen_of(SHAPES[0])
+    turned = dataclasses.replace(seen, hcas=dict(reversed(seen.hcas.items())))
+    fewer = dataclasses.replace(seen, hcas=dict(list(seen.hcas.items())[1:]))
+    first, again, other = (
+        str(make_data(values(propose(given))["rdma_cluster.intent_name"])) for given in (seen, turned, fewer)
+    )
+    assert first == again != other and LABEL.parse(first) == first
+    named = {"rdma_fabrics": None, "rdma_cluster": {"intent_name": "mine"}}
+    assert not list_differences(propose(seen), named["rdma_fabrics"], named["rdma_cluster"])

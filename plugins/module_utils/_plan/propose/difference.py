@@ -10,14 +10,15 @@ from ..._model.base.load import to_data
 from ..._model.intent.proposal import Entry, Proposal, Section, Sections, Value, make_data
 
 #: what has many right values
-_FREE = ("name", "resource_name", "range", "wait_seconds")
+_FREE = ("name", "intent_name", "resource_name", "range", "wait_seconds")
 
 
 def list_differences(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
     """Return the differences between an existing intent and the proposal, one line each.
 
-    Fabrics are compared by their position in the list. Not compared are the names of fabrics, resource names, address
-    ranges, ``wait_seconds``, values that the proposal leaves to the user, and keys that the proposal does not contain.
+    Fabrics are compared by their position in the list. Not compared are the names of fabrics and of the intent,
+    resource names, address ranges, ``wait_seconds``, values that the proposal leaves to the user, and keys that the
+    proposal does not contain.
 
     :param fabrics: value of ``rdma_fabrics``; None if not set
     :param cluster: value of ``rdma_cluster``; None if not set
