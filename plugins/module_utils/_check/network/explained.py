@@ -227,8 +227,8 @@ EXPLAINED: dict[str, Explanation] = {
             ),
         ),
         remedy=(
-            "If no other intent contains the object, delete it with the command in the finding. A teardown also deletes"
-            " the object."
+            "If no other intent contains the object, delete it with the command in the finding. With"
+            " `rdma_cluster.intent_name`, a teardown deletes it too."
         ),
     ),
     "network.lint_functions": Explanation(
