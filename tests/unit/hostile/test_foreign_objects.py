@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import _judge_applied_object
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import FOREIGN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS as REMOVED
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
@@ -19,7 +20,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, Resource, kind_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal, remove_all
-from ansible_collections.linerate.rdma.plugins.modules.custom_resources import KINDS as REMOVED
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 #: of the host, of the operators and of observers, beside those that a teardown removes by their label

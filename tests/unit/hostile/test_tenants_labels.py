@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import own_kinds
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import (
     MOST_LEFT,
     MOST_LEFT_ALIKE,
@@ -150,7 +151,7 @@ def test_removed_objects_of_any_number_fit_their_fact_and_no_refusal_is_lost() -
     ]
     found = check(INTENT, Facts(removed=tuple(item.applied for item in folded)))
     assert any(item.status == "fail" and "no" in item.why for item in found if item.check == "teardown.object")
-    kinds = len(custom_resources.KINDS) + 4
+    kinds = len(own_kinds.KINDS) + 4
     assert kinds * (MOST_OF_KIND + 5 + MOST_COPIES + 1) < MOST_REMOVED
     with pytest.raises(LoadError, match=f"at most {MOST_REMOVED} objects"):
         load(Facts, {"removed": [to_data(made[0].applied)] * (MOST_REMOVED + 1)}, "facts")

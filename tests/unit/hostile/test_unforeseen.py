@@ -219,7 +219,7 @@ def test_so_has_the_callback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_inventory_that_breaks_says_where_and_not_what(monkeypatch: pytest.MonkeyPatch) -> None:
-    causes: list[_first_cause.Cause] = []
+    causes: list[_first_cause.FirstCause] = []
     monkeypatch.setattr(constants.config, "get_config_value", "INVENTORY_UNPARSED_IS_FAILED".__eq__)
     monkeypatch.setattr(_first_cause, "_causes", causes)
 

@@ -117,7 +117,7 @@ def test_a_folder_without_locks_is_used_with_a_warning(
     def refuse(_file: int, _operation: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(folder_lock.fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     refuse_folder_in_use(str(tmp_path))
     said = " ".join(capsys.readouterr().err.split())
     assert "cannot be locked (No locks available)" in said and "-e rdma_report_dir=" in said

@@ -190,7 +190,7 @@ def test_a_limit_without_localhost_is_refused(
 ) -> None:
     """Ansible itself would warn, run nothing and end with 0."""
     monkeypatch.setattr(ansible.context, "CLIARGS", {"tags": ("all",), "subset": subset, "args": ("mine.yml",)})
-    monkeypatch.setattr(_first_cause, "_causes", [_first_cause.Cause(cause)] if cause else [])
+    monkeypatch.setattr(_first_cause, "_causes", [_first_cause.FirstCause(cause)] if cause else [])
     said = refusal(lookup, capsys)
     assert ("ame localhost as well: --limit 'localhost," in said) == refused
     assert (f"the inventory contains no nodes: {cause}" in said) == (refused and bool(cause))

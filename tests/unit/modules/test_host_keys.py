@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _host_keys
 
 OFF = "-o StrictHostKeyChecking=no"
@@ -110,14 +111,19 @@ def test_arguments_decide_where_ssh_does_not_report_its_settings(
         if text is not None:
             (tmp_path / "ssh").write_text(text, encoding="utf-8")
             (tmp_path / "ssh").chmod(0o755)
-        monkeypatch.setattr(_host_keys.command, "search_path", lambda: str(tmp_path))
+        monkeypatch.setattr(command, "search_path", lambda: str(tmp_path))
         assert count({"ansible_ssh_common_args": words}) == unchecked
 
 
 def test_ssh_is_asked_once_for_nodes_that_differ_in_their_alias_only(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[typing.Sequence[str]] = []
-    run = _host_keys.command.run
-    monkeypatch.setattr(_host_keys.command, "run", lambda argv, *more: asked.append(argv) or run(argv, *more))
+    run = command.run
+
+    def note(argv: typing.Sequence[str], seconds: float) -> typing.Any:
+        asked.append(argv)
+        return run(argv, seconds)
+
+    monkeypatch.setattr(command, "run", note)
     assert count(*({"ansible_ssh_extra_args": f"-o HostKeyAlias=worker-{number}"} for number in range(50))) == 0
     assert len(asked) == 1
     # and a bound where all differ; the words of the others decide

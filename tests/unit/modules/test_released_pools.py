@@ -47,7 +47,7 @@ def _run(operator: Operator, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def begin(folder: pathlib.Path, *nodes: str) -> typing.Any:
-    options = {"report_dir": str(folder), "fabrics": [], "waivers": None, "cluster": {}}
+    options: dict[str, typing.Any] = {"report_dir": str(folder), "fabrics": [], "waivers": None, "cluster": {}}
     return start_run(options, RunStart("", "", False, nodes), "2.19")
 
 

@@ -196,7 +196,7 @@ def test_somebody_else_s_namespace_is_left_alone() -> None:
     assert api.log == []
 
 
-def remove(api: Api, check_mode: bool = False, limit: float = 3.0, **options: tuple[str, ...]) -> tuple[Outcome, ...]:
+def remove(api: Api, check_mode: bool = False, limit: float = 3.0, **options: typing.Any) -> tuple[Outcome, ...]:
     now = [0.0]
 
     def pause(seconds: float) -> None:

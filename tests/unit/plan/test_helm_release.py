@@ -57,7 +57,10 @@ def test_first_installation_and_equal_release_are_permitted(disruption: str) -> 
 
 
 def test_values_of_an_admin_are_kept_and_need_no_upgrade() -> None:
-    values = {"driver": {"version": "570.1", "rdma": {"enabled": True}}, "toolkit": {"enabled": False}}
+    values: dict[str, typing.Any] = {
+        "driver": {"version": "570.1", "rdma": {"enabled": True}},
+        "toolkit": {"enabled": False},
+    }
     assert plan({**THERE, "values": values}, "none") == ReleasePlan(values, False)
     found = plan({**OLDER, "values": values})
     assert (found.values, found.needed) == (values, True)

@@ -801,7 +801,7 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
 
 def test_two_inventories_of_one_cluster_get_different_names_and_the_same_one_always_its_own() -> None:
     seen = seen_of(SHAPES[0])
-    turned = dataclasses.replace(seen, hcas=dict(reversed(seen.hcas.items())))
+    turned = dataclasses.replace(seen, hcas=dict(list(seen.hcas.items())[::-1]))
     fewer = dataclasses.replace(seen, hcas=dict(list(seen.hcas.items())[1:]))
     first, again, other = (
         str(make_data(values(propose(given))["rdma_cluster.intent_name"])) for given in (seen, turned, fewer)

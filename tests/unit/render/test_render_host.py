@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import os
 import pathlib
 import re
@@ -13,7 +14,6 @@ import typing
 import hypothesis
 import hypothesis.strategies as some
 import pytest
-import tomllib
 import yaml
 from ansible.errors import AnsibleFilterError
 
@@ -96,7 +96,7 @@ def test_files_are_readable_and_in_bytes() -> None:
 
 def test_other_limits_of_crio_are_kept() -> None:
     memlock = Memlock("machine_config", limit_gib=1, ulimits=("nofile=1048576:1048576", "core=-1"))
-    limits = tomllib.loads(host.crio_config(memlock))["crio"]["runtime"]["default_ulimits"]
+    limits = importlib.import_module("tomllib").loads(host.crio_config(memlock))["crio"]["runtime"]["default_ulimits"]
     assert limits == ["memlock=1073741824:1073741824", "nofile=1048576:1048576", "core=-1"]
 
 

@@ -220,7 +220,10 @@ def test_taints_and_affinity_of_the_policy_exclude_nodes() -> None:
     )
     names = [item.node for item in read(intent_of(), Cluster(Node=nodes)).nodes if item.action == "drain"]
     assert names == ["a0", "gpu", "soft"]
-    there = {"metadata": {"name": "nic-cluster-policy"}, "spec": {"tolerations": [{"operator": "Exists"}]}}
+    there: dict[str, typing.Any] = {
+        "metadata": {"name": "nic-cluster-policy"},
+        "spec": {"tolerations": [{"operator": "Exists"}]},
+    }
     terms = [{"matchExpressions": [{"key": "role", "operator": "In", "values": ["rdma"]}]}]
     cluster = Cluster(Node=nodes, NicClusterPolicy=(there,))
     assert "master" in read(intent_of(), cluster).pools[0].nodes

@@ -70,7 +70,7 @@ def objects_of(intent: Intent, marked: bool = True) -> list[dict[str, typing.Any
     made = [copy.deepcopy(item) for _fabric, item in network.render(intent.fabrics, intent.cluster, {}).objects]
     for item in made:
         item["metadata"]["uid"] = f"uid-{item['metadata']['name']}"
-        fields = {"f:spec": {f"f:{key}": {} for key in item.get("spec", {})}}
+        fields: dict[str, typing.Any] = {"f:spec": {f"f:{key}": {} for key in item.get("spec", {})}}
         item["metadata"]["managedFields"] = [{"manager": "linerate.rdma", "operation": "Apply", "fieldsV1": fields}]
         if not marked:
             del item["metadata"]["labels"][INTENT_LABEL]
