@@ -26,7 +26,7 @@ TABLE: dict[str, str] = {
         ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error
         remedy rights_error; CountedPair why;
         CoverPlan spread; Denied need text power; NodeDifference source key now wanted how; DisruptionPlan unread closed
-        pauses; DriverPolicy message; Earlier
+        pauses; DriverChange reason; DriverPolicy message; Earlier
         runs unread; EarlierCollectives runs unread; HcaErrors why;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check
         subject measured expected why remedy; Hca
@@ -108,7 +108,8 @@ TABLE: dict[str, str] = {
     ),
     "what an admin wrote into an object, compared with what is wanted and shown": (
         """
-        DriverPolicy image version repositories; ImageFacts named; MachinePool max_unavailable; MirrorAnswer source
+        DriverPolicy image version repositories; Recommendation tuned
+        profile matches pool_labels; ImageFacts named; MachinePool max_unavailable; MirrorAnswer source
         place needed_by put; MirrorFacts unlisted
         elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template; NodePool
         max_unavailable; NodeProfile data; OperatorSettings

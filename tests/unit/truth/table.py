@@ -154,9 +154,9 @@ ROWS: tuple[Row, ...] = (
     Row(("run.variables",), ("", "[]"), "A variable that is not set can't be misspelt.", ("unread", "left out")),
     Row(("run.origins",), ("",), "It says where the user wrote a variable, for the reader."),
     Row(
-        ("run.inventory_error", "run.inventory_kind", "run.inventory_where"),
+        ("run.inventory_kind", "run.inventory_where"),
         ("",),
-        "It says why a source of the inventory gave no nodes; which nodes there are is what the nodes say.",
+        "It says more of a source of the inventory that gave no nodes, for the reader.",
     ),
     Row(("run.unchecked_hosts",), ("",), "How a node proves its identity is no fault of the fabric.", warns=True),
     Row(

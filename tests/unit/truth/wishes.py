@@ -169,6 +169,8 @@ ELSEWHERE: typing.Mapping[str, str] = {
         "Of profiles that need NVIDIA's network operator, which these fleets have not."
     ),
     _HOST + "memlock.unlimited": _LOOSE,
+    _HOST + "memlock.ulimits": "Limits of others that a MachineConfig keeps; the container runtime has them, no fact.",
+    "cluster.intent_name": _MADE,
     _HOST + "kubelet.pool_labels": (
         "It says of which pools the KubeletConfig is; network.roll and network.kubelet judge those that the nodes"
         " are of."

@@ -88,13 +88,13 @@ class DriverChange:
     :ivar kept_out: names of the nodes with a taint that the pods of the driver do not tolerate
     """
 
-    policy: str
+    policy: Subdomain
     action: DriverAction
     reason: str
     at_once: typing.Optional[int] = 1
     drain: DrainOptions = dataclasses.field(default_factory=DrainOptions)
     affinity: tuple[LabelSelector, ...] = ()
-    kept_out: tuple[str, ...] = ()
+    kept_out: tuple[Subdomain, ...] = ()
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:
