@@ -126,17 +126,23 @@ def list_serials(
 ) -> list[str]:
     """Return the serial numbers that a template for a group of cards selects. A card that the template selects already
     remains selected while its node cannot be read. Otherwise the operator would configure the node again when the node
-    can be read.
+    can be read. A node that cannot be read may be compromised, and its NicDevice may report the serial number of a card
+    of another node. So a serial number remains only if the selector of the template contains it already, and if no
+    NicDevice of another node reports it.
 
     :param kind: PCI device id of the group
     :param nics: all NicDevices of the cluster
     :param before: the template as it is in the cluster; None if there is none
     :param platforms: observed platform of each node of the run
     """
+    claims: dict[str, set[str]] = {}
+    for nic in nics.devices:
+        claims.setdefault(nic.serial, set()).add(nic.node)
     kept = {
         nic.serial
         for nic in (nics.devices if before is not None else ())
         if before is not None and nic.name in before.cards and nic.type in ("", kind) and not nic.dpu
         if nic.node in platforms and platforms[nic.node].value is None
+        if nic.serial in before.serials and claims[nic.serial] == {nic.node}
     }
     return sorted({*(card.nic.serial for card in group), *kept} - {""})

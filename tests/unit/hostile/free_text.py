@@ -93,8 +93,8 @@ TABLE: dict[str, str] = {
         LabelSelector labels; AddressLease pod; LocalQueue name cluster_queue; Machine namespace name labels
         node; MachinePool
         labels; NicState name; NicTemplate
-        name cards; NodePlan pods pool rolled_by; NodeStep node pods pool; NodeProfile node wanted active; ObserverPod
-        image_id template; ObserverSet template
+        name cards serials; NodePlan pods pool rolled_by; NodeStep node pods pool; NodeProfile node wanted active;
+        ObserverPod image_id template; ObserverSet template
         node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets;
         OperatorStatus package namespace subscription
         wanted installed upgrade; OperatorsSeen packages labelled made leave versions; Package name catalog

@@ -305,6 +305,13 @@ def test_whose_a_template_is_and_on_which_cards_it_decides() -> None:
         nic_template(template(nicDevices="a"), label, "helm")
 
 
+def test_serial_numbers_of_a_template_are_those_of_its_selector() -> None:
+    selector = {"nicSelector": {"serialNumbers": ["MT1", "MT2"]}}
+    assert nic_template({**template(), "spec": selector}, "l", "m").serials == ("MT1", "MT2")
+    with pytest.raises(ResourceError, match="serialNumbers is not a list"):
+        nic_template({**template(), "spec": {"nicSelector": {"serialNumbers": "MT1"}}}, "l", "m")
+
+
 _KEYS = [
     "spec",
     "status",

@@ -185,18 +185,26 @@ def test_card_without_a_serial_number_beside_others_is_left_out() -> None:
     assert {*found.wanted} == {card.name for card in rest} and _serials(found) == {card.serial for card in rest}
 
 
-def test_card_of_a_node_that_cannot_be_read_stays_selected() -> None:
-    known = numbered()
-    lost = known[0].node
-    made = planned(NicDevices(tuple(known)), tools=False, ats_enabled=False).objects
-    there = [
+def _applied(known: typing.Sequence[NicDevice]) -> list[NicTemplate]:
+    """Return the templates in the cluster after a run that read all nodes."""
+    return [
         NicTemplate(
             template["metadata"]["name"],
             ours=True,
             cards=tuple(card.name for card in known if _selects(template, card)),
+            serials=tuple(template["spec"]["nicSelector"]["serialNumbers"]),
         )
-        for _fabric, template in made
+        for _fabric, template in planned(NicDevices(tuple(known)), tools=False, ats_enabled=False).objects
     ]
+
+
+def _planned_without(
+    lost: str, devices: typing.Iterable[NicDevice], there: typing.Sequence[NicTemplate], of_run: bool = True
+) -> ByOperator:
+    """Plan the templates while a node cannot be read.
+
+    :param of_run: whether the node belongs to the run
+    """
     intent = dataclasses.replace(
         FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareIntent(ats_enabled=False))
     )
@@ -205,14 +213,48 @@ def test_card_of_a_node_that_cannot_be_read_stays_selected() -> None:
         for one in MEMBERSHIPS
     ]
     nothing = {name: ObservedFirmware(NodeFirmware()) for name in FACTS.firmware}
-    nics = NicDevices(tuple(known))
-    platforms = {**FACTS.platforms, lost: ObservedPlatform(error="unreachable")}
-    fleet = compared(intent, memberships, nothing, nics)
-    again = by_operator(memberships, platforms, fleet, nics, there)
-    assert _serials(again) == {card.serial for card in known}
-    without = {name: one for name, one in platforms.items() if name != lost}
-    gone = by_operator(memberships, without, fleet, nics, there)
+    nics = NicDevices(tuple(devices))
+    platforms = {name: one for name, one in FACTS.platforms.items() if name != lost}
+    if of_run:
+        platforms[lost] = ObservedPlatform(error="unreachable")
+    return by_operator(memberships, platforms, compared(intent, memberships, nothing, nics), nics, there)
+
+
+def test_card_of_a_node_that_cannot_be_read_stays_selected() -> None:
+    known = numbered()
+    lost, there = known[0].node, _applied(known)
+    assert _serials(_planned_without(lost, known, there)) == {card.serial for card in known}
+    gone = _planned_without(lost, known, there, of_run=False)
     assert _serials(gone) == {card.serial for card in known if card.node != lost}
+
+
+@pytest.mark.parametrize("kind", [None, "", "1015"])
+@pytest.mark.parametrize("applied", [False, True])
+def test_silent_node_does_not_select_the_card_of_a_node_outside_of_the_run(
+    applied: bool, kind: typing.Optional[str]
+) -> None:
+    """The NicDevice of a compromised node that does not answer repeats the serial number of that card.
+
+    :param applied: whether the template contains this serial number already
+    :param kind: PCI device id in the NicDevice of the card; None for that of the other card
+    """
+    first, *rest = numbered()
+    there = _applied([first, *rest])
+    claim = dataclasses.replace(first, serial="MT9999")
+    victim = dataclasses.replace(claim, name="elsewhere", node="node-99", type=first.type if kind is None else kind)
+    if applied:
+        there = [dataclasses.replace(one, serials=(*one.serials, "MT9999")) for one in there]
+    found = _planned_without(first.node, [claim, *rest, victim], there)
+    assert _serials(found) == {card.serial for card in rest}
+    assert not any(_selects(made, victim) for _fabric, made in found.objects)
+
+
+def test_silent_node_does_not_select_a_card_that_the_template_did_not_select() -> None:
+    """The NicDevice of the card may appear later, when its node joins."""
+    first, *rest = numbered()
+    there = _applied([first, *rest])
+    found = _planned_without(first.node, [dataclasses.replace(first, serial="MT9999"), *rest], there)
+    assert _serials(found) == {card.serial for card in rest}
 
 
 def test_a_card_that_is_not_known_keeps_none_with_a_serial_number_from_its_template() -> None:

@@ -244,11 +244,13 @@ class NicTemplate:
     :ivar name: name of the object
     :ivar ours: whether the collection created it
     :ivar cards: names of the NicDevices that it manages
+    :ivar serials: serial numbers in its selector; empty if it selects by model and PCI address only
     """
 
     name: str
     ours: bool = False
     cards: tuple[str, ...] = ()
+    serials: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

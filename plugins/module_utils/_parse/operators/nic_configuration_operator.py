@@ -107,6 +107,12 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
     cards = mapping_at(resource, "status").get("nicDevices")
     if cards is not None and not isinstance(cards, list):
         raise ResourceError(f"NicConfigurationTemplate {name}: status.nicDevices is not a list")
+    serials = mapping_at(resource, "spec", "nicSelector").get("serialNumbers")
+    if serials is not None and not isinstance(serials, list):
+        raise ResourceError(f"NicConfigurationTemplate {name}: spec.nicSelector.serialNumbers is not a list")
     return NicTemplate(
-        name, mapping_at(resource, "metadata", "labels").get(label) == manager, tuple(map(str, cards or ()))
+        name,
+        mapping_at(resource, "metadata", "labels").get(label) == manager,
+        tuple(map(str, cards or ())),
+        tuple(map(str, serials or ())),
     )
