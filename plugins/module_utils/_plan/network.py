@@ -14,9 +14,14 @@ from .._analysis.readiness.state import Target
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import lint_all, read_held, select_remaining
 from .._check.network.lint.policy_context import read_cluster_before
+from .._model.base.errors import ParseError
 from .._model.intent.host_intent import HostNeeds
 from .._model.intent.intent import ClusterIntent, Fabric, Intent
 from .._model.intent.profiles import (
+    HOST_DEVICE,
+    IPOIB,
+    NIC_POLICY,
+    attachment_kind,
     attachment_name,
     count_pods_on_a_node,
     find_traits,
@@ -27,6 +32,7 @@ from .._model.kubernetes.addresses import AddressFacts
 from .._model.kubernetes.apply import AppliedObject
 from .._model.node.platform import ObservedPlatform
 from .._model.operators.sriov_operator import OperatorFacts
+from .._parse.limits import decode_json
 from .._parse.operators.sriov_operator import parse_policy
 from .._render.network import network
 from .._render.node import host
@@ -34,6 +40,10 @@ from .node_answers import NodeAnswers
 
 #: an object to apply and the fabric that it is for; empty for what fabrics share
 Item = dict[str, typing.Any]
+#: device plugins in a NicClusterPolicy, each with the key of its configuration that lists the resources
+_DEVICE_PLUGINS = {"rdmaSharedDevicePlugin": "configList", "sriovDevicePlugin": "resourceList"}
+#: resource of the API in the error of a request
+_POLICIES = "nicclusterpolicies"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +72,8 @@ def plan(
     platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
 ) -> NetworkPlan:
     """Render the objects of all fabrics, and check them against the state of the cluster. The objects of a fabric are
-    left out if its IP addresses are already in use, or if a check of the objects fails and no waiver covers it.
+    left out if its IP addresses are already in use, or if a check of the objects fails and no waiver covers it. What
+    the existing NicClusterPolicy contains for it stays.
 
     :param nodes: names of the nodes on which the fabrics must work
     :param answers: HCAs and subnets that the nodes reported
@@ -90,10 +101,57 @@ def plan(
                 _find_host_needs(intent.cluster.host, nodes, operators, platforms or {}), intent.cluster.intent_name
             )
         ),
-        tuple(network.drop_held(select_remaining(objects, stopped), intent, stopped)),
+        tuple(
+            network.drop_held(
+                select_remaining(objects, stopped), intent, stopped, _find_policy_entries(intent.fabrics, operators)
+            )
+        ),
         {**rendered.unmade, **refused},
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
     )
+
+
+def _find_policy_entries(
+    fabrics: typing.Iterable[Fabric], operators: OperatorFacts
+) -> typing.Optional[dict[str, list[Item]]]:
+    """Return what the existing NicClusterPolicy contains for each fabric: the entries of its device plugins, as far as
+    no other field manager wrote their configuration. The list is empty for a fabric with IPoIB that has no entry.
+    Fabrics for which the policy contains nothing are left out. Return None if the policy could not be read.
+
+    :param operators: observed operators, with the NicClusterPolicies
+    """
+    policy = next((item for item in operators.nic_policies if item.name == NIC_POLICY), None)
+    if policy is None:
+        return None if any(_POLICIES in error for error in operators.errors) else {}
+    found: dict[str, list[Item]] = {}
+    for part, entries in _DEVICE_PLUGINS.items():
+        if part in policy.owners:
+            continue
+        try:
+            config = decode_json(policy.configs.get(part) or "{}", part, unique=False)
+        except ParseError:
+            continue  # the device plugin cannot read it either
+        listed = config.get(entries) if isinstance(config, dict) else None
+        for fabric in fabrics:
+            mine = [
+                entry
+                for entry in (listed if isinstance(listed, list) else ())
+                if isinstance(entry, dict) and entry.get("resourceName") == fabric.resource_name
+            ]
+            if mine and _find_device_plugin(fabric) == part:
+                found[fabric.name] = mine
+    if policy.ours:
+        for fabric in fabrics:
+            if attachment_kind(fabric) == IPOIB:
+                found.setdefault(fabric.name, [])
+    return found
+
+
+def _find_device_plugin(fabric: Fabric) -> str:
+    """Return the device plugin in the NicClusterPolicy that offers the resource of a fabric; empty if it has none."""
+    if fabric.profile == "rdma_shared":
+        return "rdmaSharedDevicePlugin"
+    return "sriovDevicePlugin" if attachment_kind(fabric) == HOST_DEVICE else ""
 
 
 def _find_host_needs(

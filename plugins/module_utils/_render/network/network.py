@@ -12,7 +12,7 @@ import typing
 
 from ..._model.base.marks import mark_intent
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
-from ..._model.intent.profiles import HOST_DEVICE, attachment_kind, find_traits
+from ..._model.intent.profiles import HOST_DEVICE, attachment_kind, find_traits, needs_nic_policy
 from ..cluster.names import MANAGED_BY, Members, Object, RenderError
 from . import attachments, nvidia, sriov
 from .ipam import render_pools
@@ -108,18 +108,29 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     return Rendered(tuple((name, mark_intent(item, cluster.intent_name)) for name, item in objects), unmade)
 
 
-def drop_held(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> list[Object]:
+def drop_held(
+    objects: typing.Sequence[Object],
+    intent: Intent,
+    held: typing.Container[str],
+    before: typing.Optional[typing.Mapping[str, typing.Sequence[Object]]],
+) -> list[Object]:
     """Return the objects that may be applied now if some fabrics are held back, each with the name of its fabric. All
-    fabrics share the NicClusterPolicy, so it is rendered again without these fabrics.
+    fabrics share the NicClusterPolicy, so it is rendered again. It keeps what the existing policy contains for a fabric
+    that is held back, because server-side apply would otherwise take the resource of the fabric from all nodes.
 
     :param objects: objects of the fabrics that are not held back, and shared objects
     :param held: names of the fabrics that are held back
+    :param before: entries of device plugins in the existing policy, by the name of the fabric. The list is empty for a
+        fabric of which only a component is there. None if the existing policy could not be read: then the policy is
+        left out if a fabric that needs it is held back
     """
     kept = [item for item in objects if item["object"]["kind"] != "NicClusterPolicy"]
     there = {item["fabric"] for item in kept}
-    policy = nvidia.render_nic_policy(
-        [fabric for fabric in intent.fabrics if fabric.name in there and fabric.name not in held], intent.cluster
-    )
+    live = [fabric.name for fabric in intent.fabrics if fabric.name in there and fabric.name not in held]
+    waiting = [fabric for fabric in intent.fabrics if fabric.name not in live and needs_nic_policy(fabric)]
+    remain = {fabric.name: before[fabric.name] for fabric in waiting if before and fabric.name in before}
+    shown = [fabric for fabric in intent.fabrics if fabric.name in live or fabric.name in remain]
+    policy = () if waiting and before is None else nvidia.render_nic_policy(shown, intent.cluster, remain)
     # before what needs it, behind the namespaces
     first = next((index for index, item in enumerate(kept) if item["fabric"]), len(kept))
     return [

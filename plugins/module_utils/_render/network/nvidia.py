@@ -30,18 +30,36 @@ from .ipam import ipam_text
 API = "mellanox.com/v1alpha1"
 
 
-def render_nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
+def render_nic_policy(
+    fabrics: typing.Sequence[Fabric],
+    cluster: ClusterIntent,
+    kept: typing.Optional[typing.Mapping[str, typing.Sequence[Object]]] = None,
+) -> tuple[Object, ...]:
     """Render the NicClusterPolicy with the components that all fabrics together need; empty if no fabric needs the
     policy.
 
     The collection owns only these fields. Server-side apply merges them into an existing policy. The policy sets no
     node selector, because that would take the nodes of other users away from it.
+
+    :param kept: entries of device plugins that replace the rendered ones, by the name of the fabric. A policy is not
+        rendered for these fabrics alone
     """
-    if not any(map(needs_nic_policy, fabrics)):
+    kept = kept or {}
+    if not any(needs_nic_policy(fabric) for fabric in fabrics if fabric.name not in kept):
         return ()
     operator = cluster.network_operator
-    shared = [_render_shared_devices(fabric) for fabric in fabrics if fabric.profile == "rdma_shared"]
-    functions = [_render_host_devices(fabric) for fabric in fabrics if attachment_kind(fabric) == HOST_DEVICE]
+    shared = [
+        entry
+        for fabric in fabrics
+        if fabric.profile == "rdma_shared"
+        for entry in (kept[fabric.name] if fabric.name in kept else [_render_shared_devices(fabric)])
+    ]
+    functions = [
+        entry
+        for fabric in fabrics
+        if attachment_kind(fabric) == HOST_DEVICE
+        for entry in (kept[fabric.name] if fabric.name in kept else [_render_host_devices(fabric)])
+    ]
     ipoib = any(attachment_kind(fabric) == IPOIB for fabric in fabrics)
     spec = keep_filled(
         ofedDriver=_render_ofed_driver(cluster) if operator.ofed_driver else None,
