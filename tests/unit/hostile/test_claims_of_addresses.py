@@ -111,16 +111,43 @@ def test_addresses_of_two_nodes_refuse_their_fabric_alone(objects: Objects) -> N
     assert findings["node n7"].status == "unknown" and "compute" not in findings["node n7"].measured
 
 
-def test_a_range_in_the_network_of_the_nodes_or_pods_is_refused_with_a_single_address_in_it(objects: Objects) -> None:
-    claim(objects, 6, "10.57.8.129")
+def test_pod_of_one_node_is_a_claim_though_nodes_have_addresses_in_the_same_network(objects: Objects) -> None:
+    """Neither the addresses of other nodes confirm it, nor pods of other nodes near the range."""
+    for number, item in enumerate(objects["Node"]):
+        item["status"]["addresses"] = [{"type": "InternalIP", "address": f"10.57.1.{number + 1}"}]
     objects["Pod"] += [pod("n5", "10.57.8.77"), pod("n4", "10.57.200.1")]
     refused, findings = judge(objects)
-    # the node alone is a claim; the pod has its like on another node near by
+    assert refused == set() and set(findings) == {"node n5"}
+    assert findings["node n5"].status == "unknown" and "10.57.8.77/32" in findings["node n5"].measured
+    objects["Pod"].append(pod("n3", "10.57.8.78"))
+    refused, findings = judge(objects)
     assert refused == {"storage"} and "10.57.8.77/32" in findings["storage"].measured
-    wide = {"Node": objects["Node"], "Pod": [pod("n5", "10.57.8.77")]}
-    assert judge(wide)[0] == {"storage"}, "two nodes report addresses in the range"
-    lone = {"Node": [*objects["Node"][:6]], "Pod": [pod("n5", "10.57.8.77")]}
-    assert judge(lone)[0] == set()
+
+
+def test_address_of_one_node_is_a_claim_though_others_are_near(objects: Objects) -> None:
+    claim(objects, 6, "10.57.8.129")
+    claim(objects, 5, "10.57.9.1")
+    refused, findings = judge(objects)
+    assert refused == set() and set(findings) == {"node n6"}
+    claim(objects, 5, "10.57.8.1")
+    assert judge(objects)[0] == {"storage"}
+
+
+def test_pod_of_one_node_and_address_of_another_do_not_confirm_each_other(objects: Objects) -> None:
+    claim(objects, 6, "10.57.8.129")
+    objects["Pod"].append(pod("n5", "10.57.8.77"))
+    refused, findings = judge(objects)
+    assert refused == set() and set(findings) == {"node n5", "node n6"}
+
+
+def test_pod_of_one_node_is_a_claim_though_pod_networks_of_others_are_near(objects: Objects) -> None:
+    for number, item in enumerate(objects["Node"]):
+        item["spec"]["podCIDRs"] = [f"10.57.{number + 16}.0/24"]
+    objects["Pod"] = [pod("n5", "10.57.8.77")]
+    refused, findings = judge(objects)
+    assert refused == set() and set(findings) == {"node n5"}
+    objects["Node"][4]["spec"]["podCIDRs"] = ["10.57.8.0/25"]
+    assert judge(objects)[0] == {"storage"}
 
 
 def test_a_share_of_one_node_in_the_pod_network_is_real(objects: Objects) -> None:

@@ -3,9 +3,11 @@
 """Overlaps of the ranges and routes of the fabrics with networks in use, and the nodes whose word they rest on.
 
 The kubelet of a node writes the addresses of its Node and of its pods, and can write any address. It can also write
-podCIDRs that the control plane left empty. So such a network counts as used only if another node reports an address in
-or near the range too. The networks of services, and those that OpenShift's Network names, are not for kubelets to
-write.
+podCIDRs that the control plane left empty. So such a network counts as used only if another node has an address of the
+same kind in the range too: a Node address for a Node address, a pod for a pod. Addresses near the range prove nothing,
+because the nodes may have the same /16 as the fabric. podCIDRs also count as used if another node has podCIDRs near the
+range, because the control plane gives each node its part of one network. The networks of services, and those that
+OpenShift's Network names, are not for kubelets to write.
 """
 
 from __future__ import annotations
@@ -70,18 +72,37 @@ def find_overlaps(ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwo
         (f"ipam range {network}", network, True),
         *((f"the route to {route}", route, False) for route in _list_routes(ipam)),
     ):
-        witnesses: dict[str, set[str]] = {}
+        witnesses = _find_witnesses(target, known)
         for other, item in known:
             if not _is_overlapping(target, other) or (item.kind == "attachment" and not attachments):
                 continue
-            if item.node and item.kind not in witnesses:
-                around = widen_network(target, item.kind)
-                witnesses[item.kind] = {near.node for network_of, near in known if _is_overlapping(around, network_of)}
             # on a cluster of one node it harms no other node to believe it
-            believed = not item.node or len(nodes) == 1 or bool(witnesses[item.kind] - {"", item.node})
+            believed = not item.node or len(nodes) == 1 or bool(witnesses[item.kind, _is_address(other)] - {item.node})
             (real if believed else claimed).append(Overlap(place, item))
     real.sort(key=lambda found: found.item.kind == "attachment")
     return Overlaps(tuple(real), tuple(claimed))
+
+
+def _find_witnesses(
+    target: Network, known: typing.Iterable[tuple[Network, UsedNetwork]]
+) -> dict[tuple[str, bool], set[str]]:
+    """Return the nodes whose reports confirm that a network is in use, by the kind of the network and whether it is a
+    single address.
+
+    :param target: range or route of a fabric
+    :param known: networks in use
+    """
+    around = widen_network(target)
+    found: dict[tuple[str, bool], set[str]] = collections.defaultdict(set)
+    for network, item in known:
+        if not item.node:
+            continue
+        if _is_overlapping(target, network):
+            found[item.kind, True].add(item.node)
+            found[item.kind, False].add(item.node)
+        elif item.kind == "pods" and not _is_address(network) and _is_overlapping(around, network):
+            found[item.kind, False].add(item.node)
+    return found
 
 
 def check_claims(found: typing.Iterable[tuple[str, Overlaps]]) -> list[Finding]:
@@ -94,7 +115,7 @@ def check_claims(found: typing.Iterable[tuple[str, Overlaps]]) -> list[Finding]:
         for overlap in overlaps.claimed:
             claims[overlap.item.node].append(f"{overlap} in fabric {fabric}")
     why = (
-        "No other node reports an address in or near this range. A kubelet can report any address, so the report of a"
+        "No other node has an address of this kind in the range. A kubelet can report any address, so the report of a"
         " single node keeps no fabric from being applied. If the address is in use, a pod of the fabric may get the"
         " same address, or may not reach the node or its pods."
     )
@@ -153,6 +174,10 @@ def _list_routes(ipam: Ipam) -> list[Network]:
         except RangeError:
             continue  # refused by stage validate
     return [network for network in found if network.prefixlen]
+
+
+def _is_address(network: Network) -> bool:
+    return network.prefixlen == network.max_prefixlen
 
 
 def _is_overlapping(network: Network, other: Network) -> bool:

@@ -24,8 +24,8 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "A node reports a value that is not an address (unknown, for this node only).",
             (
-                "A node reports an address in the range, and no other node reports an address in or near it (unknown,"
-                " for this node only): its kubelet is wrong or compromised, or the range is too near to its address."
+                "A node reports an address in the range, and no other node has an address of this kind in it (unknown,"
+                " for this node only): its kubelet is wrong or compromised, or the range contains its address."
             ),
             "A pool of nv-ipam that the intent does not name is invalid (warn).",
             "The networks of the cluster could not all be read (unknown).",

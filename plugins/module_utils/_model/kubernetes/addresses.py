@@ -17,9 +17,8 @@ from ..boundary.kubernetes import Label, ObjectName, Subdomain
 from ..boundary.words import Word
 
 _AnyNetwork = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
-#: prefix lengths, by version of IP, of the surroundings of a network: other nodes of a site have their addresses there,
-#: and the pods of other nodes
-_AROUND = {"node": {4: 24, 6: 64}, "pods": {4: 16, 6: 48}}
+#: prefix lengths, by version of IP, of the surroundings of a network, in which other nodes have their podCIDRs
+_AROUND = {4: 16, 6: 48}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +101,7 @@ class UnreadNode:
 class AddressFacts:
     """The addresses that are in use in the cluster (address_info).
 
-    :ivar taken: networks in use. Pod networks are those of nodes and cluster, and the addresses of pods in or near the
+    :ivar taken: networks in use. Pod networks are those of nodes and cluster, and the addresses of pods in the
         requested networks, one for each node
     :ivar pods: number of pod addresses that were compared
     :ivar leaks: whereabouts reservations for pods that do not exist
@@ -123,10 +122,9 @@ class AddressFacts:
     unread_pools: tuple[UnreadPool, ...] = ()
 
 
-def widen_network(network: _AnyNetwork, kind: str) -> _AnyNetwork:
-    """Return the surroundings of a network, or the network itself if it is larger.
-
-    :param kind: kind of the addresses that are expected around it: ``node`` or ``pods``
+def widen_network(network: _AnyNetwork) -> _AnyNetwork:
+    """Return the surroundings of a network, in which other nodes have their podCIDRs, or the network itself if it is
+    larger.
     """
-    prefix = _AROUND[kind][network.version]
+    prefix = _AROUND[network.version]
     return network.supernet(new_prefix=prefix) if network.prefixlen > prefix else network

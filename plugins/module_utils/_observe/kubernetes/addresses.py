@@ -15,7 +15,6 @@ from ..._model.kubernetes.addresses import (
     UnreadNode,
     UnreadPool,
     UsedNetwork,
-    widen_network,
 )
 from ..._parse.kubernetes import ipam as parse
 from ..._parse.kubernetes.addresses import Network
@@ -24,9 +23,8 @@ from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource
 
-#: nodes with a pod in a network that are named as evidence that it is in use, and nodes with a pod near it. More say
-#: nothing new
-_SHOWN, _NEAR = 20, 2
+#: nodes with a pod in a network that are named as evidence that it is in use. More say nothing new
+_SHOWN = 20
 #: attachments of a namespace, and networks of these, together
 _MOST_ATTACHED = 512
 
@@ -101,7 +99,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     """Read all networks and IP addresses that the cluster uses. Errors are stored in ``errors`` of the result. A kind
     that the API server does not know counts as one without objects.
 
-    :param networks: networks of the fabrics. Only pods with an address in or near one of them are returned
+    :param networks: networks of the fabrics. Only pods with an address in one of them are returned
     :raises ApiError: the API server cannot be reached
     """
     reader = _Reader(cluster)
@@ -120,7 +118,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     errors = tuple(reader.errors)
     # where something could not be read, a pod that is not known is not a pod that is not there
     leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
-    inside = dict.fromkeys(item for found in shown for item in (*found.inside.values(), *found.near.values()))
+    inside = dict.fromkeys(item for found in shown for item in found.inside.values())
     return AddressFacts(
         (*taken, *inside),
         pods,
@@ -134,24 +132,19 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
 
 
 class _PodsOfNetwork:
-    """The first pod of each node whose address is in a network, and of each node whose address is near it.
+    """The first pod of each node whose address is in a network.
 
     :ivar inside: pod in the network, by node
-    :ivar near: pod near the network, by node
     """
 
     def __init__(self, network: Network) -> None:
-        self._network, self._around = network, widen_network(network, "pods")
+        self._network = network
         self.inside: dict[str, UsedNetwork] = {}
-        self.near: dict[str, UsedNetwork] = {}
 
     def add(self, item: UsedNetwork) -> None:
         address = ipaddress.ip_network(item.network)[0]
-        if address in self._network:
-            if len(self.inside) < _SHOWN:
-                self.inside.setdefault(item.node, item)
-        elif address in self._around and len(self.near) < _NEAR:
-            self.near.setdefault(item.node, item)
+        if address in self._network and len(self.inside) < _SHOWN:
+            self.inside.setdefault(item.node, item)
 
 
 def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
