@@ -86,6 +86,9 @@ class Api(Base):
         )
         return dataclasses.replace(super().list("none"), items=tuple(mine))
 
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
+        return super().get(kind.partition(".")[0], namespace, name)
+
     def serves(self, group: str) -> bool:
         return True
 

@@ -40,6 +40,9 @@ _NAMED = (
 )
 #: kinds with names that begin with that of the fabric
 _OF_FABRIC = ("SriovNetworkNodePolicy", "NicConfigurationTemplate")
+#: pools of nv-ipam, each with the field that has its addresses
+_SUBNETS = {"IPPool": "subnet", "CIDRPool": "cidr"}
+_OF_NETWORK = ("the resource", "the addresses")
 _ENTRIES = (("rdmaSharedDevicePlugin", "configList"), ("sriovDevicePlugin", "resourceList"))
 
 
@@ -124,12 +127,14 @@ class Scope:
         )
 
 
-def explain_other_intent(wanted: Item, there: Item) -> str:
+def explain_other_intent(wanted: Item, there: Item, proven: bool = False) -> str:
     """Return why an existing object may belong to another intent than a rendered one of the same name. Return an empty
     text if it belongs to the same intent.
 
     :param wanted: the rendered object; without the label of an intent it belongs to none
     :param there: the object in the cluster
+    :param proven: whether existing objects that select nodes prove that the fabric is of this intent. Without a proof,
+        a network or pool belongs to another intent if it has another resource or other addresses
     """
     labels, found = _mapping(wanted, "metadata", "labels"), _mapping(there, "metadata", "labels")
     mine, theirs, kind = labels.get(INTENT_LABEL), found.get(INTENT_LABEL), str(wanted.get("kind"))
@@ -146,6 +151,11 @@ def explain_other_intent(wanted: Item, there: Item) -> str:
     selected, selector = find_selector(kind, there), find_selector(kind, wanted)
     if selected != selector:
         return f"it selects the nodes with {_format_labels(selected or {})} instead of {_format_labels(selector or {})}"
+    if proven or selector is not None:
+        return ""
+    for what, own, other in zip(_OF_NETWORK, _find_network(kind, wanted), _find_network(kind, there)):
+        if own != other:
+            return f"it has {what} {other or '(none)'} instead of {own or '(none)'}"
     return ""
 
 
@@ -192,6 +202,36 @@ def find_selector(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
     else:
         return None
     return {str(key): str(value) for key, value in chosen.items() if key != _HOSTNAME}
+
+
+def _find_network(kind: str, item: Item) -> tuple[str, str]:
+    """Return the resource and the addresses of a network or a pool of nv-ipam: its range, or the name of the pool that
+    has the addresses. Both are empty for other kinds.
+
+    :param kind: kind of the object
+    """
+    spec = _mapping(item, "spec")
+    if kind in _SUBNETS:
+        return "", str(spec.get(_SUBNETS[kind]) or "")
+    if kind == "NetworkAttachmentDefinition":
+        config = _read_json(spec.get("config"))
+        plugins = config.get("plugins")
+        first = plugins[0] if isinstance(plugins, list) and plugins else config
+        ipam = _mapping(first, "ipam")
+    elif kind in _NAMED:
+        ipam = _read_json(spec.get("ipam"))
+    else:
+        return "", ""
+    return str(spec.get("resourceName") or ""), str(ipam.get("range") or ipam.get("poolName") or "")
+
+
+def _read_json(text: typing.Any) -> Item:
+    """Return a mapping that is stored as JSON; empty if the text is no such mapping."""
+    try:
+        found = json.loads(str(text or "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _find_tuned_selector(spec: Item) -> typing.Optional[dict[str, str]]:

@@ -10,7 +10,7 @@ import typing
 
 from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, LABEL, SELECTOR, mark_intent
 from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
-from ..._model.kubernetes.scope import explain_other_intent
+from ..._model.kubernetes.scope import explain_other_intent, find_selector
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
 from .errors import ApiError
@@ -54,7 +54,9 @@ def apply_all(
         it, and no object is applied in it
     :raises ApiError: the server cannot be reached
     """
-    planned = [_plan_apply(cluster, fabric, definition, absent) for fabric, definition in wanted]
+    owners = _Owners(wanted)
+    planned = [_plan_apply(cluster, fabric, definition, absent, owners) for fabric, definition in wanted]
+    planned = [(definition, owners.refuse(outcome)) for definition, outcome in planned]
     if check_mode:
         made = [outcome.applied for _definition, outcome in planned if outcome.applied.action == "created"]
         return tuple(_mark_unjudged(definition, outcome, made) for definition, outcome in planned)
@@ -76,7 +78,8 @@ def apply_all(
         again, end = _came_too_early(outcome, created), clock() + WEBHOOK_SECONDS
         while again:
             # the object that it needs exists now; a webhook sees that a moment later than the API server
-            definition, outcome = _plan_apply(cluster, fabric, given, absent)
+            definition, outcome = _plan_apply(cluster, fabric, given, absent, owners)
+            outcome = owners.refuse(outcome)
             again = _came_too_early(outcome, created) and clock() < end
             if again:
                 pause(1.0)
@@ -85,6 +88,56 @@ def apply_all(
         created += [last] if last.action == "created" else []
         refused |= {last.name} if (last.kind, last.action) == ("Namespace", "refused") else set()
     return tuple(outcomes)
+
+
+class _Owners:
+    """What objects that select nodes by labels prove about the other objects of their fabrics. Two intents with the
+    default name may have a fabric of the same name, and a network selects no nodes.
+    """
+
+    def __init__(self, wanted: typing.Iterable[tuple[str, Resource]]) -> None:
+        """Create the proofs before any object is planned.
+
+        :param wanted: pairs of the name of the fabric and the object. Objects that select nodes come before networks
+        """
+        self._selecting = {fabric for fabric, item in wanted if find_selector(item["kind"], item) is not None}
+        self._accepted: set[str] = set()
+        self._refused: dict[str, AppliedObject] = {}
+
+    def add(self, definition: Resource, outcome: Outcome) -> None:
+        """Add the planned outcome of an object."""
+        applied = outcome.applied
+        if find_selector(definition["kind"], definition) is None:
+            return
+        if applied.reason == OTHER_INTENT:
+            self._refused.setdefault(applied.fabric, applied)
+        elif outcome.before is not None and applied.action != "refused":
+            self._accepted.add(applied.fabric)
+
+    def is_proven(self, fabric: str) -> bool:
+        """Return whether a fabric belongs to this intent. For a fabric without objects that select nodes, the objects
+        of other fabrics count.
+        """
+        if fabric in self._selecting:
+            return fabric in self._accepted and fabric not in self._refused
+        return bool(self._accepted) and not self._refused
+
+    def refuse(self, outcome: Outcome) -> Outcome:
+        """Return the planned outcome of an object, refused if an object of its fabric may belong to another intent."""
+        applied = outcome.applied
+        other = self._refused.get(applied.fabric) if applied.fabric else None
+        if other is None or not outcome.changed:
+            return outcome
+        where = f"{other.namespace}/" if other.namespace else ""
+        why = (
+            f"{other.kind} {where}{other.name} of the same fabric may belong to another intent and was refused, so no"
+            f" object of fabric {applied.fabric} is changed. Follow the message about this {other.kind}"
+        )
+        return Outcome(
+            dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=why),
+            outcome.before,
+            outcome.before,
+        )
 
 
 def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> bool:
@@ -104,12 +157,26 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
 
 
 def _plan_apply(
-    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str]
+    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str], owners: _Owners
+) -> tuple[Resource, Outcome]:
+    """Dry-run one object, and add its outcome to ``owners``. Return the definition to apply, and the outcome that
+    applying it would have.
+
+    :param absent: namespaces that did not exist earlier in the run
+    """
+    planned = _plan_one(cluster, fabric, definition, absent, owners.is_proven(fabric))
+    owners.add(*planned)
+    return planned
+
+
+def _plan_one(
+    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str], proven: bool
 ) -> tuple[Resource, Outcome]:
     """Dry-run one object. Return the definition to apply, and the outcome that applying it would have.
 
     :param absent: namespaces that did not exist earlier in the run. If ``definition`` is one of them and exists now, it
         is refused, because another client created it
+    :param proven: whether the fabric is proven to be of this intent
     """
     applied = identify_object(fabric, definition)
     there = read_existing(cluster, definition)
@@ -128,7 +195,7 @@ def _plan_apply(
         # several intents may use it, and it stays that of the intent that made it
         definition = _keep_intent(definition, there)
     elif there is not None and (has_our_label(there) or definition["kind"] in JOINT_KINDS):
-        why = explain_other_intent(definition, there)
+        why = explain_other_intent(definition, there, proven)
         if why:
             return definition, _compare_other_intent(cluster, applied, definition, there, why)
     if there is not None and definition["kind"] in JOINT_KINDS and not has_our_label(there):
