@@ -15,8 +15,9 @@ description:
   - If C(rdma_cluster.host.gpudirect) is V(peermem), sets C(spec.driver.rdma.enabled) in the existing C(ClusterPolicy).
   - Never creates a C(ClusterPolicy), because the GPU operator accepts only one.
   - Never overwrites the field if another field manager owns it, such as Helm.
-  - The operator then recreates its driver pods, which evicts pods that use GPUs. If C(rdma_cluster.disruption) is
-    V(none), the module changes nothing.
+  - The operator then recreates its driver pods on all nodes with GPUs, in the inventory or not, and evicts the pods
+    that use GPUs. So the module reads these nodes, their pods and the C(PodDisruptionBudgets) before it sets the field.
+    It changes nothing if C(rdma_cluster.disruption) is V(none), or if an eviction is blocked.
   - The module does not fail if the field cannot be set. The result says why, and the check of the stage judges it.
 options:
   cluster:
@@ -54,49 +55,70 @@ policies:
   returned: success
   type: dict
 changes:
-  description: One line if the field was set, or would be set in check mode.
+  description: One line if the field was set, or would be set in check mode. It names the nodes with GPUs, and marks
+    those outside of the inventory.
   returned: success
   type: list
   elements: str
-  sample: [ClusterPolicy gpu-cluster-policy driver.rdma.enabled]
+  sample:
+    - "ClusterPolicy gpu-cluster-policy driver.rdma.enabled, which restarts the driver of 2 nodes: worker-1, worker-9
+      (not in the inventory)"
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
   type: dict
 """
 
+import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import list_refusals
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import join_first
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ClusterPolicies
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.gpu_operator import enable_rdma
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_cluster_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
+    RenderedObjects,
+    read_plan,
+)
+
+#: nodes and refusals that are named
+_NAMED = 20
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
     if intent.host.gpudirect != "peermem":
         return {"changed": False, "policies": to_data(ClusterPolicies()), "changes": []}
-    held = intent.disruption == "none"
+    folder = find_folder(module)
+    inventory = folder.start().nodes if folder else ()
     with hold_lease(module, connect(module)) as lease:
-        seen = enable_rdma(lease.cluster, render_cluster_policy, module.check_mode or held)
-    if seen.changed and held:
-        seen = ClusterPolicies(
-            seen.names,
-            seen.state,
-            error=(
-                "the pods of the driver would be recreated, which rdma_cluster.disruption: none does not allow; set"
-                " it to drain"
-            ),
-        )
-    changes = [f"ClusterPolicy {seen.names[0]} driver.rdma.enabled"] if seen.changed else []
+        planned = read_plan(lease.cluster, "", RenderedObjects(peermem=True), inventory, intent)
+        nodes = [node.title for node in planned.nodes if node.driver]
+        why = join_first(list_refusals(intent, planned, inventory), _NAMED, "; ")
+        if intent.disruption == "none":
+            why = (
+                f"the GPU operator would restart its driver on {_describe(nodes)}, and evict the pods that use GPUs,"
+                " which rdma_cluster.disruption: none does not allow; set it to drain"
+            )
+        seen = enable_rdma(lease.cluster, render_cluster_policy, module.check_mode or bool(why))
+    if seen.changed and why:
+        seen = dataclasses.replace(seen, changed=False, error=why)
+    change = f"driver.rdma.enabled, which restarts the driver of {_describe(nodes)}"
+    changes = [f"ClusterPolicy {seen.names[0]} {change}"] if seen.changed else []
     return {"changed": seen.changed, "policies": to_data(seen), "changes": changes}
+
+
+def _describe(nodes: typing.Sequence[str]) -> str:
+    return f"{count_of(len(nodes), 'node')}{': ' if nodes else ''}{join_first(nodes, _NAMED)}"
 
 
 def main() -> None:

@@ -27,6 +27,9 @@ description:
   - The plan includes the driver of NVIDIA's network operator (C(spec.ofedDriver) of the C(NicClusterPolicy)), with all
     nodes on which the operator loads or removes it. It drains them to load a driver, and removes a driver from all of
     them at the same time, without a drain.
+  - With C(host.gpudirect) of V(peermem) in O(cluster), the plan includes all nodes with the driver of the GPU operator
+    (C(nvidia.com/gpu.present)). The operator restarts this driver when stage host enables nvidia-peermem in the
+    C(ClusterPolicy), and evicts the pods that use GPUs before that.
   - Of O(objects), only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs), C(KubeletConfigs)
     and the C(NicClusterPolicy) matter.
 options:
@@ -92,7 +95,7 @@ plan:
           C(pods), C(lost), C(blockers) and C(pool).
         - C(rolled_by) is the C(MachineConfigPool) that reboots the node.
         - C(driver) is V(load) if NVIDIA's network operator drains the node to load its driver, and V(remove) if it
-          removes the driver without a drain.
+          removes the driver without a drain. It is V(reload) if the GPU operator restarts its driver.
       type: list
       elements: dict
     pools:
@@ -153,6 +156,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
         tuple(item for item in objects if item.get("kind") in HOST_KINDS),
         tuple(item for item in objects if item.get("kind") == "NicClusterPolicy"),
+        intent.host.gpudirect == "peermem",
     )
     if rendered == RenderedObjects():
         planned = make_untouched_plan(nodes)

@@ -196,8 +196,9 @@ class OnePolicy(LeaseHolder):
         super().__init__()
         self.dry: list[typing.Any] = []
 
-    def list(self, kind: str) -> Listing:
-        return Listing(({"kind": kind, "metadata": {"name": "gpu"}, "spec": {}, "status": {"state": "ready"}},), "1")
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+        policy = {"kind": kind, "metadata": {"name": "gpu"}, "spec": {}, "status": {"state": "ready"}}
+        return Listing((policy,) if kind == "ClusterPolicy" else (), "1")
 
     def apply(
         self, definition: dict[str, typing.Any], manager: str, dry_run: bool

@@ -941,6 +941,19 @@ DATA: dict[str, Data] = {
     "operators.helm_release.parse_updated": Data(
         parser("operators.helm_release.parse_updated"), ["2026-01-02 03:04:05.678901234 +0000 UTC"], (None,)
     ),
+    "operators.gpu_driver.parse_gpu_driver_change": Data(
+        parser("operators.gpu_driver.parse_gpu_driver_change"),
+        [
+            {
+                "kind": "ClusterPolicy",
+                "metadata": {
+                    "name": "gpu",
+                    "managedFields": [{"manager": "helm", "fieldsV1": {"f:spec": {"f:driver": {"f:rdma": {}}}}}],
+                },
+                "spec": {"driver": {"rdma": {}, "upgradePolicy": {"maxParallelUpgrades": 2, "drain": {}}}},
+            }
+        ],
+    ),
     "operators.nic_driver.parse_driver_change": Data(
         lambda there: parser("operators.nic_driver.parse_driver_change")(
             {"metadata": {"name": "nic-cluster-policy"}, "spec": {}}, there

@@ -212,6 +212,8 @@ def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: Clu
 def _describe_pool(roll: PoolPlan) -> str:
     if roll.machines:
         return f"MachineConfigPool {roll.name}"
+    if roll.driver == "reload":
+        return "the GPU operator"
     if roll.driver:
         return "NVIDIA's network operator"
     return f"SriovNetworkPoolConfig {roll.name}" if roll.name else "the default pool of the SR-IOV operator"

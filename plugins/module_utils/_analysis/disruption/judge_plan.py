@@ -33,6 +33,7 @@ _ESSENTIAL = (
     "SriovNetworkPoolConfig",
     "SriovOperatorConfig",
     "NicClusterPolicy",
+    "ClusterPolicy",
     *HOST_KINDS,
 )
 
@@ -63,7 +64,7 @@ def _format_pod_count(node: NodePlan) -> str:
 def _is_drained(node: NodePlan, planned: DisruptionPlan) -> bool:
     if node.driver == "remove":
         return False
-    return planned.drains or bool(node.rolled_by) or node.driver == "load"
+    return planned.drains or bool(node.rolled_by) or node.driver in ("load", "reload")
 
 
 def _describe_fate(node: NodePlan, planned: DisruptionPlan) -> str:
@@ -370,6 +371,8 @@ def _list_turns(pool: PoolPlan) -> Finding:
 def _name_pool(pool: PoolPlan) -> str:
     if pool.machines:
         return f"MachineConfigPool {pool.name}"
+    if pool.driver == "reload":
+        return f"driver of ClusterPolicy {pool.name}"
     if pool.driver:
         return f"driver of NicClusterPolicy {pool.name}"
     return f"pool {pool.name}" if pool.name else "default pool"

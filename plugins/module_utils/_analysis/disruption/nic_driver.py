@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Predict the effects of a changed driver of NVIDIA's network operator on the nodes. The operator drains the nodes to
-load a driver, and removes a driver without a drain. It does both on all nodes with NVIDIA's NICs, in the inventory or
-not. The result becomes part of the plan of stage network, which sriov.py begins.
+"""Predict the effects of a changed driver of NVIDIA's network operator or of the GPU operator on the nodes. The network
+operator drains the nodes to load a driver, and removes a driver without a drain. The GPU operator evicts the pods that
+use GPUs before it restarts its driver. Both do it on all nodes with their hardware, in the inventory or not. The result
+becomes part of the plan of stage network, which sriov.py begins.
 """
 
 from __future__ import annotations
@@ -10,24 +11,33 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.kubernetes.disruption import DisruptionPlan, NodePlan, PoolPlan
+from ..._model.kubernetes.disruption import ClusterPod, DisruptionPlan, NodePlan, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.drivers import DriverChange
-from ..._model.operators.operators import NFD_LABELS, NIC_LABEL
+from ..._model.operators.operators import GPU_DRIVER_LABEL, GPU_LABEL, GPU_RESOURCES, NFD_LABELS, NIC_LABEL
 from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.drain import list_drain_blockers
 from ..controllers.sriov_operator import is_evicted, labels_match
+
+_AT_ONCE = {"remove": "removes its driver from", "reload": "can restart its driver on"}
 
 
 def list_driver_nodes(
     change: DriverChange, nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
 ) -> tuple[str, ...]:
-    """Return the names of the nodes on which the operator loads or removes the driver. These are the nodes of the
-    inventory if node feature discovery has not labelled any node yet.
+    """Return the names of the nodes on which the operator loads, restarts or removes the driver. For the driver of
+    NICs, these are the nodes of the inventory if node feature discovery has not labelled any node yet.
 
     :param nodes: nodes of the cluster
     :param inventory: names of the nodes of the inventory
     """
+    if change.action == "reload":
+        # the operator sets both labels itself, so without them it runs no driver
+        return tuple(
+            node.name
+            for node in nodes
+            if node.labels.get(GPU_LABEL) == "true" and node.labels.get(GPU_DRIVER_LABEL) != "false"
+        )
     known = [node for node in nodes if node.name not in change.kept_out]
     if not any(key.startswith(NFD_LABELS) for node in known for key in node.labels):
         return tuple(node.name for node in known if node.name in inventory)
@@ -40,16 +50,16 @@ def list_driver_nodes(
 
 
 def merge_driver(
-    planned: DisruptionPlan, change: typing.Optional[DriverChange], names: typing.Sequence[str], pods: PodsOfCluster
+    planned: DisruptionPlan, change: DriverChange, names: typing.Sequence[str], pods: PodsOfCluster
 ) -> DisruptionPlan:
-    """Return the plan with the drains by NVIDIA's network operator added.
+    """Return the plan with the drains by NVIDIA's network operator or the GPU operator added.
 
     :param planned: plan of the drains and reboots by other operators
-    :param change: change of the driver; None for no change
+    :param change: change of the driver
     :param names: names of the nodes with the driver
     :param pods: pods and PodDisruptionBudgets of the cluster
     """
-    if change is None or not names:
+    if not names:
         return planned
     nodes = {node.node: node for node in planned.nodes}
     for name in names:
@@ -58,8 +68,8 @@ def merge_driver(
     most = change.at_once
     limit = (
         f"maxParallelUpgrades is {0 if most is None else most}"
-        if change.action == "load"
-        else "the operator removes its driver from all nodes at the same time"
+        if change.action == "load" or (change.action == "reload" and most is not None)
+        else f"the operator {_AT_ONCE[change.action]} all nodes at the same time"
     )
     waves = 1 if most is None else -(-len(names) // most)
     turns = PoolPlan(change.policy, tuple(names), most, waves, limit, driver=change.action)
@@ -75,10 +85,12 @@ def _add_driver(node: NodePlan, change: DriverChange, pods: PodsOfCluster) -> No
         if disturbed:
             return dataclasses.replace(node, reasons=reasons)
         return dataclasses.replace(node, action="drain", reasons=reasons, driver="remove")
-    going = [pod for pod in pods.list_pods(node.node) if is_evicted(pod, True, "")]
+    going = [pod for pod in pods.list_pods(node.node) if is_evicted(pod, True, "") and _is_taken(pod, change)]
     named = {f"{pod.namespace}/{pod.name}": pod for pod in going}
     lost = [name for name, pod in named.items() if not pod.owner and not pod.ended]
-    blockers = (*find_held_pods(going, True, "", pods.budget_index), *list_drain_blockers(going, change.drain, ""))
+    blockers = find_held_pods(going, True, "", pods.budget_index)
+    if change.action == "load":
+        blockers = (*blockers, *list_drain_blockers(going, change.drain, ""))
     return dataclasses.replace(
         node,
         action="reboot" if node.action == "reboot" else "drain",
@@ -86,5 +98,14 @@ def _add_driver(node: NodePlan, change: DriverChange, pods: PodsOfCluster) -> No
         pods=tuple(dict.fromkeys((*node.pods, *named))),
         lost=tuple(dict.fromkeys((*node.lost, *lost))),
         blockers=tuple(dict.fromkeys((*node.blockers, *blockers))),
-        driver="load",
+        driver=node.driver if disturbed and change.action == "reload" else change.action,
     )
+
+
+def _is_taken(pod: ClusterPod, change: DriverChange) -> bool:
+    """Return whether the operator evicts a pod of the node: the GPU operator only evicts pods that use GPUs. A pod that
+    could not be read may use one.
+    """
+    if change.action != "reload" or change.all_pods or pod.unread:
+        return True
+    return any(name.startswith(GPU_RESOURCES) for name in pod.requests)

@@ -116,7 +116,7 @@ def add_gate(
     drained = {node.node for node in planned.nodes if node.action == "drain"}
     # without a drain, a node that does not reboot remains available
     drains = {pool: planned.drains or pool.machines for pool in planned.pools}
-    drains.update({pool: pool.driver == "load" for pool in planned.pools if pool.driver})
+    drains.update({pool: pool.driver != "remove" for pool in planned.pools if pool.driver})
     turns = (
         dataclasses.replace(pool, nodes=tuple(name for name in pool.nodes if drains[pool] or name not in drained))
         for pool in planned.pools

@@ -126,7 +126,7 @@ EXPLAINED: dict[str, Explanation] = {
             " unknown. No object was applied."
         ),
         measured=(
-            "The changes by the policies, the MachineConfigs and the driver of the NicClusterPolicy on each node,"
+            "The changes by the policies, the MachineConfigs and the drivers of NVIDIA's operators on each node,"
             " according to the rules of the operators, compared with `rdma_cluster.disruption`."
         ),
         causes=(
@@ -136,12 +136,16 @@ EXPLAINED: dict[str, Explanation] = {
                 "`rdma_cluster.network_operator.ofed_driver` is new, changed or removed. NVIDIA's network operator then"
                 " loads or removes its driver on each node with NVIDIA's NICs, also outside of the inventory."
             ),
+            (
+                "`rdma_cluster.host.gpudirect` is `peermem`, and the ClusterPolicy does not enable it yet. The GPU operator"
+                " then restarts its driver on each node with GPUs, also outside of the inventory."
+            ),
             "The config daemon has not reported the node (unknown).",
             "Pods without a controller would be lost (warn).",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
-            "kubectl get nicclusterpolicies.mellanox.com -o yaml",
+            "kubectl get nicclusterpolicies.mellanox.com,clusterpolicies.nvidia.com -o yaml",
             "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE",
         ),
         remedy=(

@@ -163,8 +163,9 @@ class ClusterPod:
 
 
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
-#: what NVIDIA's network operator does with its driver: load it after a drain, or remove it without one
-DriverAction = typing.Literal["", "load", "remove"]
+#: what NVIDIA's network operator does with its driver: load it after a drain, or remove it without one. ``reload``: the
+#: GPU operator restarts its driver after it evicted the pods that use GPUs
+DriverAction = typing.Literal["", "load", "remove", "reload"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +183,7 @@ class NodePlan:
     :ivar rolled_by: MachineConfigPool that drains and reboots it, independent of the operator; empty for none
     :ivar listed: whether the inventory contains the node
     :ivar driver: ``load`` if NVIDIA's network operator drains the node to load its driver, ``remove`` if it removes the
-        driver and no operator drains the node; otherwise empty
+        driver and no operator drains the node, ``reload`` if the GPU operator restarts its driver; otherwise empty
     """
 
     node: str
@@ -213,8 +214,8 @@ class PoolPlan:
     :ivar waves: number of waves; None if it never completes
     :ivar limit: origin of at_once, in words
     :ivar blockers: reasons that block all its nodes
-    :ivar driver: for the nodes with the driver of NVIDIA's network operator, what the operator does with it; empty for
-        a pool
+    :ivar driver: for the nodes with a driver of NVIDIA's network operator or of the GPU operator, what the operator
+        does with it; empty for a pool
     """
 
     name: str

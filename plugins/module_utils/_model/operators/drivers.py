@@ -76,16 +76,18 @@ class DriverHost:
 
 @dataclasses.dataclass(frozen=True)
 class DriverChange:
-    """A change of the driver that NVIDIA's network operator loads on nodes by its NicClusterPolicy.
+    """A change of the driver that NVIDIA's network operator loads on nodes by its NicClusterPolicy, or the GPU operator
+    by its ClusterPolicy.
 
-    :ivar policy: name of the NicClusterPolicy
-    :ivar action: ``load`` for a new or changed driver, ``remove``
+    :ivar policy: name of the NicClusterPolicy or ClusterPolicy
+    :ivar action: ``load`` for a new or changed driver, ``remove``, ``reload`` for the driver of GPUs
     :ivar reason: the change, as text
     :ivar at_once: number of nodes that the operator drains at the same time; None for no limit
     :ivar drain: options of the operator's drain
     :ivar affinity: terms of the policy's nodeAffinity, of which a node must meet one; empty for all nodes. Requirements
         other than In, NotIn, Exists and DoesNotExist are left out
     :ivar kept_out: names of the nodes with a taint that the pods of the driver do not tolerate
+    :ivar all_pods: of ``reload``, whether the operator evicts all pods; otherwise those that use GPUs
     """
 
     policy: Subdomain
@@ -95,6 +97,7 @@ class DriverChange:
     drain: DrainOptions = dataclasses.field(default_factory=DrainOptions)
     affinity: tuple[LabelSelector, ...] = ()
     kept_out: tuple[Subdomain, ...] = ()
+    all_pods: bool = False
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:

@@ -26,6 +26,10 @@ from .sriov_operator import OlmObject
 NFD_LABELS = "feature.node.kubernetes.io/"
 #: of nodes with a NIC of NVIDIA's, the only ones on which its network operator has anything
 NIC_LABEL = f"{NFD_LABELS}pci-15b3.present"
+#: labels of the GPU operator: of a node with a GPU, and of one that gets its driver
+GPU_LABEL, GPU_DRIVER_LABEL = "nvidia.com/gpu.present", "nvidia.com/gpu.deploy.driver"
+#: prefixes of the resources that pods with GPUs request
+GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")
 #: label of a namespace that the collection made for an operator; its value is the operator's name. The teardown leaves
 #: it alone
 MADE_FOR = "linerate.rdma/operator"

@@ -47,6 +47,8 @@ def describe_turns(pool: PoolPlan) -> str:
 
 
 def label_pool(pool: PoolPlan) -> str:
+    if pool.driver == "reload":
+        return f"driver of ClusterPolicy {pool.name}"
     if pool.driver:
         return f"driver of NicClusterPolicy {pool.name}"
     return (

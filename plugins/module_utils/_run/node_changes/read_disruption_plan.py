@@ -17,6 +17,7 @@ from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import DisruptionPlan, NodePool, OperatorSettings
 from ..._model.kubernetes.host import HostConfig
 from ..._model.operators.drivers import DriverChange
+from ..._model.operators.operators import GPU_RESOURCES
 from ..._model.operators.sriov_operator import Policy
 from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.client import Cluster
@@ -25,6 +26,7 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.resource import name_of, why_not_read
 from ..._parse.operators import machine_config, sriov_operator
+from ..._parse.operators.gpu_driver import parse_gpu_driver_change
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
@@ -32,7 +34,7 @@ from .health_checks import HealthChecks
 from .read_ulimits import read_lost_ulimits
 
 #: of another kind of cluster: where the API server does not know them, there are none
-_OPTIONAL = ("MachineConfigPool", "NicClusterPolicy")
+_OPTIONAL = ("MachineConfigPool", "NicClusterPolicy", "ClusterPolicy")
 _T = typing.TypeVar("_T")
 
 
@@ -45,12 +47,14 @@ class RenderedObjects:
     :ivar pools: SriovNetworkPoolConfigs
     :ivar host_configs: MachineConfigs and KubeletConfigs
     :ivar nic_policies: the NicClusterPolicy, of which a cluster has only one
+    :ivar peermem: whether the run enables nvidia-peermem in the ClusterPolicy of the GPU operator
     """
 
     policies: tuple[Policy, ...] = ()
     pools: tuple[NodePool, ...] = ()
     host_configs: tuple[Resource, ...] = ()
     nic_policies: tuple[Resource, ...] = ()
+    peermem: bool = False
 
     @property
     def are_for_nodes(self) -> bool:
@@ -127,8 +131,11 @@ def read_plan(
     reader = _Reader(cluster)
     nodes = reader.items("Node") if rendered.are_for_nodes else ()
     driver, nodes = _read_driver_change(reader, rendered, nodes)
-    if not rendered.are_for_nodes and driver is None:
+    gpu = _read_gpu_driver_change(reader) if rendered.peermem else None
+    changes = tuple(change for change in (driver, gpu) if change is not None)
+    if not rendered.are_for_nodes and not changes:
         return dataclasses.replace(make_untouched_plan(inventory), unread=reader.unread)
+    nodes = nodes or reader.items("Node")
     live = _read_live(reader, namespace, rendered, nodes)
     prefix = intent.resource_prefix
 
@@ -138,8 +145,9 @@ def read_plan(
             if rendered.are_for_nodes
             else dataclasses.replace(make_untouched_plan(inventory), unread=dict(world.unread))
         )
-        names = list_driver_nodes(driver, world.nodes, inventory) if driver is not None else ()
-        return merge_driver(planned, driver, names, world)
+        for change in changes:
+            planned = merge_driver(planned, change, list_driver_nodes(change, world.nodes, inventory), world)
+        return planned
 
     planned = predict(live)
     if not list_disturbed(planned.nodes) and not live.host_configs:
@@ -164,7 +172,9 @@ def read_plan(
             *read_lost_ulimits(cluster, live.host_configs, machine_pools, rendered.host_configs),
         ),
         budgets=budgets,
-        pods=reader.kept("Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix,))),
+        pods=reader.kept(
+            "Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix, *GPU_RESOURCES))
+        ),
     )
     planned = predict(whole)
     stand = (
@@ -193,6 +203,19 @@ def _read_driver_change(
             nodes = nodes or reader.items("Node")
             return dataclasses.replace(change, kept_out=list_kept_out(nodes, there)), nodes
     return None, nodes
+
+
+def _read_gpu_driver_change(reader: _Reader) -> typing.Optional[DriverChange]:
+    """Return the restart of the GPU driver by nvidia-peermem. Return None if nothing changes, or if the cluster has not
+    exactly one ClusterPolicy: then stage host changes none.
+    """
+    found = reader.items("ClusterPolicy")
+    if len(found) != 1:
+        return None
+    if why_not_read(found[0]):
+        reader.unread["ClusterPolicy"] = f"ClusterPolicy {name_of(found[0])} is {why_not_read(found[0])}"
+        return None
+    return parse_gpu_driver_change(found[0])
 
 
 def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects, nodes: tuple[Resource, ...]) -> Live:
