@@ -23,6 +23,12 @@ options:
   cluster:
     description: The variable C(rdma_cluster).
     type: raw
+  refusal:
+    description:
+      - Why the module must not set the field. RV(policies) then has it as C(error), if the field would be set.
+      - The action plugin of this name sets it if C(--limit) of C(ansible-playbook) excludes nodes of the run, because
+        the field changes all nodes with GPUs. Check mode permits any limit.
+    type: str
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
@@ -90,9 +96,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.re
     read_plan,
 )
 
-#: nodes and refusals that are named
-_NAMED = 20
-
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
@@ -103,7 +106,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     with hold_lease(module, connect(module)) as lease:
         planned = read_plan(lease.cluster, "", RenderedObjects(peermem=True), inventory, intent)
         nodes = [node.title for node in planned.nodes if node.driver]
-        why = join_first(list_refusals(intent, planned, inventory), _NAMED, "; ")
+        refused = list_refusals(intent, planned, inventory)
+        why = module.params.get("refusal") or join_first(refused, between="; ")
         if intent.disruption == "none":
             why = (
                 f"the GPU operator would restart its driver on {_describe(nodes)}, and evict the pods that use GPUs,"
@@ -118,12 +122,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _describe(nodes: typing.Sequence[str]) -> str:
-    return f"{count_of(len(nodes), 'node')}{': ' if nodes else ''}{join_first(nodes, _NAMED)}"
+    return f"{count_of(len(nodes), 'node')}{': ' if nodes else ''}{join_first(nodes)}"
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=make_facts_spec(**LEASE_SPEC, cluster={"type": "raw"}), supports_check_mode=True
+        argument_spec=make_facts_spec(**LEASE_SPEC, cluster={"type": "raw"}, refusal={"type": "str"}),
+        supports_check_mode=True,
     )
     run_with_fact(module, lambda: work(module), "cluster_policy")
 

@@ -77,6 +77,13 @@ options:
       somebody else can make it at any time.
     type: bool
     default: false
+  check_limit:
+    description:
+      - Fail if C(--limit) of C(ansible-playbook) excludes nodes of the run, and RV(drains) is true. Check mode permits
+        any limit.
+      - Stage C(operators) does that before its first write. It needs O(facts_dir) and O(run).
+    type: bool
+    default: false
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operators serve.
@@ -158,6 +165,11 @@ absent:
   returned: success
   type: list
   elements: str
+drains:
+  description: Whether an operator that restarts drivers of nodes, and drains the nodes for that, is to be installed or
+    upgraded.
+  returned: success
+  type: bool
 untrusted:
   description: Operators that are left out because of their namespace. RV(operators.untrusted) has the reasons.
   returned: success
@@ -342,6 +354,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         "configurations": [{"fabric": "", "object": item} for item in made if item is not None],
         "untrusted": sorted(untrusted),
         "absent": list(absent),
+        "drains": plan.may_restart_drivers(intent, seen, wishes),
         "operators": to_data(seen),
     }
 
@@ -361,6 +374,7 @@ def main() -> None:
             install={"type": "bool", "default": False},
             trusted_namespaces={"type": "list", "elements": "str", "default": []},
             namespaces_made={"type": "bool", "default": False},
+            check_limit={"type": "bool", "default": False},
             wait_seconds={"type": "int", "default": 0},
             progress_file={"type": "path"},
         ),

@@ -10,9 +10,11 @@ import typing
 
 from ansible import context
 from ansible.inventory.manager import InventoryManager
+from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import join_first
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 #: nodes that are named
 _NAMED = 5
@@ -49,3 +51,21 @@ def refuse_limit(
             f"--limit excludes {len(excluded)} of the nodes that {part} would change: {names}. Nothing was changed",
             f"Select the nodes in the inventory (group rdma_nodes), then run {part} again without --limit",
         )
+
+
+def find_limit(action: ActionBase, variables: typing.Mapping[str, typing.Any], part: str) -> typing.Optional[RdmaError]:
+    """Return the error of ``refuse_limit`` for the task of an action plugin with the options ``facts_dir`` and ``run``.
+    Return None if ``--limit`` excludes no node of the run, in check mode, and without a run.
+
+    :param action: action plugin of the task
+    :param variables: variables of the task, with ``groups``
+    :param part: subject of the message, such as ``stage platform``
+    """
+    folder, run = action._task.args.get("facts_dir"), action._task.args.get("run")
+    if action._task.check_mode or not context.CLIARGS.get("subset") or not folder or not run:
+        return None
+    try:
+        refuse_limit(action._loader, variables.get("groups", {}), FactFolder(folder, run).start().nodes, part)
+    except RdmaError as error:
+        return error
+    return None

@@ -298,6 +298,29 @@ def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optiona
     }
 
 
+def may_restart_drivers(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> bool:
+    """Return whether the run installs or upgrades an operator that restarts drivers of nodes. OLM upgrades an operator
+    only if the user requests a version.
+
+    :param seen: state of the operators in the cluster
+    :param wishes: settings with which the user changes the installation of the operators
+    """
+    if not seen.olm:
+        return any(release.drains for release in list_releases(intent, seen, wishes))
+    return any(
+        row.operator.name in _OF_DRIVERS
+        and row.operator.package is not None
+        and _wants_package(row.operator, seen)
+        and (not seen.packages.get(row.operator.name) or _requests_version(row.operator, wishes))
+        for row in _list_needed_operators(intent, seen, wishes)
+    )
+
+
+def _requests_version(operator: Operator, wishes: OperatorRequests) -> bool:
+    wish = wishes.packages.get(operator.name)
+    return wish is not None and bool(wish.version)
+
+
 def list_unconfigured_operators(
     intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests
 ) -> tuple[tuple[Operator, str], ...]:

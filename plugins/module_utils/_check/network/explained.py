@@ -137,8 +137,8 @@ EXPLAINED: dict[str, Explanation] = {
                 " loads or removes its driver on each node with NVIDIA's NICs, also outside of the inventory."
             ),
             (
-                "`rdma_cluster.host.gpudirect` is `peermem`, and the ClusterPolicy does not enable it yet. The GPU operator"
-                " then restarts its driver on each node with GPUs, also outside of the inventory."
+                "`rdma_cluster.host.gpudirect` is `peermem`, and the ClusterPolicy does not enable it yet. The GPU"
+                " operator then restarts its driver on each node with GPUs, also outside of the inventory."
             ),
             "The config daemon has not reported the node (unknown).",
             "Pods without a controller would be lost (warn).",
