@@ -250,7 +250,7 @@ def test_a_running_job_of_the_intent_is_named_and_ends_the_removal() -> None:
     refuse_removal(typing.cast(Cluster, Api(*others)), removal, "reboot")
     train = {**job("train", "jobs-compute", "a", jobsStatus=[{"name": "node", "active": 2}]), "kind": "TrainJob"}
     api = Api(*others, job("run", "jobs-compute", "a", **RUNNING), train)
-    with pytest.raises(RdmaError, match="run: PyTorchJob jobs-compute/run, TrainJob jobs-compute/train"):
+    with pytest.raises(RdmaError, match="ended: PyTorchJob jobs-compute/run, TrainJob jobs-compute/train"):
         refuse_removal(typing.cast(Cluster, api), removal, "reboot")
 
 

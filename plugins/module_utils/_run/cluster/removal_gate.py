@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Refuse the removal of objects, before anything is removed, if the intent does not permit what it does to nodes, or if
-a job of the intent runs.
+a job that uses the intent has not ended.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 from ..._model.base.errors import RdmaError
@@ -14,17 +13,13 @@ from ..._model.base.text import join_first
 from ..._model.intent.intent import Disruption
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.copies import split_copies, split_other_intents
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.machines import find_labelled
-from ..._observe.kubernetes.remove import Removal, list_objects
+from ..._observe.kubernetes.remove import Removal
 from ..._parse.kubernetes.foreign import is_copied
-from ..._parse.kubernetes.resource import items_of, mapping_at, name_of
+from ..._parse.kubernetes.resource import mapping_at, name_of
+from .removal_jobs import find_unended, list_own
 
-#: jobs whose state is looked at
-_JOBS = ("PyTorchJob", "TrainJob")
-#: conditions of a job that does not run any more, or not now
-_ENDED = ("Succeeded", "Complete", "Failed", "Suspended")
 #: kinds whose removal may drain or reboot nodes
 _OF_NODES = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicClusterPolicy")
 _DISRUPTIONS: tuple[Disruption, ...] = typing.get_args(Disruption)
@@ -33,7 +28,7 @@ _NAMED = 10
 
 
 def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) -> None:
-    """Raise an error if the removal would drain or reboot nodes beyond the permitted disruption, or end a running job.
+    """Raise an error if the removal would drain or reboot nodes beyond the permitted disruption, or end a job.
     MachineConfigs and KubeletConfigs of the intent count too, because a teardown removes them as well.
 
     :param removal: the objects to remove
@@ -43,7 +38,7 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
     """
     found: dict[Disruption, list[str]] = {"drain": [], "reboot": []}
     for kind in _OF_NODES:
-        for item in _list_own(cluster, kind, removal):
+        for item in list_own(cluster, kind, removal):
             effect = _find_effect(kind, item)
             if effect != "none":
                 found[effect].append(_describe(kind, item))
@@ -60,24 +55,17 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
             f"rdma_cluster.disruption is '{permitted}', and {said}. Nothing was removed",
             f"If you permit this, set rdma_cluster.disruption: {beyond[-1]}, then run the teardown again",
         )
-    running = [
-        _describe(kind, item) for kind in _JOBS for item in _list_own(cluster, kind, removal) if _is_running(item)
-    ]
-    if running:
+    unended = find_unended(cluster, removal)
+    if unended:
         raise RdmaError(
-            f"Jobs of this intent run: {join_first(running, _NAMED)}. Nothing was removed",
+            f"Jobs that use networks or resources of this intent have not ended: {join_first(unended, _NAMED)}. Nothing"
+            " was removed",
             "Wait until they end, or delete them: kubectl delete KIND NAME -n NAMESPACE. Then run the teardown again",
         )
 
 
 def _scope_of(removal: Removal) -> Scope:
     return removal.scope if removal.scope is not None else Scope()
-
-
-def _list_own(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
-    narrowed = dataclasses.replace(removal, kinds=(kind,))
-    own, _copies = split_copies(kind, list_objects(cluster, kind, narrowed))
-    return split_other_intents(kind, own, removal.scope)[0]
 
 
 def _find_effect(kind: str, item: Resource) -> Disruption:
@@ -92,18 +80,6 @@ def _find_effect(kind: str, item: Resource) -> Disruption:
 
 def _exceeds(effect: Disruption, permitted: Disruption) -> bool:
     return _DISRUPTIONS.index(effect) > _DISRUPTIONS.index(permitted)
-
-
-def _is_running(job: Resource) -> bool:
-    """Return whether pods of a job run: of a PyTorchJob by its conditions, of a TrainJob by its numbers of pods."""
-    title = str(job.get("kind"))
-    status = mapping_at(job, "status")
-    true = {
-        str(item.get("type")) for item in items_of(status, "conditions", title) if str(item.get("status")) == "True"
-    }
-    if true.intersection(_ENDED):
-        return False
-    return "Running" in true or any(item.get("active") for item in items_of(status, "jobsStatus", title))
 
 
 def _describe(kind: str, item: Resource) -> str:

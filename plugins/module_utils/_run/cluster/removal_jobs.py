@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the jobs and pods that the removal of an intent's objects would end, whoever made them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.base.marks import INTENT_LABEL, is_ours
+from ..._model.kubernetes.own_kinds import NETWORKS
+from ..._model.kubernetes.scope import Scope
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.copies import split_copies, split_other_intents
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.remove import Removal, list_objects
+from ..._parse.job.pod_template import NETWORKS_ANNOTATION
+from ..._parse.job.train_job import find_runtime
+from ..._parse.kubernetes.resource import ResourceError, items_of, labels_of, mapping_at, name_of, read_namespace
+
+#: jobs whose state is looked at
+_JOBS = ("PyTorchJob", "TrainJob")
+#: conditions of a job that has ended
+_ENDED = ("Succeeded", "Complete", "Failed")
+#: controllers whose pods do not end, so that they are no jobs. A drain evicts and replaces these pods
+_SERVICES = ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet")
+#: name of an object, with its namespace or without, in the annotation of a pod
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?")
+
+
+class _Used(typing.NamedTuple):
+    """The networks and resources of an intent, without namespaces and prefixes."""
+
+    networks: frozenset[str]
+    resources: frozenset[str]
+
+
+def list_own(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
+    """Return the objects of a kind that a removal takes.
+
+    :raises ApiError: the API server refuses the list, or cannot be reached
+    """
+    narrowed = dataclasses.replace(removal, kinds=(kind,))
+    own, _copies = split_copies(kind, list_objects(cluster, kind, narrowed))
+    return split_other_intents(kind, own, removal.scope)[0]
+
+
+def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
+    """Return the jobs that have not ended and that the removal would end, each with its kind and namespace: those of
+    the intent, and those of all other users in its namespaces that use its networks or resources. A job of the
+    collection without the name of an intent, which an earlier release submitted, counts in these namespaces too.
+
+    Pods of other jobs count if they hold resources of the intent on a node. Pods of services do not count.
+
+    :param removal: the removal; without a scope, only the jobs with its label count
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    scope = removal.scope if removal.scope is not None else Scope()
+    used = _Used(frozenset(name for kind, name, _fabric in scope.names if kind in NETWORKS), scope.resources)
+    found: dict[tuple[str, str, str], Resource] = {}
+    for kind in _JOBS:
+        for job in list_own(cluster, kind, removal):
+            found[(kind, read_namespace(job), name_of(job))] = job
+    for namespace in sorted(scope.namespaces):
+        runtimes = _list_all(cluster, "TrainingRuntime", namespace)
+        for kind in _JOBS:
+            for job in _list_all(cluster, kind, namespace):
+                if _is_of_earlier_release(job) or _uses_job(kind, job, runtimes, used):
+                    found[(kind, namespace, name_of(job))] = job
+    unended = [key for key, job in found.items() if not _has_ended(job)]
+    for namespace in sorted(scope.namespaces):
+        jobs = {name for _kind, space, name in unended if space == namespace}
+        unended += [
+            ("Pod", namespace, name_of(pod))
+            for pod in _list_all(cluster, "Pod", namespace)
+            if jobs.isdisjoint(labels_of(pod).values()) and _holds_resources(pod, used)
+        ]
+    return [f"{kind} {namespace}/{name}" for kind, namespace, name in unended]
+
+
+def _list_all(cluster: Cluster, kind: str, namespace: str) -> tuple[Resource, ...]:
+    return list_objects(cluster, kind, Removal((kind,), "", namespaces=(namespace,)))
+
+
+def _is_of_earlier_release(job: Resource) -> bool:
+    return is_ours(labels_of(job)) and INTENT_LABEL not in labels_of(job)
+
+
+def _has_ended(job: Resource) -> bool:
+    """Return whether a job has ended. A job that is suspended or restarts has not, and neither has a job without a
+    status.
+    """
+    conditions = items_of(mapping_at(job, "status"), "conditions", str(job.get("kind")))
+    return any(str(item.get("type")) in _ENDED and str(item.get("status")) == "True" for item in conditions)
+
+
+def _uses_job(kind: str, job: Resource, runtimes: typing.Sequence[Resource], used: _Used) -> bool:
+    """Return whether pods of a job use networks or resources of the intent. Return True if the runtime of a TrainJob
+    cannot be read, because it has the templates of the pods.
+
+    :param runtimes: TrainingRuntimes of the namespace of the job
+    """
+    namespace = read_namespace(job)
+    # of a list that is too large only the metadata is known
+    if "spec" not in job or _uses(job["spec"], namespace, used):
+        return True
+    if kind != "TrainJob":
+        return False
+    try:
+        of_kind, _namespace, name = find_runtime(job)
+    except ResourceError:
+        return True
+    named = [item for item in runtimes if of_kind == "TrainingRuntime" and name_of(item) == name]
+    return not named or any("spec" not in item or _uses(item["spec"], namespace, used) for item in named)
+
+
+def _uses(value: typing.Any, namespace: str, used: _Used) -> bool:
+    """Return whether a value of an object has a pod template that uses networks or resources of the intent.
+
+    :param namespace: namespace of the object
+    """
+    left = [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            left += value.values()
+            asked = set(_NAME.findall(str(value.get(NETWORKS_ANNOTATION) or "")))
+            if any({name, f"{namespace}/{name}"} & asked for name in used.networks):
+                return True
+            for amounts in (value.get("limits"), value.get("requests")):
+                if isinstance(amounts, dict) and any(str(key).rpartition("/")[2] in used.resources for key in amounts):
+                    return True
+    return False
+
+
+def _holds_resources(pod: Resource, used: _Used) -> bool:
+    """Return whether a pod holds resources of the intent on a node, and no controller of a service replaces it. Pods
+    of the collection do not count.
+    """
+    spec, owners = mapping_at(pod, "spec"), items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
+    if is_ours(labels_of(pod)) or not spec.get("nodeName") or any(one.get("kind") in _SERVICES for one in owners):
+        return False
+    if mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
+        return False
+    return _uses(spec, "", used._replace(networks=frozenset()))
