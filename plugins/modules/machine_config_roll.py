@@ -18,7 +18,8 @@ description:
     If the operator does not accept a C(KubeletConfig), RV(error) contains its message.
   - O(state=removed) does the same, but deletes O(objects).
   - O(state=released) needs no facts to unpause pools. If the facts of the run cannot be read, it fails after that.
-  - O(state=released) unpauses O(pools) and all pools that an interrupted run left paused. It waits until all of their
+  - O(state=released) unpauses O(pools) and all pools that an interrupted run left paused, with O(own_pools) only those
+    of the intent. It waits until all of their
     nodes have the new configuration. It counts how often the configuration of the nodes changed. It also reports the
     state of the C(KubeletConfigs) in O(objects), even if nothing changed.
   - No pool rolls while the cluster does not bear it. The rules are those of M(linerate.rdma.node_roll) for resets, by
@@ -46,6 +47,13 @@ options:
     type: list
     elements: str
     default: []
+  own_pools:
+    description:
+      - With O(state=released), whether pools stay paused that an interrupted run of another intent left paused. The
+        annotation C(linerate.rdma/paused) of a pool names the intent.
+      - If it names none or the default, the pool belongs to each intent that selects a node of it.
+    type: bool
+    default: false
   cluster:
     description: The variable C(rdma_cluster).
     type: raw
@@ -119,8 +127,8 @@ error:
   type: str
 stays:
   description: With O(state=removed), objects that the module did not delete, because they do not have the label of the
-    collection, or may belong to another intent. Each has its C(subject), C(why) and C(remedy). Empty with another
-    O(state).
+    collection, or may belong to another intent. Pools that runs of other intents left paused are in the list too. Each
+    has its C(subject), C(why) and C(remedy). Empty with another O(state).
   returned: success
   type: list
   elements: dict
@@ -204,13 +212,16 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         away = options["wait_seconds"] if options["state"] == "released" else AWAY
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, PoolGate(cluster, intent, nodes, say))
+        gate, scope = PoolGate(cluster, intent, nodes, say), build_scope((), intent)
+        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, gate, intent.intent_name)
         if not configs and not options["pools"] and not cluster.serves(group_of(HOST_KINDS[0])):
             if unread is not None:
                 raise unread
             return answer
         if options["state"] == "released":
-            rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
+            mine = scope if options["own_pools"] else None
+            wait = options["wait_seconds"]
+            rolls = () if module.check_mode else roller.release(options["pools"], wait, nodes, mine)
             if unread is not None:
                 # the pools go on all the same: no later task of this run would unpause them
                 names = ", ".join(roll.pool for roll in rolls if not roll.error) or "none"
@@ -226,7 +237,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             prepared = roller.prepare(configs, module.check_mode)
         else:
             beside = find_labelled(cluster, configs) if options["labelled"] else beside
-            prepared = roller.remove(configs, module.check_mode, beside.objects, build_scope((), intent))
+            prepared = roller.remove(configs, module.check_mode, beside.objects, scope)
         changes = [
             f"{item.applied.action} {item.applied.kind} {item.applied.name}"
             for item in prepared.outcomes
@@ -271,6 +282,7 @@ def main() -> None:
             objects_from={"type": "str"},
             cluster={"type": "raw"},
             labelled={"type": "bool", "default": False},
+            own_pools={"type": "bool", "default": False},
             pools={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 1800},
             progress_file={"type": "path"},

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a teardown refuses before it removes anything: jobs that have not ended, whoever made them."""
+"""What a teardown refuses before it removes anything: jobs that have not ended, whoever made them, and reboots of nodes
+by MachineConfigs and by pools that an interrupted run left paused."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import pytest
@@ -11,9 +13,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Disruption, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
-from tests.unit.run.test_intents import KINDS, RUNNING, SELECTOR, A, Api, intent_of, job, objects_of, scope_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
+from tests.unit.run.test_intents import KINDS, RUNNING, SELECTOR, A, Api, B, intent_of, job, live, objects_of, scope_of
+from tests.unit.run.test_roll import Operator, roller
 
 Item = dict[str, typing.Any]
 RESTARTING = {
@@ -135,3 +140,90 @@ def test_a_pod_that_holds_a_resource_counts(owner: str, phase: str, resource: st
         return
     with pytest.raises(RdmaError, match="Pod jobs-compute/mpi"):
         gate(api)
+
+
+class WithPools(Api):
+    """An API server with the pools and nodes of an operator."""
+
+    operator: Operator
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> typing.Any:
+        if kind in ("MachineConfigPool", "Node"):
+            return self.operator.list(kind)
+        return super().list(kind, namespace, selector)
+
+
+def with_pools(operator: Operator, *items: Item) -> WithPools:
+    api = WithPools(*items)
+    api.operator = operator
+    return api
+
+
+def killed(intent: Intent, selector: str = "worker", legacy: bool = False) -> tuple[Operator, Intent]:
+    """A run of the intent that was killed while its pool was paused. The intent selects the role of the nodes."""
+    cluster = dataclasses.replace(intent.cluster, node_selector={"role": selector}, disruption="none")
+    operator = Operator()
+    PoolRoller(
+        typing.cast(Cluster, operator), operator.clock, operator.sleep, operator.log.append, None, cluster.intent_name
+    ).prepare(live(cluster.intent_name), check_mode=False)
+    assert operator.paused and operator.away == []
+    if legacy:
+        operator.annotations = {"linerate.rdma/paused": "true"}
+    return operator, dataclasses.replace(intent, fabrics=(), cluster=cluster)
+
+
+UNNAMED = intent_of("compute")
+
+
+@pytest.mark.parametrize(
+    ("intent", "of", "selector", "legacy", "own"),
+    [
+        (A, A, "elsewhere", False, True),
+        (A, B, "worker", False, False),
+        (UNNAMED, B, "worker", False, False),
+        (A, UNNAMED, "worker", False, False),
+        # the default name and the annotation of an earlier release name no intent, so the nodes decide
+        (UNNAMED, UNNAMED, "worker", False, True),
+        (UNNAMED, UNNAMED, "elsewhere", False, False),
+        (A, A, "worker", True, True),
+        (A, A, "elsewhere", True, False),
+    ],
+)
+def test_a_teardown_unpauses_only_pools_of_its_intent(
+    intent: Intent, of: Intent, selector: str, legacy: bool, own: bool
+) -> None:
+    operator, _of = killed(of, legacy=legacy)
+    cluster = dataclasses.replace(intent.cluster, node_selector={"role": selector}, disruption="none")
+    mine = dataclasses.replace(intent, fabrics=(), cluster=cluster)
+    if own:
+        with pytest.raises(RdmaError, match=r"unpausing MachineConfigPool worker.*the nodes n0, n1, n2") as told:
+            gate(with_pools(operator), mine, "none")
+        assert "rdma_cluster.disruption: reboot" in told.value.remedy
+    else:
+        gate(with_pools(operator), mine, "none")
+    gone = roller(operator, cluster).remove([], False, (), scope_of(mine))
+    assert [item.subject for item in gone.stays] == ([] if own else ["MachineConfigPool worker"])
+    rolls = roller(operator, cluster).release(gone.paused, 600, ["n0"], scope_of(mine))
+    assert ([roll.pool for roll in rolls], operator.away) == ((["worker"], [0, 1, 2]) if own else ([], []))
+    assert operator.paused is not own
+
+
+def test_a_paused_pool_without_another_configuration_reboots_nobody() -> None:
+    operator, mine = killed(A)
+    operator.nodes = [operator.wanted] * 3
+    gate(with_pools(operator), mine, "none")
+
+
+class Busy(Api):
+    """An API server that refuses lists of MachineConfigs for a while."""
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> typing.Any:
+        if kind in ("MachineConfig", "KubeletConfig"):
+            raise ApiError(503, "ServiceUnavailable", "the server is currently unable to handle the request", "GET")
+        return super().list(kind, namespace, selector)
+
+
+def test_machine_configs_that_could_not_be_read_are_no_proof() -> None:
+    with pytest.raises(RdmaError, match=r"could not be read.*unable to handle the request"):
+        gate(Busy(*live("a")), A, "drain")
+    gate(Busy(*live("a")), A, "reboot")

@@ -13,11 +13,12 @@ from ..._model.base.text import join_first
 from ..._model.intent.intent import Disruption
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.kinds import Resource, group_of
 from ..._observe.kubernetes.machines import find_labelled
 from ..._observe.kubernetes.remove import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
+from ..node_changes.paused_pools import find_paused_pools
 from .removal_jobs import find_unended, list_own
 
 #: kinds whose removal may drain or reboot nodes
@@ -29,7 +30,8 @@ _NAMED = 10
 
 def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) -> None:
     """Raise an error if the removal would drain or reboot nodes beyond the permitted disruption, or end a job.
-    MachineConfigs and KubeletConfigs of the intent count too, because a teardown removes them as well.
+    MachineConfigs and KubeletConfigs of the intent count too, because a teardown removes them as well, and so do its
+    MachineConfigPools that an interrupted run left paused, because a teardown unpauses them.
 
     :param removal: the objects to remove
     :param permitted: worst permitted effect on a node
@@ -42,17 +44,30 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
             effect = _find_effect(kind, item)
             if effect != "none":
                 found[effect].append(_describe(kind, item))
-    for item in find_labelled(cluster).objects:
+    labelled = find_labelled(cluster)
+    paused = _find_own_paused_pools(cluster, _scope_of(removal))
+    if labelled.unread and _exceeds("reboot", permitted):
+        raise RdmaError(
+            f"rdma_cluster.disruption is '{permitted}', and MachineConfigs, whose removal reboots nodes, could not be"
+            f" read: {join_first(labelled.unread, _NAMED)}. Nothing was removed",
+            "Correct the error in this message, then run the teardown again",
+        )
+    for item in labelled.objects:
         kind = str(item["kind"])
         if not is_copied(item) and not _scope_of(removal).explain_foreign(kind, item):
             found["reboot"].append(_describe(kind, item))
     beyond = [effect for effect in _DISRUPTIONS if _exceeds(effect, permitted) and found.get(effect)]
-    if beyond:
-        said = "; ".join(
-            f"removing {join_first(found[effect], _NAMED)} may {effect} nodes" for effect in beyond if effect != "none"
-        )
+    said = [f"removing {join_first(found[effect], _NAMED)} may {effect} nodes" for effect in beyond]
+    if paused and _exceeds("reboot", permitted):
+        said += [
+            f"unpausing MachineConfigPool {pool}, which an interrupted run left paused, reboots the nodes"
+            f" {join_first(nodes, _NAMED)}"
+            for pool, nodes in paused.items()
+        ]
+        beyond.append("reboot")
+    if said:
         raise RdmaError(
-            f"rdma_cluster.disruption is '{permitted}', and {said}. Nothing was removed",
+            f"rdma_cluster.disruption is '{permitted}', and {'; '.join(said)}. Nothing was removed",
             f"If you permit this, set rdma_cluster.disruption: {beyond[-1]}, then run the teardown again",
         )
     unended = find_unended(cluster, removal)
@@ -66,6 +81,16 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
 
 def _scope_of(removal: Removal) -> Scope:
     return removal.scope if removal.scope is not None else Scope()
+
+
+def _find_own_paused_pools(cluster: Cluster, scope: Scope) -> dict[str, tuple[str, ...]]:
+    """Return the paused MachineConfigPools whose nodes reboot as soon as the teardown unpauses them, with these nodes.
+
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    """
+    if not cluster.serves(group_of("MachineConfigPool")):
+        return {}
+    return {pool: nodes for pool, nodes in find_paused_pools(cluster, scope).own.items() if nodes}
 
 
 def _find_effect(kind: str, item: Resource) -> Disruption:

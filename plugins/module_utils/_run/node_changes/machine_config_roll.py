@@ -3,8 +3,8 @@
 """Applies MachineConfigs and KubeletConfigs such that each node reboots only once: it pauses the MachineConfigPools,
 applies all objects, and unpauses the pools.
 
-A pool that another user has paused is not changed. An annotation marks a pool that the collection has paused. If the
-run is stopped, the next run unpauses it.
+A pool that another user has paused is not changed. An annotation with the name of the intent marks a pool that the
+collection has paused. If the run is stopped, the next run unpauses it. A teardown unpauses only pools of its intent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..._analysis.controllers.machine_config_operator import (
     waits_for,
 )
 from ..._analysis.controllers.sriov_operator import describe_pool
-from ..._model.base.marks import MANAGER, SELECTOR
+from ..._model.base.marks import DEFAULT_INTENT, MANAGER, SELECTOR
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
@@ -41,6 +41,7 @@ from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config
 from .drain import NodeFailed
 from .gate import PoolGate
+from .paused_pools import find_paused_pools
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -72,6 +73,7 @@ class PoolRoller:
     """A client that rolls the MachineConfigPools of one cluster to a new configuration.
 
     :param gate: decides whether pools may roll; None if the caller has already verified it
+    :param intent: name of the intent of the run; empty: the default
     """
 
     def __init__(
@@ -81,12 +83,14 @@ class PoolRoller:
         pause: typing.Callable[[float], None],
         say: Say,
         gate: typing.Optional[PoolGate] = None,
+        intent: str = DEFAULT_INTENT,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._sleep = pause
         self._say = say
         self._gate = gate
+        self._intent = intent or DEFAULT_INTENT
 
     def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
         """Pause the pools that use at least one object that is not applied yet, apply all objects, and wait until the
@@ -140,7 +144,8 @@ class PoolRoller:
     ) -> Prepared:
         """Remove the objects of the collection: pause the MachineConfigPools that use at least one existing object,
         delete all objects, and wait until the pools have rendered a configuration without them. An object without the
-        label of the collection, or of another intent, is not deleted, and no pool rolls for it.
+        label of the collection, or of another intent, is not deleted, and no pool rolls for it. A pool that a run of
+        another intent left paused stays too.
 
         :param configs: MachineConfigs and KubeletConfigs
         :param labelled: further objects to delete, as they are in the cluster
@@ -155,6 +160,7 @@ class PoolRoller:
         reasons = [_explain_stay(live, scope) for live in present]
         found = [live for live, why in zip(present, reasons) if not why]
         stays = tuple(_retain(live, why) for live, why in zip(present, reasons) if why)
+        stays += tuple(_retain_pause(name, why) for name, why in self._find_other_pauses(scope).items())
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
@@ -172,7 +178,11 @@ class PoolRoller:
         return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False), stays)
 
     def release(
-        self, names: typing.Sequence[str], limit: float, inventory: typing.Container[str] = ()
+        self,
+        names: typing.Sequence[str],
+        limit: float,
+        inventory: typing.Container[str] = (),
+        scope: typing.Optional[Scope] = None,
     ) -> tuple[Roll, ...]:
         """Unpause the pools, wait until all of their nodes have the new configuration, and return the roll of each
         pool. Nodes outside of the inventory are not awaited if they are NotReady. Pools that may not roll now stay
@@ -181,11 +191,15 @@ class PoolRoller:
         :param names: names of the pools
         :param limit: longest wait in seconds
         :param inventory: names of the nodes for which the run waits
+        :param scope: objects of the intent; a pool that a run of another intent left paused stays paused. None: all
+            pools are unpaused that the collection has paused
         :raises ApiError: the API server cannot be reached
         """
         pools = machines.read_machine_pools(self._cluster)
-        ours = [pool.name for pool in pools if pool.paused_by_us]
-        rolling = [pool.name for pool in pools if pool.paused_by_us and not is_current(pool)]
+        others = self._find_other_pauses(scope)
+        mine = [pool for pool in pools if pool.paused_by_us and (pool.name in names or pool.name not in others)]
+        ours = [pool.name for pool in mine]
+        rolling = [pool.name for pool in mine if not is_current(pool)]
         left = [name for name in ours if name not in names]
         rolls = {name: Roll(name) for name in (*names, *left)}
         if self._gate is None:
@@ -232,6 +246,17 @@ class PoolRoller:
             if waiting:
                 self._sleep(LOOK)
         return tuple(rolls.values())
+
+    def _find_other_pauses(self, scope: typing.Optional[Scope]) -> dict[str, str]:
+        """Return the pools that runs of other intents left paused, each with the reason. A cluster without the machine
+        config operator has none, and neither has a scope of None.
+        """
+        try:
+            return find_paused_pools(self._cluster, scope).others if scope is not None else {}
+        except ApiError as error:
+            if not error.absent:
+                raise
+            return {}
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
         """Return the state of the KubeletConfigs among the objects, and the pools of which all inventory nodes have
@@ -300,13 +325,14 @@ class PoolRoller:
         return before
 
     def _set_paused(self, name: str, paused: bool) -> None:
-        """Pause or unpause a pool. An annotation marks the pause as one of the collection.
+        """Pause or unpause a pool. An annotation with the name of the intent marks the pause as one of the
+        collection.
 
         :param name: name of the pool
         :param paused: True to pause, False to unpause
         """
         change = {
-            "metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: "true" if paused else None}},
+            "metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: self._intent if paused else None}},
             "spec": {"paused": paused},
         }
         self._cluster.patch("MachineConfigPool", "", name, change, MANAGER)
@@ -395,6 +421,20 @@ def _retain(live: Resource, why: str) -> RetainedObject:
         why,
         "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
         f" {kind.lower()} {name}",
+    )
+
+
+def _retain_pause(pool: str, why: str) -> RetainedObject:
+    """Return a MachineConfigPool that stays paused.
+
+    :param why: the reason
+    """
+    return RetainedObject(
+        f"MachineConfigPool {pool}",
+        f"it is paused, and it stays paused: {why}",
+        "Run stage network with the other intent again: it unpauses the pool. If you no longer use that intent, unpause"
+        f" it, and its nodes may reboot: oc patch machineconfigpool {pool} --type merge -p"
+        """ '{"spec":{"paused":false}}'""",
     )
 
 

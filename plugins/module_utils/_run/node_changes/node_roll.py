@@ -296,7 +296,15 @@ class NodeRoller:
         """
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
-            work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop
+            work,
+            self._cluster,
+            self._hosts,
+            self._turns.inventory,
+            self._clock,
+            self._sleep,
+            self._say,
+            self._stop,
+            self._turns.intent.intent_name,
         )
         try:
             yield from ride.outcomes(steps, planned.rolls, self._limits.drain + self._limits.back)

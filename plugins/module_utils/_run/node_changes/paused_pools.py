@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the MachineConfigPools that interrupted runs left paused, and which of them belong to an intent. If such a pool
+is unpaused, its nodes reboot.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..._analysis.controllers.machine_config_operator import is_current
+from ..._analysis.controllers.sriov_operator import find_machine_pool
+from ..._model.base.marks import DEFAULT_INTENT
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.kubernetes.scope import Scope
+from ..._observe.kubernetes.client import Cluster
+from ..._parse.kubernetes.core import parse_node
+from ..._parse.kubernetes.resource import mapping_at
+from ..._parse.operators.machine_config import PAUSED_ANNOTATION, machine_pool
+
+#: value of the annotation that earlier releases wrote
+_UNNAMED = "true"
+
+
+@dataclasses.dataclass(frozen=True)
+class PausedPools:
+    """The MachineConfigPools that interrupted runs left paused.
+
+    :ivar own: names of those of the intent, each with the nodes that reboot if it is unpaused; empty if it has no other
+        configuration than its nodes
+    :ivar others: names of all other ones, each with the reason
+    """
+
+    own: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    others: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def find_paused_pools(cluster: Cluster, scope: Scope) -> PausedPools:
+    """Return the MachineConfigPools that interrupted runs left paused. The annotation of a pool names the intent of the
+    run. If it names none, or the default, the pool belongs to each intent that selects a node of it.
+
+    :param scope: objects of the intent
+    :raises ApiError: the API server refuses, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    items = cluster.list("MachineConfigPool").items
+    pools = tuple(map(machine_pool, items))
+    found = PausedPools()
+    if not any(pool.paused_by_us for pool in pools):
+        return found
+    nodes = tuple(map(parse_node, cluster.list("Node").items))
+    for item, pool in ((item, pool) for item, pool in zip(items, pools) if pool.paused_by_us):
+        members = tuple(node for node in nodes if find_machine_pool(node, pools) == pool)
+        intent = str(mapping_at(item, "metadata", "annotations").get(PAUSED_ANNOTATION))
+        why = _explain_other(intent, members, scope)
+        if why:
+            found.others[pool.name] = why
+        else:
+            found.own[pool.name] = () if is_current(pool) else tuple(node.name for node in members)
+    return found
+
+
+def _explain_other(intent: str, members: tuple[ClusterNode, ...], scope: Scope) -> str:
+    """Return why a paused pool does not belong to the intent; empty if it does.
+
+    :param intent: value of the annotation of the pool
+    :param members: nodes of the pool
+    """
+    unproven = (_UNNAMED, DEFAULT_INTENT)
+    if intent == scope.intent and intent not in unproven:
+        return ""
+    if intent not in (_UNNAMED, scope.intent):
+        return f"a run of the intent '{intent}' paused it, and this intent is '{scope.intent}'"
+    if any(scope.selector.items() <= node.labels.items() for node in members):
+        return ""
+    return "an interrupted run paused it, and this intent selects no node of it"
