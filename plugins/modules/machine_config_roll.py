@@ -213,7 +213,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
         gate, scope = PoolGate(cluster, intent, nodes, say), build_scope((), intent)
-        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, gate, intent.intent_name)
+        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, gate, intent)
         if not configs and not options["pools"] and not cluster.serves(group_of(HOST_KINDS[0])):
             if unread is not None:
                 raise unread

@@ -5,16 +5,19 @@ by MachineConfigs and by pools that an interrupted run left paused."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import build_user_label
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Disruption, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
 from tests.unit.run.test_intents import KINDS, RUNNING, SELECTOR, A, Api, B, intent_of, job, live, objects_of, scope_of
@@ -163,9 +166,9 @@ def killed(intent: Intent, selector: str = "worker", legacy: bool = False) -> tu
     """A run of the intent that was killed while its pool was paused. The intent selects the role of the nodes."""
     cluster = dataclasses.replace(intent.cluster, node_selector={"role": selector}, disruption="none")
     operator = Operator()
-    PoolRoller(
-        typing.cast(Cluster, operator), operator.clock, operator.sleep, operator.log.append, None, cluster.intent_name
-    ).prepare(live(cluster.intent_name), check_mode=False)
+    say = operator.log.append
+    run = PoolRoller(typing.cast(Cluster, operator), operator.clock, operator.sleep, say, None, cluster)
+    run.prepare(live(cluster.intent_name), check_mode=False)
     assert operator.paused and operator.away == []
     if legacy:
         operator.annotations = {"linerate.rdma/paused": "true"}
@@ -227,3 +230,91 @@ def test_machine_configs_that_could_not_be_read_are_no_proof() -> None:
     with pytest.raises(RdmaError, match=r"could not be read.*unable to handle the request"):
         gate(Busy(*live("a")), A, "drain")
     gate(Busy(*live("a")), A, "reboot")
+
+
+HOST = {"kernel_arguments": ["iommu=pt"]}
+MINE, ITS = "linerate.rdma/intent-a", "linerate.rdma/intent-b"
+
+
+def hosts(*intents: Intent) -> Operator:
+    """Intents that need the same MachineConfig, each of which has run."""
+    operator = Operator()
+    for intent in intents:
+        wanted = render_host_configs(intent.cluster.host, intent.cluster.intent_name)
+        run = roller(operator, intent.cluster)
+        prepared = run.prepare([copy.deepcopy(item) for item in wanted], check_mode=False)
+        assert [item.applied.action for item in prepared.outcomes] == ["changed" if operator.away else "created"]
+        run.release(prepared.paused, 600, ["n0"])
+    assert operator.away == [0, 1, 2]
+    operator.away.clear()
+    return operator
+
+
+def there(operator: Operator) -> list[Item]:
+    return [{**copy.deepcopy(item), "kind": "MachineConfig"} for item in operator.configs.values()]
+
+
+def labels(operator: Operator) -> Item:
+    (config,) = operator.configs.values()
+    return {key: value for key, value in config["metadata"]["labels"].items() if "linerate.rdma/intent" in key}
+
+
+def taken(operator: Operator, intent: Intent) -> list[str]:
+    """What a teardown of the intent says of what stays."""
+    run, scope = roller(operator, intent.cluster), scope_of(intent)
+    other = [key for key in labels(operator) if key not in {"linerate.rdma/intent", *scope.user_label}]
+    gone = run.remove([], False, there(operator), scope)
+    run.release(gone.paused, 600, ["n0"], scope)
+    command = f"kubectl label machineconfig {next(iter(operator.configs), '')} {' '.join(other)}-"
+    assert all(command in item.remedy for item in gone.stays)
+    return [item.why for item in gone.stays]
+
+
+def of_host(name: str, selector: str) -> Intent:
+    return intent_of("compute", name, selector, host=HOST, disruption="reboot")
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_machine_config_that_two_intents_need_goes_with_the_last_of_them(first: str) -> None:
+    intents = {name: of_host(name, name) for name in ("a", "b")}
+    operator = hosts(intents["a"], intents["b"])
+    assert labels(operator) == {"linerate.rdma/intent": "a", MINE: "a", ITS: "b"}
+    last = "b" if first == "a" else "a"
+    gate(with_pools(operator, *there(operator)), intents[first], "drain")
+    (why,) = taken(operator, intents[first])
+    assert operator.away == [] and not operator.paused
+    assert why == (
+        "the intent 'b' needs it too" if first == "a" else "it belongs to the intent 'a', and this intent is 'b'"
+    )
+    assert labels(operator) == {"linerate.rdma/intent": last, f"linerate.rdma/intent-{last}": last}
+    with pytest.raises(RdmaError, match="the nodes of their MachineConfigPools are n0, n1, n2"):
+        gate(with_pools(operator, *there(operator)), intents[last], "drain")
+    assert taken(operator, intents[last]) == [] and operator.away == [0, 1, 2] and not operator.configs
+
+
+def test_two_intents_with_the_default_name_differ_by_their_nodes() -> None:
+    one, two = of_host("", "a"), of_host("", "b")
+    operator = hosts(one, two)
+    assert sorted(labels(operator).values()) == ["default"] * 3
+    assert taken(operator, one) == ["the intent 'default' needs it too"]
+    assert operator.away == [] and len(labels(operator)) == 2
+    assert taken(operator, two) == [] and operator.away == [0, 1, 2]
+
+
+def test_a_second_run_of_the_owner_keeps_the_label_of_the_other_intent() -> None:
+    one, two = of_host("a", "a"), of_host("b", "b")
+    operator = hosts(one, two)
+    before = labels(operator)
+    for intent in (one, two):
+        wanted = render_host_configs(intent.cluster.host, intent.cluster.intent_name)
+        again = roller(operator, intent.cluster).prepare(wanted, check_mode=False)
+        assert ([item.applied.action for item in again.outcomes], again.paused) == (["unchanged"], ())
+    assert labels(operator) == before
+
+
+def test_a_long_name_of_an_intent_fits_into_the_label() -> None:
+    """The name of a label has at most 63 characters. [kubernetes apimachinery validation IsQualifiedName]"""
+    (one,) = build_user_label("a" * 62 + "b", {}).items()
+    (two,) = build_user_label("a" * 62 + "c", {}).items()
+    assert one[0] != two[0] and one[1] == "a" * 62 + "b"
+    assert all(len(key.partition("/")[2]) <= 63 for key, _name in (one, two))

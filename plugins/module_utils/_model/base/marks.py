@@ -6,6 +6,8 @@ teardown deletes the objects that carry them.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import typing
 
 #: of server-side apply, and the value of the label
@@ -19,6 +21,10 @@ RUN_LABEL = "linerate.rdma/run"
 INTENT_LABEL = "linerate.rdma/intent"
 #: name of an intent that sets none. It proves nothing, because two intents of a cluster may both have it
 DEFAULT_INTENT = "default"
+#: before the name of each intent that needs an object which several intents share
+USER_LABEL = f"{INTENT_LABEL}-"
+#: characters of a name in this label: 63 of a label without ``intent-``, and without the digest and its hyphen
+_MOST_OF_NAME, _DIGEST = 47, 8
 #: on every object of the collection
 MANAGED_BY = {LABEL: MANAGER}
 
@@ -37,3 +43,22 @@ def mark_intent(definition: dict[str, typing.Any], intent: str) -> dict[str, typ
     metadata = definition["metadata"]
     labels = {**metadata.get("labels", {}), INTENT_LABEL: intent or DEFAULT_INTENT}
     return {**definition, "metadata": {**metadata, "labels": labels}}
+
+
+def build_user_label(intent: str, selector: typing.Mapping[str, str]) -> dict[str, str]:
+    """Return the label by which an intent records that it needs a shared object. Two intents with the default name
+    differ by the nodes that they select.
+
+    :param intent: name of the intent; empty: the default
+    :param selector: labels of the nodes that the intent selects
+    """
+    name = intent or DEFAULT_INTENT
+    told = json.dumps([name, sorted(selector.items()) if name == DEFAULT_INTENT else []])
+    short = name if name != DEFAULT_INTENT and len(name) <= _MOST_OF_NAME else ""
+    digest = hashlib.sha256(told.encode()).hexdigest()[:_DIGEST]
+    return {f"{USER_LABEL}{short or f'{name[:_MOST_OF_NAME]}-{digest}'}": name}
+
+
+def find_users(labels: typing.Mapping[str, typing.Any]) -> dict[str, str]:
+    """Return the labels of an object by which intents record that they need it, with their names as values."""
+    return {str(key): str(value) for key, value in labels.items() if str(key).startswith(USER_LABEL)}

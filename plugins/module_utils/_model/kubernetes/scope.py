@@ -14,7 +14,8 @@ import dataclasses
 import json
 import typing
 
-from ..base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, RUN_LABEL
+from ..base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, RUN_LABEL, build_user_label, find_users
+from .host import HOST_KINDS
 from .measuring import NAMESPACE as MEASURING
 
 Item = typing.Mapping[str, typing.Any]
@@ -76,6 +77,9 @@ class Scope:
         intent = labels.get(INTENT_LABEL)
         if intent is not None and intent != self.intent:
             return f"it belongs to the intent '{intent}', and this intent is '{self.intent}'"
+        users = sorted(set(self.find_other_users(kind, item).values()))
+        if users:
+            return f"the intent{'s' if users[1:] else ''} '{', '.join(users)}' needs it too"
         if intent is not None and intent != DEFAULT_INTENT:
             return ""
         # pods and accounts of a measurement belong to no intent: the Lease permits one run at a time
@@ -86,6 +90,20 @@ class Scope:
             return ""
         unproven = f"has the label {INTENT_LABEL}={DEFAULT_INTENT}, the default of all intents"
         return f"it {unproven if intent else f'has no label {INTENT_LABEL}'}, and {why}"
+
+    @property
+    def user_label(self) -> dict[str, str]:
+        """The label by which this intent records that it needs a shared object."""
+        return build_user_label(self.intent, self.selector)
+
+    def find_other_users(self, kind: str, item: Item) -> dict[str, str]:
+        """Return the labels by which other intents record that they need an object. Only MachineConfigs and
+        KubeletConfigs have such labels, because intents with the same pool share them.
+
+        :param kind: kind of the object
+        """
+        labels = find_users(_mapping(item, "metadata", "labels")) if kind in HOST_KINDS else {}
+        return {key: name for key, name in labels.items() if key not in self.user_label}
 
     def is_left_to_owner(self, item: Item) -> bool:
         """Return whether a foreign object needs no finding of its own, because its owner has one."""

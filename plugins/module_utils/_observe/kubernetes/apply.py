@@ -8,8 +8,9 @@ import dataclasses
 import time
 import typing
 
-from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, LABEL, SELECTOR, mark_intent
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, LABEL, SELECTOR, find_users, mark_intent
 from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
+from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.scope import explain_other_intent, find_selector
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
@@ -195,9 +196,10 @@ def _plan_one(
         # several intents may use it, and it stays that of the intent that made it
         definition = _keep_intent(definition, there)
     elif there is not None and (has_our_label(there) or definition["kind"] in JOINT_KINDS):
+        definition = _keep_users(definition, there)
         why = explain_other_intent(definition, there, proven)
         if why:
-            return definition, _compare_other_intent(cluster, applied, definition, there, why)
+            return _compare_other_intent(cluster, applied, definition, there, why)
     if there is not None and definition["kind"] in JOINT_KINDS and not has_our_label(there):
         # with the collection's label the teardown would delete an object of others
         definition = {**definition, "metadata": {"name": definition["metadata"]["name"]}}
@@ -223,22 +225,49 @@ def _keep_intent(definition: Resource, there: Resource) -> Resource:
     return mark_intent(definition, str(intent))
 
 
+def _keep_users(definition: Resource, there: Resource) -> Resource:
+    """Return a rendered MachineConfig or KubeletConfig with the labels by which intents have recorded on the existing
+    one that they need it. An object of another kind is returned as it is.
+    """
+    users = find_users(there["metadata"].get("labels") or {}) if definition["kind"] in HOST_KINDS else {}
+    if not users:
+        return definition
+    metadata = definition["metadata"]
+    return {**definition, "metadata": {**metadata, "labels": {**users, **(metadata.get("labels") or {})}}}
+
+
+def _strip_users(resource: Resource) -> Resource:
+    """Return an object without the labels by which intents record that they need it."""
+    metadata = resource["metadata"]
+    labels = metadata.get("labels") or {}
+    users = find_users(labels)
+    kept = {key: value for key, value in labels.items() if key not in users}
+    return {**resource, "metadata": {**metadata, "labels": kept}}
+
+
 def _compare_other_intent(
     cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource, why: str
-) -> Outcome:
-    """Return the outcome for an object that may belong to another intent. The outcome is unchanged if a dry run shows
-    that the object equals the rendered one, and refused otherwise. Nothing is written.
+) -> tuple[Resource, Outcome]:
+    """Return the definition to apply and its outcome, for an object that may belong to another intent. The outcome is
+    unchanged if a dry run shows that the object equals the rendered one, and refused otherwise. An equal MachineConfig
+    or KubeletConfig without the label by which this intent records that it needs it is changed by this label alone.
+    Nothing is written.
 
     :param why: why it may belong to another intent
     """
+    kept = _keep_intent(definition, there)
     before, mine = strip_volatile(there), definition["metadata"]["labels"][INTENT_LABEL]
     try:
-        result, warnings = cluster.apply(_keep_intent(definition, there), FIELD_MANAGER, dry_run=True)
+        result, warnings = cluster.apply(kept, FIELD_MANAGER, dry_run=True)
     except ApiError as error:
-        return Outcome(describe_refusal(applied, error), before, before)
-    if strip_volatile(result) == before:
+        return definition, Outcome(describe_refusal(applied, error), before, before)
+    after = strip_volatile(result)
+    if after == before:
         used = f"{why}, so it is used unchanged, and a teardown of this intent leaves it"
-        return Outcome(dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used)), before, before)
+        same = dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used))
+        return definition, Outcome(same, before, before)
+    if definition["kind"] in HOST_KINDS and _strip_users(after) == _strip_users(before):
+        return kept, Outcome(dataclasses.replace(applied, action="changed", warnings=warnings), before, after)
     name = mine if mine != DEFAULT_INTENT else "NAME"
     rename = "" if mine != DEFAULT_INTENT else f"set rdma_cluster.intent_name: {name}, and "
     where = f"-n {applied.namespace} " if applied.namespace else ""
@@ -251,7 +280,8 @@ def _compare_other_intent(
         f"{why}, and differs from the rendered object. {another}. If it is of this intent, {rename}label it: kubectl"
         f" {where}label {kind_of(definition).lower()} {applied.name} {INTENT_LABEL}={name} --overwrite"
     )
-    return Outcome(dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=refusal), before, before)
+    refused = dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=refusal)
+    return definition, Outcome(refused, before, before)
 
 
 def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource) -> Outcome:

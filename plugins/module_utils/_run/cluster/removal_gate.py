@@ -18,7 +18,7 @@ from ..._observe.kubernetes.machines import find_labelled
 from ..._observe.kubernetes.remove import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
-from ..node_changes.paused_pools import find_paused_pools
+from ..node_changes.paused_pools import find_paused_pools, find_rebooting_nodes
 from .removal_jobs import find_unended, list_own
 
 #: kinds whose removal may drain or reboot nodes
@@ -52,12 +52,16 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
             f" read: {join_first(labelled.unread, _NAMED)}. Nothing was removed",
             "Correct the error in this message, then run the teardown again",
         )
-    for item in labelled.objects:
-        kind = str(item["kind"])
-        if not is_copied(item) and not _scope_of(removal).explain_foreign(kind, item):
-            found["reboot"].append(_describe(kind, item))
+    configs = [
+        item
+        for item in labelled.objects
+        if not is_copied(item) and not _scope_of(removal).explain_foreign(str(item["kind"]), item)
+    ]
+    found["reboot"] += [_describe(str(item["kind"]), item) for item in configs]
     beyond = [effect for effect in _DISRUPTIONS if _exceeds(effect, permitted) and found.get(effect)]
     said = [f"removing {join_first(found[effect], _NAMED)} may {effect} nodes" for effect in beyond]
+    rebooting = find_rebooting_nodes(cluster, configs) if "reboot" in beyond else ()
+    said += [f"the nodes of their MachineConfigPools are {join_first(rebooting, _NAMED)}"] if rebooting else []
     if paused and _exceeds("reboot", permitted):
         said += [
             f"unpausing MachineConfigPool {pool}, which an interrupted run left paused, reboots the nodes"

@@ -21,7 +21,8 @@ from ..._analysis.controllers.machine_config_operator import (
     waits_for,
 )
 from ..._analysis.controllers.sriov_operator import describe_pool
-from ..._model.base.marks import DEFAULT_INTENT, MANAGER, SELECTOR
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, SELECTOR, build_user_label
+from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
@@ -37,7 +38,7 @@ from ..._observe.kubernetes.outcome import Outcome, has_our_label
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.core import parse_budget, parse_node, parse_pod
 from ..._parse.kubernetes.foreign import is_copied
-from ..._parse.kubernetes.resource import name_of
+from ..._parse.kubernetes.resource import labels_of, name_of
 from ..._parse.operators import machine_config
 from .drain import NodeFailed
 from .gate import PoolGate
@@ -73,7 +74,8 @@ class PoolRoller:
     """A client that rolls the MachineConfigPools of one cluster to a new configuration.
 
     :param gate: decides whether pools may roll; None if the caller has already verified it
-    :param intent: name of the intent of the run; empty: the default
+    :param intent: settings of the intent of the run, of which the name and the labels of its nodes are used;
+        None: the default
     """
 
     def __init__(
@@ -83,14 +85,16 @@ class PoolRoller:
         pause: typing.Callable[[float], None],
         say: Say,
         gate: typing.Optional[PoolGate] = None,
-        intent: str = DEFAULT_INTENT,
+        intent: typing.Optional[ClusterIntent] = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._sleep = pause
         self._say = say
         self._gate = gate
-        self._intent = intent or DEFAULT_INTENT
+        mine = intent if intent is not None else ClusterIntent()
+        self._intent = mine.intent_name or DEFAULT_INTENT
+        self._user = build_user_label(mine.intent_name, mine.node_selector)
 
     def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
         """Pause the pools that use at least one object that is not applied yet, apply all objects, and wait until the
@@ -98,12 +102,15 @@ class PoolRoller:
 
         Objects that a stopped run has applied but that are not rendered yet are awaited too.
 
+        Each object gets a label by which the intent records that it needs it, because intents with the same pool share
+        the objects. No node reboots for a label.
+
         :param configs: MachineConfigs and KubeletConfigs to apply
         :param check_mode: whether nothing is changed
         :raises ApiError: the API server cannot be reached, or refuses to pause a pool
         :raises NodeFailed: a pool may not roll now; then nothing is applied
         """
-        wanted = [("", config) for config in configs]
+        wanted = [("", _add_label(config, self._user)) for config in configs]
         planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
         if check_mode or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
@@ -159,13 +166,16 @@ class PoolRoller:
         present += labelled
         reasons = [_explain_stay(live, scope) for live in present]
         found = [live for live, why in zip(present, reasons) if not why]
-        stays = tuple(_retain(live, why) for live, why in zip(present, reasons) if why)
+        stays = tuple(_retain(live, why, scope) for live, why in zip(present, reasons) if why)
         stays += tuple(_retain_pause(name, why) for name, why in self._find_other_pauses(scope).items())
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
             for config, live in zip(there, found)
         )
+        if not check_mode and scope is not None:
+            for live in (live for live, why in zip(present, reasons) if why and has_our_label(live)):
+                self._leave_shared(live, scope)
         if check_mode or not there:
             return Prepared(outcomes, stays=stays)
         before = self._pause(there)
@@ -246,6 +256,24 @@ class PoolRoller:
             if waiting:
                 self._sleep(LOOK)
         return tuple(rolls.values())
+
+    def _leave_shared(self, live: Resource, scope: Scope) -> None:
+        """Remove from an object that stays the label by which the intent has recorded that it needs it. If the object
+        is of this intent, another intent that needs it gets it.
+
+        :param live: the object as it is in the cluster
+        :param scope: objects of the intent
+        """
+        kind, labels = str(live["kind"]), labels_of(live)
+        mine = {key: None for key in scope.user_label if key in labels}
+        others = scope.find_other_users(kind, live)
+        heir = (
+            {INTENT_LABEL: min(others.values())}
+            if others and labels.get(INTENT_LABEL, scope.intent) == scope.intent
+            else {}
+        )
+        if mine or heir:
+            self._cluster.patch(kind, "", name_of(live), {"metadata": {"labels": {**mine, **heir}}}, MANAGER)
 
     def _find_other_pauses(self, scope: typing.Optional[Scope]) -> dict[str, str]:
         """Return the pools that runs of other intents left paused, each with the reason. A cluster without the machine
@@ -395,6 +423,12 @@ class PoolRoller:
             self._sleep(LOOK)
 
 
+def _add_label(config: Resource, label: typing.Mapping[str, str]) -> Resource:
+    """Return a rendered object with a further label."""
+    metadata = config["metadata"]
+    return {**config, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **label}}}
+
+
 def _changes_nodes(outcome: Outcome) -> bool:
     """Return whether an object changes more than its labels, such as that of the intent."""
     before, after = outcome.before, outcome.after
@@ -410,12 +444,22 @@ def _explain_stay(live: Resource, scope: typing.Optional[Scope]) -> str:
     return scope.explain_foreign(str(live["kind"]), live) if scope is not None else ""
 
 
-def _retain(live: Resource, why: str) -> RetainedObject:
+def _retain(live: Resource, why: str, scope: typing.Optional[Scope]) -> RetainedObject:
     """Return an object that is not deleted.
 
     :param why: the reason
+    :param scope: objects of the intent; None: all objects of the collection
     """
     kind, name = str(live["kind"]), name_of(live)
+    users = sorted(scope.find_other_users(kind, live)) if scope is not None else []
+    if users:
+        marks = " ".join(f"{key}-" for key in users)
+        return RetainedObject(
+            f"{kind} {name}",
+            why,
+            "The teardown of the last intent that needs it deletes it. If no other intent needs it any more, remove the"
+            f" labels: kubectl label {kind.lower()} {name} {marks}. Then run the teardown again",
+        )
     return RetainedObject(
         f"{kind} {name}",
         why,

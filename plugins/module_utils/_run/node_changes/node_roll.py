@@ -304,7 +304,7 @@ class NodeRoller:
             self._sleep,
             self._say,
             self._stop,
-            self._turns.intent.intent_name,
+            self._turns.intent,
         )
         try:
             yield from ride.outcomes(steps, planned.rolls, self._limits.drain + self._limits.back)

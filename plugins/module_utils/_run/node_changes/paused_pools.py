@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Find the MachineConfigPools that interrupted runs left paused, and which of them belong to an intent. If such a pool
-is unpaused, its nodes reboot.
+is unpaused, its nodes reboot. Find the nodes that reboot if MachineConfigs are removed.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import typing
 
-from ..._analysis.controllers.machine_config_operator import is_current
+from ..._analysis.controllers.machine_config_operator import find_rendered_configs, is_current
 from ..._analysis.controllers.sriov_operator import find_machine_pool
 from ..._model.base.marks import DEFAULT_INTENT
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.core import parse_node
 from ..._parse.kubernetes.resource import mapping_at
-from ..._parse.operators.machine_config import PAUSED_ANNOTATION, machine_pool
+from ..._parse.operators.machine_config import PAUSED_ANNOTATION, host_config, machine_pool
 
 #: value of the annotation that earlier releases wrote
 _UNNAMED = "true"
@@ -58,6 +60,22 @@ def find_paused_pools(cluster: Cluster, scope: Scope) -> PausedPools:
         else:
             found.own[pool.name] = () if is_current(pool) else tuple(node.name for node in members)
     return found
+
+
+def find_rebooting_nodes(cluster: Cluster, objects: typing.Sequence[Resource]) -> tuple[str, ...]:
+    """Return the names of the nodes whose MachineConfigPools take at least one of the objects.
+
+    :param objects: MachineConfigs and KubeletConfigs as they are in the cluster
+    :raises ApiError: the API server refuses, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    if not objects:
+        return ()
+    configs = [host_config(item, item) for item in objects]
+    pools = tuple(map(machine_pool, cluster.list("MachineConfigPool").items))
+    rolling = [pool for pool in pools if any(find_rendered_configs(pool, config, pools) for config in configs)]
+    nodes = map(parse_node, cluster.list("Node").items) if rolling else ()
+    return tuple(node.name for node in nodes if find_machine_pool(node, pools) in rolling)
 
 
 def _explain_other(intent: str, members: tuple[ClusterNode, ...], scope: Scope) -> str:

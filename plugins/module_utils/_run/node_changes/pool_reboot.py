@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from ..._model.base.errors import RdmaError
-from ..._model.base.marks import DEFAULT_INTENT
+from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import PoolPlan
 from ..._model.kubernetes.host import Roll
 from ..._model.kubernetes.node_roll import Mark, NodeDifference, NodeOutcome, NodeStep
@@ -75,7 +75,7 @@ class PoolReboot:
     :param hosts: desired MachineConfigs and KubeletConfigs
     :param inventory: names of the nodes that must take part
     :param stop: returns whether to stop waiting
-    :param intent: name of the intent of the run
+    :param intent: settings of the intent of the run; None: the default
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class PoolReboot:
         pause: typing.Callable[[float], None],
         say: typing.Callable[[str], None],
         stop: typing.Callable[[], bool],
-        intent: str = DEFAULT_INTENT,
+        intent: typing.Optional[ClusterIntent] = None,
     ) -> None:
         self._work, self._cluster, self._hosts, self._inventory = work, cluster, tuple(hosts), tuple(inventory)
         self._clock, self._sleep, self._stop = clock, pause, stop
