@@ -125,7 +125,9 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
         assert (again.code, again.recap("localhost", "changed")) == (0, 0), again.end
         assert log.read_text() == said, "the second run made the machines go again"
         for state in ("removed", "released"):
-            given = {"state": state, "objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}
+            objects = "{{ rdma_cluster | linerate.rdma.render_host }}"
+            # the objects are those of this intent
+            given = {"state": state, "objects": objects, "cluster": "{{ rdma_cluster }}"}
             back = lab.playbook(play(lab.folder, machine_config_roll=given), variables=variables)
             assert back.code == 0 and not answer(lab.folder)["error"], back.end
         assert [item["rolls"] for item in answer(lab.folder)["rolls"]] == [1], answer(lab.folder)
