@@ -12,6 +12,11 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import FRAME_SPEC, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
+    DISRUPTION,
+    OF_JOB,
+    check_override,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
@@ -36,6 +41,9 @@ class ActionModule(ControllerAction):
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["all_nodes"] and not self._task.check_mode:
             refuse_limit(self._loader, variables.get("groups", {}), map(str, nodes), "the teardown")
+        if options["all_nodes"]:
+            asked, of_job = (self._templar.template(variables.get(name)) for name in (DISRUPTION, OF_JOB))
+            check_override(asked, options["cluster"], of_job)
         refuse_folder_in_use(options["report_dir"])
         pods = by_pods(nodes, variables)
         access = access_of(variables, self._templar.template)

@@ -35,6 +35,8 @@ options:
     description:
       - Whether the run changes all nodes of the inventory, such as a teardown. Then the module fails before it begins
         the run if C(--limit) of C(ansible-playbook) excludes some of them. In check mode it does not.
+      - It also fails if the variable C(rdma_disruption) or C(rdma_disruption_of_job) differs from C(disruption) of
+        O(cluster).
     type: bool
     default: false
 extends_documentation_fragment:

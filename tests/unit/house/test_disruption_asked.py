@@ -56,16 +56,19 @@ def test_a_job_template_overrides_the_answer_of_a_survey() -> None:
         check_override("", {}, "maybe")
 
 
-def begin(folder: pathlib.Path, disruption: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A stage begins, and no more: as in each play that begins one."""
-    task = {
-        "linerate.rdma.stage_begin": {
-            "stage": "validate",
-            "fabrics": [],
-            "cluster": "{{ rdma_cluster }}",
-            "report_dir": "report",
-        }
-    }
+STAGE = {"linerate.rdma.stage_begin": {"stage": "validate"}}
+TEARDOWN = {"linerate.rdma.run_begin": {"all_nodes": True}}
+
+
+def begin(
+    folder: pathlib.Path, disruption: str, begun: dict[str, dict[str, typing.Any]] = STAGE, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """A stage begins, and no more: as in each play that begins one.
+
+    :param begun: the task that begins it, or a teardown
+    """
+    given = {"fabrics": [], "cluster": "{{ rdma_cluster }}", "report_dir": "report"}
+    task = {name: {**options, **given} for name, options in begun.items()}
     play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [task]}
     (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
     (folder / "extra.json").write_text(
@@ -78,11 +81,14 @@ def begin(folder: pathlib.Path, disruption: str, **variables: str) -> subprocess
     return subprocess.run(command, cwd=folder, env=everything, capture_output=True, text=True, check=False)
 
 
-def test_a_run_begins_only_with_an_intent_that_refers_to_it(tmp_path: pathlib.Path) -> None:
-    refused = begin(tmp_path, "reboot")
+@pytest.mark.parametrize("task", [STAGE, TEARDOWN], ids=["stage", "teardown"])
+def test_a_run_begins_only_with_an_intent_that_refers_to_it(
+    tmp_path: pathlib.Path, task: dict[str, dict[str, typing.Any]]
+) -> None:
+    refused = begin(tmp_path, "reboot", task)
     assert refused.returncode != 0 and "rdma_disruption is 'none'" in refused.stdout + refused.stderr
     assert not (tmp_path / "report" / "run.json").exists()
-    begun = begin(tmp_path, build_reference("reboot"))
+    begun = begin(tmp_path, build_reference("reboot"), task)
     assert begun.returncode == 0, begun.stdout + begun.stderr
     assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {
         "disruption": "none"
