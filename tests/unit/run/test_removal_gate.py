@@ -211,6 +211,17 @@ def test_a_teardown_unpauses_only_pools_of_its_intent(
     assert operator.paused is not own
 
 
+def test_a_pool_of_another_intent_rolls_for_an_object_of_this_one_and_is_not_said_to_stay() -> None:
+    operator, _b = killed(B)
+    (config,) = (copy.deepcopy(item) for item in live("a"))
+    config["metadata"]["name"] = "99-worker-linerate-memlock"
+    operator.configs["99-worker-linerate-memlock"] = {**config, "metadata": {**config["metadata"], "generation": 1}}
+    config["metadata"]["uid"] = "uid-99-worker-linerate-memlock"
+    gone = roller(operator).remove([], False, [config], scope_of(A))
+    assert (gone.paused, gone.stays) == (("worker",), ())
+    assert [roll.pool for roll in roller(operator).release(gone.paused, 600, (), scope_of(A))] == ["worker"]
+
+
 def test_a_paused_pool_without_another_configuration_reboots_nobody() -> None:
     operator, mine = killed(A)
     operator.nodes = [operator.wanted] * 3

@@ -167,7 +167,7 @@ class PoolRoller:
         reasons = [_explain_stay(live, scope) for live in present]
         found = [live for live, why in zip(present, reasons) if not why]
         stays = tuple(_retain(live, why, scope) for live, why in zip(present, reasons) if why)
-        stays += tuple(_retain_pause(name, why) for name, why in self._find_other_pauses(scope).items())
+        pauses = {name: _retain_pause(name, why) for name, why in self._find_other_pauses(scope).items()}
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
@@ -177,7 +177,7 @@ class PoolRoller:
             for live in (live for live, why in zip(present, reasons) if why and has_our_label(live)):
                 self._leave_shared(live, scope)
         if check_mode or not there:
-            return Prepared(outcomes, stays=stays)
+            return Prepared(outcomes, stays=(*stays, *pauses.values()))
         before = self._pause(there)
         for config, live in zip(there, found):
             self._cluster.delete(config.kind, "", config.name, only={"uid": live["metadata"]["uid"]})
@@ -185,6 +185,8 @@ class PoolRoller:
             f"{', '.join(config.name for config in there)} deleted while {', '.join(before) or 'no MachineConfigPool'}"
             " is paused"
         )
+        # a pool that takes a deleted object rolls, whoever has paused it
+        stays += tuple(pause for name, pause in pauses.items() if name not in before)
         return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False), stays)
 
     def release(
