@@ -11,6 +11,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.absent import explain_absent
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent, Select
@@ -22,6 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning i
     RowReading,
     Tuning,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import TuningRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     FAIL,
@@ -698,7 +700,7 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
     "reason, remedy",
     [
         (
-            "the data of the node is incomplete, or it is from another version of linerate.rdma",
+            "the data that was stored of the node has no entry for this value",
             "Run stage tuning again",
         ),
         ("dcb is not installed", "Install dcb on node-2"),
@@ -707,7 +709,7 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
         ("this nvidia-smi does not support the field fabric.health", "Update the GPU driver on node-2"),
         ("ib0: only the driver packages of NVIDIA provide it (class/net/ib0/ecn)", "Install DOCA-OFED on node-2"),
         ("/sys/a: Permission denied", "Let Ansible read node-2 as root"),
-        ("/sys/a: Input/output error", "Correct this error on node-2"),
+        ("/sys/a: Input/output error", "Make the file or the tool that it names readable on node-2"),
     ],
 )
 def test_unread_row_has_the_remedy_of_its_reason(reason: str, remedy: str) -> None:
@@ -721,7 +723,23 @@ def test_value_that_a_comparable_node_does_not_have_is_not_set_by_the_remedy() -
     found = judged(FEW, {"node-1": {"gpu_ecc": ()}})
     odd = [item for item in found if item.check == "tuning.alike" and item.subject == "gpu_ecc of node-1"]
     assert odd and all(item.measured == "not present on the node" for item in odd)
-    assert all("does not provide it" in item.why and "nvidia-smi -i GPU -e 1" not in item.remedy for item in odd)
+    assert all(
+        "nvidia-smi reports this value for no GPU" in item.why and "nvidia-smi -i GPU -e 1" not in item.remedy
+        for item in odd
+    )
+
+
+def test_sysctl_that_only_one_node_lacks_names_the_sysctl_and_not_the_bios() -> None:
+    found = judged(FEW, {"node-1": {"gc_thresh1": ()}})
+    (odd,) = [item for item in found if item.check == "tuning.alike" and item.subject == "gc_thresh1 of node-1"]
+    assert odd.why.endswith("does not have the sysctl net.ipv4.neigh.default.gc_thresh1.")
+    assert "Run sysctl net.ipv4.neigh.default.gc_thresh1" in odd.remedy and "BIOS" not in odd.remedy
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.alike], ids=lambda row: row.name)
+def test_each_row_that_a_node_lacks_has_a_cause_and_a_remedy(row: TuningRow) -> None:
+    why, remedy = explain_absent(row, "node-1")
+    assert why.endswith(".") and "node-1" in remedy and remedy.endswith("then run stage tuning again.")
 
 
 def test_source_of_a_row_can_be_opened_by_a_reader() -> None:

@@ -232,8 +232,9 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
     assert (drawn.blocks, drawn.hcas, drawn.gpus, drawn.rank) == ((), (), (), 1)
     assert drawn.unknown[:2] == ("HCAs: ssh: no route to host", "GPUs, NUMA nodes and PCI: ssh: no route to host")
     assert drawn.steps == (
-        "Correct the error on the node: it must provide ssh as root and Python 3.9 or later. Then run the stage again."
-        " Without this node: remove it from the group rdma_nodes.",
+        "Run ansible rdma_nodes --become -m ansible.builtin.ping, and correct the error of this node: it must provide"
+        " ssh as root and Python 3.9 or later. Then run the stage again. Without this node: remove it from the group"
+        " rdma_nodes.",
     )
     assert found(made).notes == (f"These nodes are in no group because their tuning is unknown: {ILL}.",)
     unlooked = make_sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))

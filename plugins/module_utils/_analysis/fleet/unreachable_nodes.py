@@ -24,4 +24,7 @@ def get_remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> st
         )
         provides = f" The image of the pod must provide {needs}." if needs else ""
         return f"Correct the error of the pod that inspects the node: {look}.{provides} {again}"
-    return f"Correct the error on the node: it must provide ssh as root{what}. {again}"
+    return (
+        "Run ansible rdma_nodes --become -m ansible.builtin.ping, and correct the error of this node: it must provide"
+        f" ssh as root{what}. {again}"
+    )

@@ -19,9 +19,9 @@ from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import TuningRow
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import WARN, Finding, build_pass
+from .absent import explain_absent
 from .rows import (
     ABSENT,
-    AGAIN,
     Nodes,
     Strangers,
     choose_remedy,
@@ -87,7 +87,12 @@ def check(
             remedy = choose_remedy(
                 odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers
             )
-            yield _make_differing_finding(odd, _describe_missing_remedy(odd) if ABSENT in odd.value else remedy)
+            why, remedy = (
+                explain_absent(odd.row, _choose_node_without(odd, nodes))
+                if ABSENT in odd.value
+                else (odd.row.harm, remedy)
+            )
+            yield _make_differing_finding(odd, why, remedy)
         if not group.odd:
             members = group.nodes
             alone = (
@@ -122,10 +127,9 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
     )
 
 
-def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
+def _make_differing_finding(odd: DifferingRow, reason: str, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {join_node_names(odd.nodes)}"
-    missing = "On a node without the value, the kernel or the driver does not provide it."
-    harm = f"{missing if ABSENT in odd.value else row.harm}{name_source(len(odd.nodes))}"
+    harm = f"{reason}{name_source(len(odd.nodes))}"
     if odd.usual is None:
         why = (
             f"The values differ between {odd.known} comparable nodes, and no value is the most frequent, so the usual"
@@ -137,13 +141,12 @@ def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
     return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as on comparable nodes", why, remedy)
 
 
-def _describe_missing_remedy(odd: DifferingRow) -> str:
-    """Return the remedy for a value that some of the comparable nodes do not provide."""
-    return (
-        f"Compare the kernel release, the drivers and the BIOS settings of {odd.nodes[0]} with those of a comparable"
-        f" node: {odd.row.name} in the output of ansible NODE --become -m linerate.rdma.node_info -a"
-        f" gather_subset=tuning. {AGAIN}"
-    )
+def _choose_node_without(odd: DifferingRow, nodes: Nodes) -> str:
+    """Return the first of the differing nodes that does not have the value at all.
+
+    :param nodes: tuning of each node
+    """
+    return next((name for name in odd.nodes if not nodes[name].rows.get(odd.row.name)), odd.nodes[0])
 
 
 def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:

@@ -82,8 +82,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 build_pass(
                     "tuning.node",
                     name,
-                    f"{count_of(len(observed.value.rows), 'row')},"
-                    f" {count_of(len(observed.value.unread), 'row')} could not be read",
+                    f"{count_of(len(observed.value.rows), 'setting')} read,"
+                    f" {count_of(len(observed.value.unread), 'setting')} not read",
                     "its tuning read",
                 )
             )

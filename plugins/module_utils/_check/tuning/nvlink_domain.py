@@ -68,12 +68,19 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
         (first, reason), *_others = silent.items()
         what = BY_NAME[row].what
         why = (
-            f"Other GPUs of the same model report this value, but it was not read on {first}: {format_clause(reason)}."
+            f"Other GPUs of the same model report this value. On {first}, the value was not read:"
+            f" {format_clause(reason)}."
         )
         remedy = unread_texts.choose_remedy(reason, first, BY_NAME[row])
-        measured = f"not read on {count_of(len(silent), 'node')}"
+        measured = f"not reported by each GPU of {join_node_names(silent)}"
         yield Finding(
-            CHECK, f"{row} of {join_node_names(silent)}", UNKNOWN, measured, f"{what}: read for each GPU", why, remedy
+            CHECK,
+            f"{row} of {join_node_names(silent)}",
+            UNKNOWN,
+            measured,
+            f"{what}: a value from each GPU",
+            why,
+            remedy,
         )
 
 

@@ -91,7 +91,7 @@ def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
     """
     for row in _ROWS:
         if intent.cluster.tuning.expected.get(row.name) is not None:
-            why = "This row applies only to HCAs of Ethernet fabrics with RDMA, and the intent contains no such fabric."
+            why = "This setting applies only to HCAs of Ethernet fabrics with RDMA, and the intent has no such fabric."
             remedy = f"Remove {row.name} from rdma_cluster.tuning.expected, then run stage tuning again."
             expected = f"{row.what}: {rule_of(intent.cluster.tuning.expected[row.name])} (the intent)"
             yield Finding(

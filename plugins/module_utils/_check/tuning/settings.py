@@ -59,7 +59,8 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             "no result",
             _EXPECTED,
             why,
-            "Find the failed task in the output of the playbook and correct its cause, then run stage tuning again.",
+            "Find the failed task of node_tuning in the output of the playbook (-v shows the whole error), correct its"
+            " cause, then run stage tuning again.",
         )
     elif found.refusal:
         yield Finding(
@@ -69,7 +70,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             "no setting applied",
             _EXPECTED,
             f"The module node_tuning set nothing: {format_clause(found.refusal)}.",
-            found.remedy or "Correct the error under 'why', then run stage tuning again.",
+            found.remedy or "Run the playbook with -v to see the whole error of the task, then run stage tuning again.",
         )
     elif found.way == "nothing" and asked:
         why = (
@@ -95,24 +96,20 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
             UNKNOWN,
             "state of the settings not reported",
             _EXPECTED,
-            "The result of the module node_tuning does not contain this node. The node joined the inventory during the"
-            " run, or the result is of an earlier run.",
+            "The stored result of the module node_tuning does not contain this node: it was written before the node"
+            " joined the group rdma_nodes.",
             _AGAIN,
         )
     if seen.state in _SAYS:
         return build_pass(CHECK, name, _SAYS[seen.state], _EXPECTED)
-    measured = (
-        "not applied before the timeout"
-        if seen.state == "coming"
-        else ("not applied, and further waiting does not help")
-    )
+    measured = "not applied before the timeout" if seen.state == "coming" else ("not applied, final state")
     return Finding(
         CHECK,
         name,
         FAIL,
         measured,
         _EXPECTED,
-        f"The state of the Tuned on the node: {format_clause(seen.why)}.",
+        f"TuneD on the node has not applied the settings: {format_clause(seen.why)}.",
         seen.remedy or _LOOK,
     )
 
@@ -135,11 +132,14 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             UNKNOWN,
             "no result",
             _EXPECTED,
-            "The module kernel_settings did not run on the node, so the settings were not applied.",
-            _AGAIN,
+            "The run stored no result of the module kernel_settings for this node.",
+            "Run stage tuning again for all nodes, and look for a failed task of kernel_settings on this node.",
         )
     if seen.error is not None or seen.value is None:
-        remedy = "Correct the error under 'why', then run stage tuning again."
+        remedy = (
+            "Run the playbook with -v to see the whole error of the task of kernel_settings, and systemctl status tuned"
+            f" on {name}: TuneD must run there. Then run stage tuning again."
+        )
         return Finding(
             CHECK,
             name,

@@ -10,13 +10,18 @@ from ..._model.base.phrases import format_clause
 from ..._model.node.tuning_rows.row import TuningRow
 
 #: reason for a row that the data of a node lacks
-MISSING = "the data of the node is incomplete, or it is from another version of linerate.rdma"
+MISSING = "the data that was stored of the node has no entry for this value"
 #: beginning of the reason for devices or CPUs without a value
 NO_VALUE = "no value for"
 _AGAIN = "then run stage tuning again."
 #: remedies for NODE, by a part of the reason
 _REMEDIES = (
-    (MISSING, "Run stage tuning again, which reads all values of the node again."),
+    (
+        MISSING,
+        "Run stage tuning again, so that the installed version of linerate.rdma reads the node. If the entry is still"
+        " missing and a pod inspects NODE, build the image of that pod with this version (ansible-galaxy collection"
+        " list linerate.rdma), and run stage tuning again.",
+    ),
     (
         "dcb is not installed",
         "Install dcb on NODE (package iproute2 of Debian, iproute of RHEL; 5.11 or newer), or in the image of the pod"
@@ -29,8 +34,8 @@ _REMEDIES = (
     ),
     (
         "nvidia-smi does not report",
-        "Run nvidia-smi -q on NODE. If it does not list the GPU, search dmesg for Xid 79 and power-cycle the node,"
-        f" {_AGAIN}",
+        "Run nvidia-smi -q on NODE. If it does not list the GPU, search dmesg for Xid 79 and power-cycle the node. If"
+        f" it lists the GPU, compare its section Fabric with that of the other GPUs, and reset the GPU, {_AGAIN}",
     ),
     (
         "nvidia-smi reports no state",
@@ -96,6 +101,6 @@ def choose_remedy(reason: str, node: str, row: TuningRow) -> str:
         if part in reason:
             return remedy.replace("NODE", node)
     return (
-        f"Correct this error on {node}, {_AGAIN} To see the errors of all rows, run ansible {node} --become -m"
-        f" linerate.rdma.node_info -a gather_subset=tuning, and read {row.name} below unread."
+        f"Run ansible {node} --become -m linerate.rdma.node_info -a gather_subset=tuning, and read {row.name} below"
+        f" unread. Make the file or the tool that it names readable on {node}, {_AGAIN}"
     )

@@ -30,7 +30,7 @@ ROWS: tuple[TuningRow, ...] = (
         _PROFILE,
         "performance",
         "performance",
-        source="NVIDIA nvidia-base, OCI check_gpu_setup, TuneD",
+        source="NVIDIA's TuneD profile nvidia-base, check_gpu_setup of oci-hpc",
         setting=RowSetting("cpu", "governor"),
     ),
     TuningRow(

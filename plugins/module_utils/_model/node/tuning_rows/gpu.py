@@ -27,7 +27,7 @@ ROWS: tuple[TuningRow, ...] = (
         " the daemon.",
         "Enabled",
         "Enabled",
-        source="Azure",
+        source="azurehpc-health-checks",
     ),
     TuningRow(
         "gpu_ecc",
@@ -37,7 +37,7 @@ ROWS: tuple[TuningRow, ...] = (
         "Run nvidia-smi -i GPU -e 1 on the node, then reset the GPU.",
         "Enabled",
         "Enabled",
-        source="Azure",
+        source="azurehpc-health-checks",
     ),
     TuningRow(
         "gpu_mig",
@@ -66,7 +66,7 @@ ROWS: tuple[TuningRow, ...] = (
         "none",
         "none",
         "fail",
-        source="Azure, gpud",
+        source="azurehpc-health-checks, leptonai/gpud",
         alike=False,
     ),
     TuningRow(
@@ -93,12 +93,12 @@ ROWS: tuple[TuningRow, ...] = (
         " timeout or configuration.",
         "Healthy",
         "Healthy",
-        source="NVIDIA nvml.h",
+        source="nvml.h of NVIDIA",
     ),
     TuningRow(
         "gpu_clique",
         "gpu",
-        "clique of the GPUs: ClusterUUID.CliqueId of the NVLink domain",
+        "NVLink clique of the GPUs (ClusterUUID.CliqueId)",
         OTHER,
         "Run nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on the node. NMX configures the"
         " NVLink partitions.",
@@ -108,12 +108,12 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "p2pdma",
         "gpu",
-        "CONFIG_PCI_P2PDMA of the kernel, or the module nvidia_peermem as its replacement",
+        "CONFIG_PCI_P2PDMA of the kernel (on, off), or the module nvidia_peermem (peermem)",
         "The HCA cannot access GPU memory through DMA-BUF, so GPUDirect RDMA does not work.",
         "Boot a kernel that is built with CONFIG_PCI_P2PDMA=y, or load nvidia_peermem, which requires the peer memory"
         " support of DOCA-OFED.",
         "on|peermem",
         "on|peermem",
-        source="siderolabs/pkgs#1356, gpud",
+        source="leptonai/gpud, siderolabs/pkgs#1356",
     ),
 )

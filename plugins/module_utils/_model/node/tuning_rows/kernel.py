@@ -23,7 +23,7 @@ ROWS: tuple[TuningRow, ...] = (
         f"{describe_argument('iommu=pt')} On Arm: iommu.passthrough=1.",
         "identity",
         "identity",
-        source="NVIDIA h100 iommu=pt, gb200 iommu.passthrough=1",
+        source="NVIDIA's TuneD profiles: iommu=pt for H100, iommu.passthrough=1 for GB200",
     ),
     TuningRow(
         "pci_realloc",
@@ -31,7 +31,7 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel argument pci=realloc",
         "The kernel may assign the BARs of VFs differently on the node.",
         "On all nodes, use the value of pci=realloc with which both the VFs and the GPUs get their BARs.",
-        source="the SR-IOV operator adds pci=realloc, NVIDIA h100-performance sets pci=realloc=off",
+        source="the SR-IOV operator adds pci=realloc, NVIDIA's TuneD profile h100-performance sets pci=realloc=off",
     ),
     TuningRow(
         "ib_umad",
@@ -42,7 +42,7 @@ ROWS: tuple[TuningRow, ...] = (
         " node, and add a file to /etc/modules-load.d.",
         "loaded",
         "loaded",
-        source="NVIDIA nvidia-base",
+        source="NVIDIA's TuneD profile nvidia-base",
         setting=RowSetting("modules", "ib_umad", "loaded", "+r"),
     ),
     TuningRow(
@@ -70,7 +70,7 @@ ROWS: tuple[TuningRow, ...] = (
         " replace the device, then reboot the node, which clears the kernel log.",
         "none",
         "none",
-        source="Azure, Imbue, gpud",
+        source="azurehpc-health-checks, imbue-ai/cluster-health, leptonai/gpud",
         alike=False,
     ),
 )

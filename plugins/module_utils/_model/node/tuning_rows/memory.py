@@ -16,7 +16,7 @@ ROWS: tuple[TuningRow, ...] = (
         "Run swapoff -a on the node, and remove the swap entry from /etc/fstab. OpenShift nodes have no swap.",
         "0",
         "0",
-        source="Azure check_hw_swap, Imbue",
+        source="check_hw_swap of azurehpc-health-checks, imbue-ai/cluster-health",
     ),
     TuningRow(
         "swappiness",
@@ -24,7 +24,7 @@ ROWS: tuple[TuningRow, ...] = (
         "vm.swappiness",
         "This value has an effect only on a node with swap.",
         describe_sysctl("vm.swappiness", "10"),
-        source="NVIDIA inference 1, TuneD 10; without swap any",
+        source="NVIDIA's TuneD profile for inference 1, others 10; any value without swap",
         setting=RowSetting("sysctl", "vm.swappiness"),
     ),
     TuningRow(
@@ -81,7 +81,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("kernel.numa_balancing", "0"),
         "0",
         "0",
-        source="NVIDIA gb200, TuneD hpc-compute",
+        source="TuneD profiles: NVIDIA's for GB200, hpc-compute",
         setting=RowSetting("sysctl", "kernel.numa_balancing"),
     ),
     TuningRow(
@@ -90,7 +90,7 @@ ROWS: tuple[TuningRow, ...] = (
         "vm.zone_reclaim_mode",
         OTHER,
         describe_sysctl("vm.zone_reclaim_mode", "0"),
-        source="TuneD hpc-compute and LSR 1, all others 0",
+        source="TuneD profile hpc-compute and role linux-system-roles.hpc 1, all others 0",
         setting=RowSetting("sysctl", "vm.zone_reclaim_mode"),
     ),
     TuningRow(
@@ -101,7 +101,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("vm.min_free_kbytes", "135168"),
         ">=65536",
         ">=65536",
-        source="NVIDIA gb200 65536, TuneD hpc-compute 135168",
+        source="TuneD profiles: NVIDIA's for GB200 65536, hpc-compute 135168",
         setting=RowSetting("sysctl", "vm.min_free_kbytes"),
     ),
     TuningRow(
@@ -114,6 +114,6 @@ ROWS: tuple[TuningRow, ...] = (
         " the systemd unit of the container runtime.",
         "unlimited",
         "unlimited",
-        source="LSR, OCI",
+        source="role linux-system-roles.hpc, oci-hpc",
     ),
 )

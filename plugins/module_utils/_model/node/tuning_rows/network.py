@@ -16,7 +16,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("net.ipv4.conf.all.arp_announce", "2"),
         "1|2",
         "1|2",
-        source="NVIDIA nvidia-base 2, OCI 1",
+        source="NVIDIA's TuneD profile nvidia-base 2, oci-hpc 1",
         setting=RowSetting("sysctl", "net.ipv4.conf.all.arp_announce", "2"),
     ),
     TuningRow(
@@ -27,7 +27,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("net.ipv4.conf.all.arp_ignore", "1"),
         "1|2",
         "1|2",
-        source="NVIDIA nvidia-base 1, OCI 2",
+        source="NVIDIA's TuneD profile nvidia-base 1, oci-hpc 2",
         setting=RowSetting("sysctl", "net.ipv4.conf.all.arp_ignore", "1"),
     ),
     TuningRow(
@@ -38,7 +38,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("net.ipv4.conf.all.rp_filter", "2"),
         "0|2",
         "0|2",
-        source="OCI",
+        source="oci-hpc",
         setting=RowSetting("sysctl", "net.ipv4.conf.all.rp_filter", "2"),
     ),
     TuningRow(
@@ -49,7 +49,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("net.ipv4.neigh.default.gc_thresh1", "4096"),
         ">=4096",
         ">=4096",
-        source="LSR",
+        source="role linux-system-roles.hpc",
         setting=RowSetting("sysctl", "net.ipv4.neigh.default.gc_thresh1", "8192"),
     ),
     TuningRow(
@@ -60,7 +60,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("net.ipv4.neigh.default.gc_thresh2", "8192"),
         ">=8192",
         ">=8192",
-        source="LSR",
+        source="role linux-system-roles.hpc",
         setting=RowSetting("sysctl", "net.ipv4.neigh.default.gc_thresh2", "32768"),
     ),
     TuningRow(
@@ -71,7 +71,7 @@ ROWS: tuple[TuningRow, ...] = (
         describe_sysctl("net.ipv4.neigh.default.gc_thresh3", "16384"),
         ">=16384",
         ">=16384",
-        source="LSR",
+        source="role linux-system-roles.hpc",
         setting=RowSetting("sysctl", "net.ipv4.neigh.default.gc_thresh3", "65536"),
     ),
     TuningRow(
@@ -80,7 +80,7 @@ ROWS: tuple[TuningRow, ...] = (
         "net.core.rmem_max, in bytes",
         "TCP connections of storage and of the NCCL startup are slower on the node.",
         describe_sysctl("net.core.rmem_max", "536870912"),
-        source="NVIDIA 536870912; RDMA does not use it",
+        source="NVIDIA's TuneD profile nvidia-base 536870912; RDMA does not use it",
         setting=RowSetting("sysctl", "net.core.rmem_max"),
     ),
     TuningRow(
@@ -89,7 +89,7 @@ ROWS: tuple[TuningRow, ...] = (
         "net.core.wmem_max, in bytes",
         "TCP connections of storage and of the NCCL startup are slower on the node.",
         describe_sysctl("net.core.wmem_max", "536870912"),
-        source="NVIDIA 536870912; RDMA does not use it",
+        source="NVIDIA's TuneD profile nvidia-base 536870912; RDMA does not use it",
         setting=RowSetting("sysctl", "net.core.wmem_max"),
     ),
 )

@@ -36,7 +36,7 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "irq_isolated",
         "pci",
-        "whether an isolated CPU handles interrupts of the HCA (isolated) or not (apart)",
+        "CPUs that handle the interrupts of the HCA: isolated CPUs (isolated) or other CPUs (apart)",
         "Each interrupt stops a rank that has exclusive use of the CPU.",
         "OpenShift: set spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the"
         " CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set IRQBALANCE_BANNED_CPULIST of"
@@ -48,14 +48,14 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "numa_told",
         "pci",
-        "whether the BIOS reports the NUMA node of each GPU and HCA",
+        "NUMA node of each GPU and HCA reported by the BIOS",
         "The topology manager and NCCL choose CPUs without information about the socket of the device, so jobs may"
         " use CPUs of a different socket.",
         "Update the BIOS, which must report the NUMA node (_PXM of ACPI). The file numa_node of the function in"
         " /sys/bus/pci/devices shows the reported value.",
         "yes",
         "yes",
-        source="Linux sysfs-bus-pci: -1 is unknown",
+        source="kernel documentation of numa_node in sysfs",
     ),
     TuningRow(
         "max_read_request",
@@ -66,7 +66,7 @@ ROWS: tuple[TuningRow, ...] = (
         " ADDRESS CAP_EXP+8.w=5000:7000 on the node.",
         "4096",
         "4096",
-        source="NIC operator",
+        source="NVIDIA's NIC configuration operator",
         elsewhere=f"{_AT_EACH_BOOT}setpci -s ADDRESS CAP_EXP+8.w=5000:7000.",
     ),
     TuningRow(
@@ -86,7 +86,7 @@ ROWS: tuple[TuningRow, ...] = (
         " CAP_EXP+8.w=10:10 on the node.",
         "on",
         "on",
-        source="NVIDIA GPUDirect Storage, mlx5",
+        source="NVIDIA's documentation of GPUDirect Storage",
         elsewhere=f"{_AT_EACH_BOOT}setpci -s ADDRESS CAP_EXP+8.w=10:10.",
     ),
     TuningRow(
@@ -104,7 +104,7 @@ ROWS: tuple[TuningRow, ...] = (
         "relaxed ordering of the root port above the HCA",
         OTHER,
         "Compare the BIOS setting for PCIe relaxed ordering of the slot between the nodes.",
-        source="of its own packets alone; what HCAs mark passes either way (PCI Express Base Specification 7.5.3.4)",
+        source="applies only to packets of the root port itself (PCI Express Base Specification 7.5.3.4)",
     ),
     TuningRow(
         "pci_way",
@@ -137,7 +137,7 @@ ROWS: tuple[TuningRow, ...] = (
         "Reseat the GPU or its riser, and check LnkSta in the output of lspci -vv on the node.",
         "full",
         "full",
-        source="Imbue, Azure",
+        source="imbue-ai/cluster-health, azurehpc-health-checks",
     ),
     TuningRow(
         "gpu_nic_path",
@@ -147,7 +147,7 @@ ROWS: tuple[TuningRow, ...] = (
         "Move the HCA to a slot near the GPU. The command nvidia-smi topo -m shows the paths.",
         "PIX|PXB|PHB|NODE",
         "PIX|PXB|PHB|NODE",
-        source="Azure",
+        source="azurehpc-health-checks",
     ),
     TuningRow(
         "acs",
@@ -160,6 +160,6 @@ ROWS: tuple[TuningRow, ...] = (
         " ACS.",
         "direct|exempt",
         "direct|exempt",
-        source="NVIDIA nvidia-acs-disable, GPUDirect Storage; not of Arm and of Data Direct, which rdma_topo sets up",
+        source="NVIDIA's documentation of GPUDirect Storage; does not apply to Arm and to Data Direct",
     ),
 )

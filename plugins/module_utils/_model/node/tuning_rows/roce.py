@@ -19,7 +19,7 @@ ROWS: tuple[TuningRow, ...] = (
         "trust mode of the NIC for priorities",
         "The NIC puts RDMA packets into the queue of all other traffic, which may lose packets.",
         f"{BY_OPERATOR}{BY_NVIDIA}",
-        source="NIC operator",
+        source="NVIDIA's NIC configuration operator",
         alike=False,
     ),
     TuningRow(
@@ -29,7 +29,7 @@ ROWS: tuple[TuningRow, ...] = (
         "PFC does not pause the sender, so packets are lost, and the sender retransmits all packets from the first"
         " lost packet on.",
         f"{BY_OPERATOR}dcb pfc set dev INTERFACE prio-pfc all:off 3:on.",
-        source="NIC operator",
+        source="NVIDIA's NIC configuration operator",
         alike=False,
     ),
     TuningRow(
@@ -38,7 +38,7 @@ ROWS: tuple[TuningRow, ...] = (
         "mapping of DSCP to priority",
         "The NIC puts RDMA packets into the queue of all other traffic, which may lose packets.",
         f"{BY_OPERATOR}dcb app replace dev INTERFACE dscp-prio 26:3.",
-        source="NIC operator",
+        source="NVIDIA's NIC configuration operator",
         alike=False,
     ),
     TuningRow(
@@ -47,7 +47,7 @@ ROWS: tuple[TuningRow, ...] = (
         "priorities with ECN",
         "Senders slow down only when PFC stops them, and congestion spreads over the fabric.",
         f"{BY_OPERATOR}echo 1 to ecn/roce_np/enable/3 and ecn/roce_rp/enable/3 of INTERFACE.",
-        source="NIC operator",
+        source="NVIDIA's NIC configuration operator",
         alike=False,
     ),
     TuningRow(
@@ -56,7 +56,7 @@ ROWS: tuple[TuningRow, ...] = (
         "traffic class of RDMA packets",
         "Packets carry no DSCP unless the program sets a traffic class. NCCL_IB_TC sets the traffic class of NCCL.",
         f"{BY_OPERATOR}echo 106 to /sys/class/infiniband/DEVICE/tc/1/traffic_class.",
-        source="NIC operator 106, OCI 105",
+        source="NVIDIA's NIC configuration operator 106, oci-hpc 105",
         alike=False,
     ),
     TuningRow(
@@ -65,7 +65,7 @@ ROWS: tuple[TuningRow, ...] = (
         "TOS of rdma_cm connections",
         "Packets carry no DSCP unless the program sets a TOS.",
         f"{BY_OPERATOR}cma_roce_tos -d DEVICE -t 106.",
-        source="NIC operator 106, OCI 105",
+        source="NVIDIA's NIC configuration operator 106, oci-hpc 105",
         alike=False,
     ),
     TuningRow(

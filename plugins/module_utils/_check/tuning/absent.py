@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Cause and remedy for a value that comparable nodes have and a node does not have at all. Part of the check
+``tuning.alike``.
+"""
+
+from __future__ import annotations
+
+from ..._model.node.tuning_rows.row import TuningRow
+
+_AGAIN = "then run stage tuning again."
+#: by the name of a tuning row
+_OF_ROWS = {
+    "memlock": (
+        "No container runtime (containerd or crio) ran on the node when it was read.",
+        f"Run systemctl status containerd crio on NODE, start the runtime of the node, {_AGAIN}",
+    ),
+    "rdma_shared": (
+        "The module ib_core, which has this parameter, is not loaded on the node.",
+        f"Run modprobe ib_core on NODE, {_AGAIN}",
+    ),
+    "tuned": (
+        "The file /etc/tuned/active_profile, which TuneD writes, does not exist on the node.",
+        f"Run systemctl status tuned on NODE. Install and start TuneD as on the comparable nodes, {_AGAIN}",
+    ),
+}
+#: by the check of a tuning row
+_OF_CHECKS = {
+    "cpu": (
+        "The kernel of the node has no file for this value below /sys/devices/system/cpu.",
+        "Compare uname -r and cpupower frequency-info on NODE with those of a comparable node. Boot the same kernel,"
+        f" or set power management in the BIOS as there, {_AGAIN}",
+    ),
+    "memory": (
+        "The kernel of the node has no file for this value.",
+        f"Compare uname -r on NODE with that of a comparable node. Boot the same kernel release, {_AGAIN}",
+    ),
+    "kernel": (
+        "The kernel of the node has no file for this value.",
+        "Compare uname -r and cat /proc/cmdline on NODE with those of a comparable node. Boot the same kernel release"
+        f" with the same arguments, {_AGAIN}",
+    ),
+    "pci": (
+        "The node has no GPU or HCA that has this value.",
+        "Compare lspci -nnk on NODE with that of a comparable node. Load the driver of the missing device, or seat the"
+        f" card, {_AGAIN}",
+    ),
+    "gpu": (
+        "nvidia-smi reports this value for no GPU of the node.",
+        "Compare nvidia-smi -q on NODE with that of a comparable node. Install the same version of the GPU driver,"
+        f" {_AGAIN}",
+    ),
+    "kubelet": (
+        "The node has no configuration file of the kubelet with this value.",
+        f"Run systemctl cat kubelet on NODE to find its configuration file (--config), compare the file with that of a"
+        f" comparable node, {_AGAIN}",
+    ),
+    "network": (
+        "No HCA of the node has a network interface from which this value could be read.",
+        f"Run rdma link and ip link on NODE. Load the driver of the missing interface, such as ib_ipoib, {_AGAIN}",
+    ),
+}
+
+
+def explain_absent(row: TuningRow, node: str) -> tuple[str, str]:
+    """Return the cause and the remedy for a value that comparable nodes have and a node does not have.
+
+    :param row: tuning row (one observable property of a node)
+    :param node: name of the node
+    """
+    if row.name in _OF_ROWS:
+        why, remedy = _OF_ROWS[row.name]
+    elif row.setting is not None and row.what.startswith(row.setting.key):
+        key = row.setting.key
+        why = f"The kernel of the node does not have the sysctl {key}."
+        remedy = (
+            f"Run sysctl {key} and uname -r on NODE and on a comparable node. Boot NODE with the kernel release of the"
+            f" comparable node, {_AGAIN}"
+        )
+    else:
+        why, remedy = _OF_CHECKS[row.check]
+    return why, remedy.replace("NODE", node)
