@@ -108,7 +108,9 @@ def test_a_module_that_failed_or_did_not_run_is_not_known() -> None:
         },
     )
     assert found[first].status == UNKNOWN and "does not take 10" in found[first].why
-    assert found[second].status == UNKNOWN and "no result of the module kernel_settings for this node" in found[second].why
+    assert (
+        found[second].status == UNKNOWN and "no result of the module kernel_settings for this node" in found[second].why
+    )
 
 
 @pytest.mark.parametrize(

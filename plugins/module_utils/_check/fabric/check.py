@@ -320,8 +320,9 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     findings += check_lids(fabric, membership, facts.topologies, world)
     if seen is None or seen.topology is None:
         remedy = (
-            "Correct the error under 'why': run ibnetdiscover as root on that node. If the node was not queried,"
-            " correct its finding fabric.node. Then run stage fabric again."
+            "Follow the remedy of the finding fabric.node of these nodes if it is not a pass. Otherwise run"
+            " ibnetdiscover -C DEVICE as root on one of them: if it cannot open the port, run modprobe ib_umad there;"
+            " if it takes longer than fabric_discovery_seconds, raise this setting. Then run stage fabric again."
         )
         return [
             *findings,

@@ -29,7 +29,10 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
         if kinds.get(guid) != kind
     )
     subject = f"{fabric.name} links"
-    remedy = "Run ibnetdiscover as root on a node of the fabric and look for errors, then run stage fabric again."
+    remedy = (
+        "Run ibnetdiscover > /dev/null as root on a node of the fabric: it then prints only its errors. Check the"
+        " switch or the link that they name, then run stage fabric again."
+    )
     if strange:
         why = (
             "ibnetdiscover reports links to these devices, but does not list the devices, or lists them as a different"

@@ -102,9 +102,9 @@ _PER_SECOND = 1.0
 #: seconds between two readings of which absence of growth tells something: the default of fabric_error_seconds
 LEAST_SECONDS = 10.0
 _GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
-_BY_HAND = (
-    "Run ibqueryerrors as root on a node of the fabric, and correct the error that it reports. Then run stage fabric"
-    " again."
+_FIND_SILENT = (
+    "Run ibqueryerrors as root on a node of the fabric: it prints the LID of each port that does not respond. Check"
+    " with smpquery nodeinfo LID whether the host or the switch is running. Then run stage fabric again."
 )
 _FEW = f"at most {_COUNTED} in each link error counter"
 
@@ -121,12 +121,9 @@ def check_errors(
     :param errors: two readings of the error counters; None if they were not read
     """
     if errors is None or errors.later is None or errors.first is None:
-        why = (
-            f"ibqueryerrors did not return the counters:"
-            f" {format_clause(errors.error if errors else None, 'it was not run')}."
-        )
+        measured, why, remedy = _explain_missing_reading(errors)
         return [
-            Finding(check, fabric.name, UNKNOWN, "not read twice", "two readings of the error counters", why, _BY_HAND)
+            Finding(check, fabric.name, UNKNOWN, measured, "2 readings of the error counters", why, remedy)
             for check in (_COUNT, _GROWING)
         ]
     names, way, readings = (
@@ -162,6 +159,33 @@ def check_errors(
         findings = [build_pass(_GROWING, fabric.name, measured, "no new errors between two readings")]
     findings.append(_check_counted(fabric, readings.later, names))
     return [*findings, *_check_complete(fabric, readings, topology, names, way)]
+
+
+def _explain_missing_reading(errors: typing.Optional[SeenErrors]) -> tuple[str, str, str]:
+    """Return which of the two readings of the error counters is missing, the cause, and the remedy.
+
+    :param errors: the readings, of which at least one is missing; None if the counters were not queried
+    """
+    if errors is None:
+        return (
+            "0 readings",
+            "ibqueryerrors was not run, because no subnet manager responded at the port through which the topology was"
+            " read.",
+            "Follow the remedy of the finding fabric.one_master of this fabric, then run stage fabric again.",
+        )
+    if errors.first is None and errors.later is None:
+        measured, which = "0 readings", "Both readings"
+    elif errors.first is None:
+        measured, which = "1 reading: the first one is missing", "The first reading"
+    else:
+        measured, which = "1 reading: the second one is missing", "The second reading"
+    return (
+        measured,
+        f"{which} with ibqueryerrors failed: {format_clause(errors.error)}.",
+        "Run time ibqueryerrors as root on a node of the fabric. If it prints an error, check the device or the LID"
+        " that it names. If it takes longer than fabric_discovery_seconds, raise this setting. Then run stage fabric"
+        " again.",
+    )
 
 
 class _Readings(typing.NamedTuple):
@@ -211,7 +235,7 @@ def _check_growth(
                 f" {count_of(errors.first.failures, 'query', 'queries')} of the first"
                 " reading failed. It is unknown whether the errors are new."
             )
-            finding = dataclasses.replace(finding, status=UNKNOWN, why=why, remedy=_BY_HAND)
+            finding = dataclasses.replace(finding, status=UNKNOWN, why=why, remedy=_FIND_SILENT)
         if finding is not None:
             (findings if end in way.ours else others).append(finding)
     findings = limit_findings(fabric, findings, "ports")
@@ -347,7 +371,9 @@ def _check_complete(
                 f"{count_of(checked, 'port')} read",
                 f"at least {count_of(ends, 'port')} read",
                 why,
-                _BY_HAND,
+                "Run stage fabric again: a link that comes up or goes down during the stage causes this. If the finding"
+                " remains, run ibqueryerrors --details as root on a node of the fabric, and compare its ports with"
+                " those of ibnetdiscover. Then run stage fabric again.",
             )
         )
     unread = tuple(dict.fromkeys((*errors.first.unread, *errors.later.unread)))
@@ -364,7 +390,7 @@ def _check_complete(
     asked = (
         "These ports did not answer the query for their error counters."
         if words
-        else "Ports did not answer the query for their error counters, and ibqueryerrors did not name them."
+        else "ibqueryerrors counted queries without a response, and did not name the ports."
     )
     # a waiver of one port is none of another one
     measured += f": {words}" if words else ""
@@ -377,7 +403,10 @@ def _check_complete(
                 measured,
                 expected,
                 f"{asked} Their errors are unknown. A typical cause is a host or a switch that restarts.",
-                _BY_HAND,
+                "Check with smpquery nodeinfo LID, as root on a node of the fabric, whether the host or the switch of"
+                " each port under 'measured' is running. Then run stage fabric again."
+                if words
+                else _FIND_SILENT,
             )
         )
     else:

@@ -116,12 +116,13 @@ def check_switch_rates(
             findings.append(_report_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
         elif link not in rates:
             why = (
-                "ibnetdiscover did not report the width or the speed of the link: this version of the tool does not"
-                " know it, or the switch did not report it."
+                "ibnetdiscover printed no width or no speed of the link that it knows. Versions of infiniband-diags"
+                " before rdma-core 48 do not know XDR. With a newer version, the switch reports no value."
             )
             remedy = (
-                "Use infiniband-diags of rdma-core 48 or newer, which supports XDR, and run iblinkinfo as root on a"
-                " node of the fabric. Then run stage fabric again."
+                "Run ibnetdiscover --version on the node that reads the topology. If it is older than 48, install"
+                " infiniband-diags of rdma-core 48 or newer. Otherwise update the firmware of the switch. Then run"
+                " stage fabric again."
             )
             expected = "a known width and speed, such as 4xNDR"
             findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, expected, why, remedy))

@@ -19,8 +19,9 @@ from .names import MOST, FabricFacts, Names, join_some, words_of_ports
 _ONE = "exactly 1 master"
 _STANDBY = "at least 1 standby"
 _SEE_MASTER = (
-    "Run saquery -s and saquery SMIR as root on a node of the fabric, and correct the error that they report. If they"
-    " time out, check the log of the master subnet manager. Then run stage fabric again."
+    "Run saquery -s and saquery SMIR as root on a node of the fabric. If they time out, restart the master subnet"
+    " manager after reading its log (opensm: journalctl -u opensm). If they cannot open the port, let Ansible read the"
+    " node as root (ansible_become: true). Then run stage fabric again."
 )
 _NO_PORT = "Follow the remedy of the finding fabric.topology of this fabric, then run stage fabric again."
 _NOT_READ = "saquery did not return the ports that have a subnet manager: {error}."
@@ -122,7 +123,8 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
                 "0 masters",
                 _ONE,
                 why,
-                "Run stage fabric again in a minute. If the finding remains, check the logs of these subnet managers.",
+                "Run stage fabric again in a minute. If the finding remains, restart one of these subnet managers"
+                " (opensm: systemctl restart opensm), then run stage fabric again.",
             )
         ]
     return [_report_two_masters(fabric, masters, names)]
@@ -166,11 +168,13 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
     for port in managers.ports:
         if port.manager is None:
             why = (
-                "The IsSM bit shows that a subnet manager has opened the port. Either the subnet manager hangs, or the"
-                f" port cannot be reached: {format_clause(port.error, 'sminfo reported no error')}."
+                "The IsSM bit shows that a subnet manager has opened the port, but sminfo failed:"
+                f" {format_clause(port.error, 'it reported no error')}. If the port answers other queries, the subnet"
+                " manager hangs. Otherwise the port cannot be reached."
             )
             remedy = (
-                "Check the process of the subnet manager and its log on that machine, and restart it. Then run stage"
+                f"Run smpquery nodeinfo {port.lid} as root on a node of the fabric. If it answers, restart the subnet"
+                " manager on that machine after reading its log. Otherwise check the link of the port. Then run stage"
                 " fabric again."
             )
             mute.append(
@@ -255,23 +259,37 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
 
 
 def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers, unread: str) -> Finding:
-    expected = "activity count of the master rises"
-    if managers.activity_first is None or managers.activity_later is None:
+    expected = "activity count of the master rises between 2 readings"
+    if managers.activity_first is None:
         why = (
-            f"sminfo did not return the activity count twice: {format_clause(managers.error, 'no error was reported')}."
+            "The activity count of the master (saquery SMIR) was not read:"
+            f" {format_clause(managers.error, 'the query was not sent')}."
         )
-        return Finding("fabric.activity", fabric.name, UNKNOWN, "activity count not read", expected, why, unread)
+        return Finding("fabric.activity", fabric.name, UNKNOWN, "0 readings", expected, why, unread)
+    if managers.activity_later is None:
+        why = (
+            f"The second reading failed: {format_clause(managers.error)}."
+            if managers.error
+            else "The setting fabric_activity_seconds leaves no time for a second reading."
+        )
+        remedy = (
+            unread
+            if managers.error
+            else "Set fabric_activity_seconds to 40 (default) or more, then run stage fabric again."
+        )
+        measured = f"1 reading: activity count {managers.activity_first}"
+        return Finding("fabric.activity", fabric.name, UNKNOWN, measured, expected, why, remedy)
     if managers.master not in membership.subnet_managers:
         why = (
-            f"The ports see the subnet manager {', '.join(membership.subnet_managers)} as the master: the master"
-            " changed during the stage."
+            f"The ports of the nodes see the subnet manager {', '.join(membership.subnet_managers)} as the master, but"
+            " the activity count was read from a different one: the master changed during the stage."
         )
         return Finding(
             "fabric.activity",
             fabric.name,
             UNKNOWN,
-            f"activity count of {managers.master or 'an unknown subnet manager'}",
-            expected,
+            f"activity count read from {managers.master or 'an unknown subnet manager'}",
+            f"activity count read from the master {', '.join(membership.subnet_managers)}",
             why,
             "Run stage fabric again. If the master changes again, check the logs of the subnet managers.",
         )
@@ -316,16 +334,23 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
     if rise > 0:
         return build_pass("fabric.activity", fabric.name, measured, expected)
     if rise < 0:
-        why = "The subnet manager was restarted between the two readings, or its counter was reset to 0."
-        remedy = "Run stage fabric again. If the count falls again, look for restarts in the log of the subnet manager."
+        why = (
+            "The count starts at 0 when a subnet manager starts, so the subnet manager was restarted between the two"
+            " readings."
+        )
+        remedy = (
+            "Look in the log of the subnet manager (opensm: journalctl -u opensm) for the reason of the restart, then"
+            " run stage fabric again."
+        )
         return Finding("fabric.activity", fabric.name, WARN, measured, expected, why, remedy)
     why = (
-        "The subnet manager responds but does not sweep: it hangs, or its sweep is switched off. It will not detect"
-        " ports that come up or go down."
+        "The subnet manager responds but does not sweep, so it does not detect ports that come up or go down. If"
+        " sweep_interval is 0 in its configuration, the sweep is switched off. Otherwise the subnet manager hangs."
     )
     remedy = (
-        "Check the log of the subnet manager and restart it. If a long sweep_interval is intended, set"
-        " fabric_activity_seconds to more than the interval. Then run stage fabric again."
+        "Read sweep_interval (opensm: /etc/opensm/opensm.conf). If it is 0, set it to 10. Then restart the subnet"
+        " manager (systemctl restart opensm). If a long sweep_interval is intended, set fabric_activity_seconds to more"
+        " than the interval. Then run stage fabric again."
     )
     return Finding("fabric.activity", fabric.name, FAIL, measured, expected, why, remedy)
 
@@ -361,7 +386,8 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
         return [_report_unknown_master(fabric, why, remedy)]
     why = f"Not enough ports could be queried for their subnet manager.{words_of_ports(world)}"
     remedy = (
-        "Correct the errors that the ports report (sminfo, as root on a node, shows them). Then run stage fabric again."
+        "Run sminfo -C DEVICE -P PORT as root on the node, for each of these ports. If it cannot open the port, run"
+        " modprobe ib_umad. If it times out, check the link of the port with ibstat. Then run stage fabric again."
     )
     return [_report_unknown_master(fabric, why, remedy)]
 
@@ -553,4 +579,5 @@ def _describe_subnet_manager(manager: SubnetManager, names: Names) -> str:
     words = [names.kind(manager.guid), f"LID {manager.lid}", f"priority {manager.priority}", manager.state]
     name = names.node(manager.guid)
     named = name if name.endswith(manager.guid) else f"{name} {manager.guid}"
+    named = named.strip() or "a subnet manager without a GUID"
     return f"{named} ({', '.join(word for word in words if word)})"

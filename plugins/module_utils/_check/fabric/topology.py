@@ -110,13 +110,16 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                     f" {link.width or '?'}x{link.speed or '?'}"
                 )
             else:
+                device = member.hca.rdma_device or member.hca.name
                 why = (
-                    f"ibnetdiscover did not find the port GUID {guid} of this HCA: a link on the path to the port is"
-                    " down, or the port is on another fabric."
+                    f"ibnetdiscover did not find the port GUID {guid} of this HCA. Either a link on the path to the"
+                    f" port is down, or the port is on another fabric: the switches that ibnetdiscover -C {device}"
+                    " lists show which."
                 )
                 remedy = (
-                    "Run ibnetdiscover as root on this node and look for the port. Check the far end of the cable."
-                    " Then run stage fabric again."
+                    f"Run ibnetdiscover -C {device} as root on {name}. If it lists switches of this fabric, check their"
+                    " links to the other switches. If it lists other switches, move the cable of the HCA. Then run"
+                    " stage fabric again."
                 )
                 findings.append(Finding("fabric.hca", subject, FAIL, "not in the topology", expected, why, remedy))
         if places:
@@ -138,12 +141,17 @@ def _check_capabilities(
     expected = "each link as wide and fast as both of its ports support"
     if capabilities is None or capabilities.error is not None:
         why = (
-            "iblinkinfo did not return the rates that the ports of the links support:"
-            f" {format_clause(capabilities.error if capabilities else None, 'it was not run')}."
+            f"iblinkinfo failed: {format_clause(capabilities.error)}."
+            if capabilities
+            else "iblinkinfo was not run, because no subnet manager responded at the port through which the topology"
+            " was read."
         )
         remedy = (
-            "Run iblinkinfo as root on a node of the fabric, and correct the error that it reports. Then run stage"
+            "Run time iblinkinfo --line as root on a node of the fabric. If it prints an error, check the device or the"
+            " LID that it names. If it takes longer than fabric_discovery_seconds, raise this setting. Then run stage"
             " fabric again."
+            if capabilities
+            else "Follow the remedy of the finding fabric.one_master of this fabric, then run stage fabric again."
         )
         return Finding("fabric.capability", fabric.name, UNKNOWN, "supported rates not read", expected, why, remedy)
     ends = 2 * len(topology.links)
@@ -247,10 +255,14 @@ def _check_foreign(
                 Finding("fabric.foreign", subject, WARN, measured, f"only HCAs of {owner} with this name", why, remedy)
             )
             continue
-        why = f"The driver on {owner} lost the HCA, or another machine uses this name."
+        why = (
+            f"The driver on {owner} lost the HCA, or another machine uses this name. The switch port at which"
+            f" ibnetdiscover shows {node.guid} tells to which machine the cable leads."
+        )
         remedy = (
-            f"Look for the HCA with lspci and dmesg on {owner}. If the HCA belongs to another machine, correct the"
-            " node description of that machine. Then run stage fabric again."
+            f"Follow the cable of this switch port. If it leads to {owner}, read dmesg there and reload the driver of"
+            " the HCA. If it leads to another machine, correct the node description of that machine (rdma-ndd). Then"
+            " run stage fabric again."
         )
         findings.append(
             Finding("fabric.foreign", subject, FAIL, measured, f"only HCAs of {owner} with this name", why, remedy)

@@ -181,12 +181,12 @@ def _compare_leaves(
         crowd = crowds[usual]
         if hcas[leaf] < crowd and (own >= hcas[leaf] or own * crowd >= usual * hcas[leaf]):
             measured, expected = (
-                f"{count_of(own, 'link')} to other switches for {count_of(hcas[leaf], 'HCA')}",
-                f"{count_of(usual, 'link')} to other switches for {count_of(crowd, 'HCA')}, or the same ratio",
+                f"{count_of(own, 'link')} to other switches",
+                f"{count_of(usual, 'link')} to other switches, as at the neighboring leaves",
             )
             why = (
-                "The leaf has fewer links and fewer HCAs than the neighboring leaves. The leaf may be built this way,"
-                " or it has lost links that its HCAs do not need yet."
+                f"The leaf also has fewer HCAs ({hcas[leaf]}, the neighboring leaves {crowd}), for which its links"
+                " suffice. Only the cabling plan shows whether the leaf was built this way or has lost links."
             )
             yield Finding("fabric.uplinks", names.node(leaf), WARN, measured, expected, why, _OF_FEWER_HCAS)
             continue
