@@ -756,7 +756,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "an ibping server that nothing reaches",
                 "reachability.port",
                 "compute * worker-2 mlx5_1 port 1",
-                ("0 of 1 pairs pass as client, 0 of 1 as server",),
+                ("pings from this port: 0 of 1 without loss; pings to this port: 0 of 1 without loss",),
                 "or else of the findings reachability.pair of this port. Then run stage reachability again.",
             ),
         ),

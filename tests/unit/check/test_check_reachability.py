@@ -250,7 +250,10 @@ def test_a_planned_lid_that_no_port_has_leaves_the_client_unknown() -> None:
     port = port_of(findings, "rail 0 worker-1")
     assert (port.status, "999" in port.why) == ("unknown", True)
     # the others are judged all the same
-    assert port.measured == "5 of 5 pairs pass as client, 5 of 5 as server, 1 ping to an unknown port"
+    assert port.measured == (
+        "pings from this port: 5 of 5 without loss; pings to this port: 5 of 5 without loss;"
+        " 1 ping to a LID that no port of the rail has"
+    )
     assert port_of(findings, "rail 0 worker-2").status == "pass"
 
 
@@ -406,12 +409,12 @@ def test_a_partial_loss_names_it_too() -> None:
         (
             lambda client, server, rail: 500 * (rail == 0 and server == 4),
             "compute server worker-4 mlx5_0",
-            "Start ibping -S by hand on worker-4 mlx5_0",
+            "On worker-4, run ibping -S -C mlx5_0 as root",
         ),
         (
             lambda client, server, rail: 500 * (rail == 0 and client == 4),
             "compute client worker-4 mlx5_0",
-            "Run ibping by hand on worker-4 mlx5_0, and correct its error.",
+            "On worker-4, run ibping -C mlx5_0 -L LID as root",
         ),
         (
             lambda client, server, rail: 500 * (rail == 0 and {client, server} == {4, 5}),
@@ -653,7 +656,7 @@ def test_a_small_loss_in_one_direction_accuses_no_server() -> None:
         for finding in findings
         if finding.check == "reachability.port" and finding.subject.endswith("worker-2 mlx5_0 port 1")
     ]
-    assert port.why == "Packets are lost on the paths of some pairs."
+    assert port.why.startswith("Messages are lost in pings from or to this port, but neither all")
 
 
 def test_servers_that_could_not_be_ended_are_told() -> None:

@@ -694,7 +694,7 @@ def test_reachability_passes_both_ways_on_each_rail() -> None:
     )
     assert (
         one(findings, "reachability.port", "rail 3 worker-2 mlx5_5").measured
-        == "1 of 1 pairs pass as client, 1 of 1 as server"
+        == "pings from this port: 1 of 1 without loss; pings to this port: 1 of 1 without loss"
     )
     assert "does not apply" in one(findings, "reachability.scope", "storage").measured
 

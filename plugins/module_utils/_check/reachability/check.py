@@ -161,7 +161,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
             if len({*missing.values()}) == 1
             else [f"{what}: {error}" for what, error in missing.items()]
         )
-        expected = "HCAs, subnet managers, and results of the pings"
+        expected = "HCAs, subnet managers, and start, results and stop of ibping"
         if errors:
             remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(
@@ -171,7 +171,8 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                     UNKNOWN,
                     f"not read: {', '.join(missing)}",
                     expected,
-                    f"The data of the node could not be read: {format_clause('; '.join(errors))}.",
+                    f"The modules node_info, subnet_manager_info and ibping return this data. The error is:"
+                    f" {format_clause('; '.join(errors))}.",
                     remedy,
                 )
             )

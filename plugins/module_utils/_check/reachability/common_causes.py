@@ -203,12 +203,12 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
             " up, and ibping -S must run on it."
         ),
         "client": (
-            f"Run ibping by hand on {name}, and correct its error. The link is not the cause, because the port answers"
-            " other ports."
+            f"On {' '.join(name.split()[:1])}, run ibping -C {' '.join(name.split()[1:])} -L LID as root with the LID"
+            " of a partner. The link is not the cause, because the port answers other ports."
         ),
         "server": (
-            f"Start ibping -S by hand on {name}, and ping it from another node to see its error. The link is not the"
-            " cause, because the port gets answers from other ports."
+            f"On {' '.join(name.split()[:1])}, run ibping -S -C {' '.join(name.split()[1:])} as root, and ping it from"
+            " another node (ibping -L LID). The link is not the cause, because the port gets answers from other ports."
         ),
         "leaf": f"Check the switch {name}: its power, its firmware, and its ports with iblinkinfo.",
         "path": f"Trace the route in both directions with ibtracert, because both ports pass with other ports: {name}.",

@@ -28,8 +28,9 @@ _AGAIN = (
 )
 #: at the server of a pair; the subject of the finding has its node and device
 _START_SERVER = (
-    "As root on the node of the server (the port after '->'), run ibping -S -C DEVICE -P PORT, and correct the error"
-    " that it reports. Then run stage reachability again."
+    "On the node of the server (the port after '->'), run ibping -S -C DEVICE -P PORT as root. If it cannot open the"
+    " port, run modprobe ib_umad. If it starts, stop the program that ended the earlier server (journalctl -k shows"
+    " it). Then run stage reachability again."
 )
 _TRACE = "ibtracert with the two LIDs under 'measured'"
 #: answer of ibping, mode serve, of each node
@@ -156,13 +157,14 @@ def find_pairs(
                     why = (
                         f"the node of the client returned no result: {format_clause(observed.error)}"
                         if observed and observed.error
-                        else "the results of the client's node do not contain this destination"
+                        else "the node of the client pinged other LIDs, so the LIDs changed after the pings were"
+                        " planned"
                     )
                     remedy = (
                         "Follow the remedy of the finding reachability.node of the client's node, then run stage"
                         " reachability again."
                         if observed is None or observed.error
-                        else ""
+                        else "Run stages fabric and reachability again, so that the current LIDs are pinged."
                     )
                     result.append(Pair(client, server, None, why, remedy))
                 elif ping.error is not None:
@@ -283,8 +285,9 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
         why, remedy = (
             f"ibping returned no measurement: {format_clause(pair.why)}.",
             pair.remedy
-            or "Run ibping with the two LIDs under 'measured' as root on the node of the client (the port before"
-            " '->'), and correct the error that it reports. Then run stage reachability again.",
+            or "On the node of the client (the port before '->'), run ibping -c 10 -L LID as root with the second LID"
+            " under 'measured'. If it cannot open the port, run modprobe ib_umad. If no answer comes back, run ibping"
+            " -S on the node of the server. Then run stage reachability again.",
         )
         return Finding(
             "reachability.pair", subject, UNKNOWN, f"not measured{_format_lids(pair)}", expected, why, remedy
@@ -330,10 +333,13 @@ def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[
         why = "Each pair of the fabric loses some messages, but no pair loses all messages."
         return why, "Follow the remedy of the finding reachability.suspect, which names one cause for all pairs."
     if ping.received == 0:
-        why = "No answer came back: there is no route, a port or link is down, or the ibping server stopped."
+        why = (
+            "No answer came back: the path has a hop without a route or a link that is down, or the ibping server does"
+            " not answer. ibtracert shows which: without a fault of the path, it prints all hops."
+        )
         remedy = (
-            "Follow the remedy of the finding reachability.suspect, or find the hop without a route: run"
-            f" {_TRACE}. Then run stage reachability again."
+            f"Follow the remedy of the finding reachability.suspect. Without one, run {_TRACE}. If it stops at a hop,"
+            " check that switch. Otherwise run ibping -S on the node of the server. Then run stage reachability again."
         )
         return why, remedy
     why = (

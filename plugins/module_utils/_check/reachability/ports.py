@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.lids import LidClaim
-from ..._model.base.phrases import count_of
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
@@ -32,9 +32,9 @@ def judge_port(
     :param claim: LID that the node reports for the port and that is not proven to be the port's; None if the LID is
         proven
     """
-    subject, expected = f"{fabric.name} rail {port.rail} {port}", "tested as client and as server without loss"
+    subject, expected = f"{fabric.name} rail {port.rail} {port}", "each ping from and to this port without loss"
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]
-    measured = f"{passed[0]} of {len(as_client)} pairs pass as client, {passed[1]} of {len(as_server)} as server"
+    measured = f"{_describe_pings('from', as_client)}; {_describe_pings('to', as_server)}"
     if port.lid is None:
         why = "No subnet manager has configured the port, so other ports cannot ping it."
         return Finding(
@@ -67,7 +67,7 @@ def judge_port(
             "reachability.port",
             subject,
             UNKNOWN,
-            "no pair with this port",
+            "no ping from or to this port",
             expected,
             "The run found no port of this rail on another node. A ping needs two nodes with a port on the rail.",
             "Add a second node to the group rdma_nodes of the inventory, or correct the findings fabric.hcas of the"
@@ -79,7 +79,7 @@ def judge_port(
             "reachability.port",
             subject,
             UNKNOWN,
-            f"{measured} (no pair as {'server' if as_client else 'client'})",
+            measured,
             expected,
             why,
             "Correct the finding reachability.node of this node if there is one. Then run stages fabric and"
@@ -95,7 +95,7 @@ def judge_port(
                 "reachability.port",
                 subject,
                 UNKNOWN,
-                f"{measured}, {count_of(len(strays), 'ping')} to an unknown port",
+                f"{measured}; {count_of(len(strays), 'ping')} to a LID that no port of the rail has",
                 expected,
                 why,
                 "Run stages fabric and reachability again.",
@@ -111,7 +111,9 @@ def judge_port(
         )
         return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))
     if bad:
-        why = _explain_asymmetry(passed, as_client, as_server) or "Packets are lost on the paths of some pairs."
+        why = _explain_asymmetry(passed, as_client, as_server) or (
+            "Messages are lost in pings from or to this port, but neither all in one direction nor all of both."
+        )
         return Finding(
             "reachability.port",
             subject,
@@ -126,11 +128,36 @@ def judge_port(
         "reachability.port",
         subject,
         UNKNOWN,
-        f"{measured}, the other pairs not measured",
+        measured,
         expected,
-        "ibping returned no result for some pairs of this port.",
+        _explain_unmeasured([pair for pair in (*as_client, *as_server) if pair.ping is None]),
         "Follow the remedy of the findings reachability.pair of this port, then run stage reachability again.",
     )
+
+
+def _describe_pings(direction: str, pairs: typing.Sequence[Pair]) -> str:
+    """Return the results of the pings in one direction as text, such as ``pings from this port: 1 of 2 without loss``.
+
+    :param direction: ``from`` or ``to`` the port
+    :param pairs: pairs of the port in this direction
+    """
+    if not pairs:
+        return f"no ping {direction} this port"
+    unmeasured = sum(pair.ping is None for pair in pairs)
+    passed = sum(pair.passed for pair in pairs)
+    return f"pings {direction} this port: {passed} of {len(pairs)} without loss" + (
+        f", {unmeasured} without a result" if unmeasured else ""
+    )
+
+
+def _explain_unmeasured(pairs: typing.Sequence[Pair]) -> str:
+    """Return the sentence with the reasons why pings have no result, without names of ports, so that the report can
+    list all ports of one cause together.
+
+    :param pairs: pairs without a result, at least one
+    """
+    reasons = dict.fromkeys(format_clause(pair.why) for pair in pairs)
+    return f"ibping returned no result: {join_first(list(reasons), 3, '; ')}."
 
 
 def _explain_asymmetry(
