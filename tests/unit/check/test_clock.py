@@ -41,12 +41,12 @@ def test_each_node_is_judged_by_what_is_sure() -> None:
         (seen(took=70.0), "unknown", "somewhere within 35.0 s of the controller"),
         (seen(3 * HOURS, took=70.0), "fail", "3.0 h ahead of the controller"),
         (seen(synchronised=False), "warn", "within 0.8 s of the controller, not synchronized"),
-        (seen(synchronised=None), "warn", "within 0.8 s of the controller"),
+        (seen(synchronised=None), "warn", "within 0.8 s of the controller, synchronization not reported"),
         (ObservedClock(error="unreachable: no route"), "unknown", "clock not read"),
         (ObservedClock(), "unknown", "clock not read"),
-        (ObservedClock(NodeClock(ASKED)), "unknown", "offset not measured"),
+        (ObservedClock(NodeClock(ASKED)), "unknown", "offset unknown"),
         # set back by an hour between asking and answer
-        (ObservedClock(NodeClock(ASKED, True, 0.01, ASKED, ASKED - HOURS)), "unknown", "offset not measured"),
+        (ObservedClock(NodeClock(ASKED, True, 0.01, ASKED, ASKED - HOURS)), "unknown", "offset unknown"),
     ):
         assert judged(clock) == {"worker-1": (status, says)}
 

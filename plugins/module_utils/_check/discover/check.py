@@ -140,7 +140,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
         )
     ]
     if node.errors:
-        why = f"The kernel did not let the run read these files: {format_clause(join_first(node.errors, 10, '; '))}."
+        why = f"Reading these files failed: {format_clause(join_first(node.errors, 10, '; '))}."
         remedy = (
             "Run stage discover again: virtual functions that are created or removed during the stage cause this. If"
             f" the finding remains, read the files on {name} as root (cat), and correct the error."
@@ -166,20 +166,38 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
             continue
         link, subject = hca.pci.link, f"{name} {hca.name}"
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
+            files = [
+                name
+                for name, value in (
+                    ("current_link_speed", link.current_speed),
+                    ("current_link_width", link.current_width),
+                    ("max_link_speed", link.max_speed),
+                    ("max_link_width", link.max_width),
+                )
+                if value is None
+            ]
             why = (
-                "sysfs does not report the speed or the width of the PCIe link. This is normal in some virtual"
+                f"sysfs reports no value in {' and '.join(files)} of {hca.pci.address}. This is normal in some virtual"
                 " machines."
             )
             remedy = (
                 f"Run lspci -vv -s {hca.pci.address} as root on the node. If LnkSta shows less than LnkCap, reseat the"
-                " card, or move it to another slot. If they agree, no action is needed."
+                " card, or move it to another slot, and run stage discover again. If they agree, waive this finding."
             )
             measured, expected = (
                 _describe_link(link.current_speed, link.current_width),
                 _describe_link(link.max_speed, link.max_width),
             )
             findings.append(
-                Finding("discover.pcie", subject, WARN, measured, f"the maximum of the card: {expected}", why, remedy)
+                Finding(
+                    "discover.pcie",
+                    subject,
+                    WARN,
+                    f"link {measured}; maximum of the card {expected}",
+                    "speed and width of the link read, and equal to the maximum of the card",
+                    why,
+                    remedy,
+                )
             )
             continue
         measured, expected = (

@@ -24,8 +24,8 @@ MOST_APART = 30.0
 TELLS_APART = 2.0
 #: a time service without a mark in the kernel: chronyd without rtcsync
 _UNSYNCHRONISED = (
-    "The kernel reports that its clock is not synchronized, so the clock may drift. No time service runs, the time"
-    " service does not reach its servers, or chronyd runs without rtcsync."
+    "The kernel reports that its clock is not synchronized, so the clock may drift. chronyc tracking on the node shows"
+    " whether no time service runs, its servers are not reached, or only the option rtcsync is missing."
 )
 
 #: seconds that a node is ahead of the controller, at least and at most
@@ -129,12 +129,16 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
         )
         return Finding(CHECK, name, UNKNOWN, "clock not read", _describe_expected_offset(), why, remedy)
     if found is None:
-        why = (
-            "The controller did not record the times at which it queried the node, or its clock was set back during the"
-            " query."
-        )
-        remedy = "Run stage discover again. If the finding remains, check the clock of the controller: timedatectl."
-        return Finding(CHECK, name, UNKNOWN, "offset not measured", _describe_expected_offset(), why, remedy)
+        if clock.asked is None or clock.answered is None:
+            why = "The stored data of the node does not contain the times at which the controller queried it."
+            remedy = "Run stage discover again, which stores these times."
+        else:
+            why = (
+                f"The clock of the controller was set back by at least {clock.asked - clock.answered:.1f} s while it"
+                " queried the node, so the offset could not be computed."
+            )
+            remedy = "Wait until chronyc tracking on the controller shows no offset, then run stage discover again."
+        return Finding(CHECK, name, UNKNOWN, "offset unknown", _describe_expected_offset(), why, remedy)
     measured, least = f"{_format_offset_range(found)} the controller", _find_least(found)
     step = (
         f"On {name}, run chronyc makestep, then chronyc tracking. If chrony is not installed, run timedatectl set-ntp"
@@ -179,15 +183,17 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             CHECK,
             name,
             WARN,
-            measured,
+            f"{measured}, synchronization not reported",
             _describe_expected_offset(),
             why,
-            f"Run chronyc tracking or timedatectl on {name} to see whether the clock is synchronized.",
+            f"Run chronyc tracking or timedatectl on {name}. If the clock is synchronized, waive this finding."
+            " Otherwise run systemctl enable --now chronyd there. Then run stage discover again.",
         )
     if not clock.synchronised:
         remedy = (
-            f"On {name}, add rtcsync to the configuration of chronyd, then run systemctl enable --now chronyd and"
-            " systemctl restart chronyd. chronyc tracking shows the time source. Then run stage discover again."
+            f"Run chronyc tracking on {name}. If it cannot connect, run systemctl enable --now chronyd. If it shows the"
+            " reference 00000000, correct the servers in chrony.conf. Otherwise add rtcsync to chrony.conf. Then run"
+            " systemctl restart chronyd there, and run stage discover again."
         )
         return Finding(
             CHECK, name, WARN, f"{measured}, not synchronized", _describe_expected_offset(), _UNSYNCHRONISED, remedy
@@ -196,7 +202,7 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
 
 
 def _describe_expected_offset() -> str:
-    return f"less than {TELLS_APART:.0f} s apart, synchronized"
+    return f"clock within {TELLS_APART:.0f} s of the controller, synchronized"
 
 
 def _format_offset_range(found: Range) -> str:

@@ -192,12 +192,16 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
     if moved or any(netdev.state == "up" for netdev in hca.netdevs):
         return build_pass("discover.port", subject, states, expected)
     if all(netdev.state is None for netdev in hca.netdevs):
-        why = "The kernel did not let the run read the file operstate of the interface from sysfs."
-        remedy = "Correct the error that the finding discover.read of this node shows, then run stage discover again."
+        files = " ".join(f"/sys/class/net/{netdev.name}/operstate" for netdev in hca.netdevs[:MOST])
+        why = f"The kernel did not let the run read {files}."
+        remedy = (
+            f"Run cat {files} as root on the node. If it prints an error, reload the driver of the NIC. Then run stage"
+            " discover again."
+        )
         return Finding("discover.port", subject, WARN, states, expected, why, remedy)
     why = (
-        "The interface has no carrier, or it was never brought up. Virtual functions have no link while their physical"
-        " function has no link."
+        "ip link shows the cause: NO-CARRIER is a fault of the cable or of the switch port, and without UP the"
+        " interface was never brought up. Virtual functions have no link while their physical function has none."
     )
     return Finding(
         "discover.port",

@@ -29,8 +29,8 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
             )
             return Finding("discover.driver", subject, UNKNOWN, "driver not read", expected, why, remedy)
         why = (
-            f"The driver for {hca.pci.vendor}:{hca.pci.device} is not loaded, or it failed for the function"
-            f" {hca.pci.address}."
+            f"The driver for {hca.pci.vendor}:{hca.pci.device} is not loaded, or it failed for the function. In the"
+            f" second case, dmesg on the node has lines with {hca.pci.address}."
         )
         remedy = f"{vendors.load_driver([hca])} Then run stage discover again."
         return Finding("discover.driver", subject, FAIL, "no driver", expected, why, remedy)

@@ -31,10 +31,16 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     """Return the problem because of which a port cannot be used, or None if the port is active and has a LID."""
     seen = f"{port.state or 'port state not read'}, {port.physical_state or 'physical state not read'}"
     if port.state is None or port.physical_state is None:
+        files = [
+            f"/sys/class/infiniband/DEVICE/ports/{port.number}/{name}"
+            for name, value in (("state", port.state), ("phys_state", port.physical_state))
+            if value is None
+        ]
         return PortTrouble(
             seen,
-            "The kernel did not let the run read the file state or phys_state of the port from sysfs.",
-            "Correct the error that the finding discover.read of this node shows, then run stage discover again.",
+            f"The kernel did not let the run read {' and '.join(files)}.",
+            f"Run cat {' '.join(files)} as root on the node. If it prints an error, reload the driver of the HCA. Then"
+            " run stage discover again.",
             known=False,
         )
     if port.physical_state == "Disabled":
@@ -75,7 +81,9 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     if port.lid is None or port.sm_lid is None:
         return PortTrouble(
             f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}",
-            "The port is active but has no LID, or the LID of its subnet manager is unknown.",
+            "The port is active, but the subnet manager has assigned no LID to it."
+            if port.lid is None
+            else "The port is active and has a LID, but the LID of its subnet manager is 0.",
             "Run stage discover again: a port that has just become active gets its LID within seconds. If the finding"
             " remains, look for this port in the log of the subnet manager (opensm: journalctl -u opensm), and correct"
             " the error there.",
@@ -89,6 +97,5 @@ def check_port(subject: str, port: Port) -> Finding:
     if wrong is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unknown"
         return build_pass("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
-    return Finding(
-        "discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, wrong.why, wrong.remedy
-    )
+    why, remedy = (text.replace("DEVICE", subject.split(" ")[1]) for text in (wrong.why, wrong.remedy))
+    return Finding("discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, why, remedy)

@@ -112,7 +112,9 @@ def judge_port(
         return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))
     if bad:
         why = _explain_asymmetry(passed, as_client, as_server) or (
-            "Messages are lost in pings from or to this port, but neither all in one direction nor all of both."
+            "The partners answer some messages, so ibping runs at both ends and messages are lost on the path."
+            if any(pair.ping.received for pair in bad if pair.ping is not None)
+            else "Pings with some partners pass and with others fail, so the cause is on the path to those that fail."
         )
         return Finding(
             "reachability.port",
