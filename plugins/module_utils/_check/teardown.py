@@ -124,7 +124,7 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
     """
     if facts.hosts_unread:
         why = (
-            "It is unknown whether MachineConfigs or KubeletConfigs of this collection still exist:"
+            "It is unknown whether MachineConfigs or KubeletConfigs of linerate.rdma still exist:"
             f" {format_clause('; '.join(facts.hosts_unread[:3]))}."
         )
         remedy = (
@@ -133,12 +133,12 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
             " If there are none, grant the user the rights in docs/rbac/look.yml, then run the teardown again."
         )
         subject = "MachineConfigs and KubeletConfigs"
-        yield Finding("teardown.object", subject, UNKNOWN, "unknown", "no object left", why, remedy)
+        yield Finding("teardown.object", subject, UNKNOWN, "not read", "no object left", why, remedy)
     if facts.rolls is None:
         why, expected = (
             (
-                "The run did not check whether MachineConfigs or a KubeletConfig of this collection exist, and whether"
-                " the nodes returned after their removal."
+                "The run ended before it checked whether MachineConfigs or a KubeletConfig of linerate.rdma exist, and"
+                " whether the nodes returned after their removal."
             ),
             "all machines without these objects",
         )
@@ -302,8 +302,13 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             UNKNOWN,
             "not checked",
             expected,
-            "The run did not wait until the virtual functions were removed.",
-            "Run the teardown again.",
+            "The run ended before it read the state of the virtual functions from the API server."
+            if sync is None
+            else "The API server returned no state of the virtual functions of this node (SriovNetworkNodeState).",
+            "Run the teardown again."
+            if sync is None
+            else f"Run kubectl get sriovnetworknodestates -A. If it does not list {name}, the node left the cluster:"
+            " remove it from the group rdma_nodes. Then run the teardown again.",
         )
     if seen.phase == "ready":
         return build_pass("teardown.virtual_functions", subject, seen.detail, expected)
@@ -313,8 +318,10 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         FAIL,
         f"{format_clause(seen.detail, 'state not reported')} ({seen.phase})",
         expected,
-        "The config daemon of the SR-IOV operator has not removed the virtual functions: it waits for a drain or a"
-        " reboot of the node, or its last change failed.",
+        "The config daemon of the SR-IOV operator has not removed the virtual functions: its last change failed."
+        if seen.phase == "failed"
+        else "The config daemon of the SR-IOV operator has not removed the virtual functions: it waits for a drain or a"
+        " reboot of the node.",
         seen.remedy
         or "Read the log of the config daemon on the node, and correct its error. Then run the teardown again.",
     )
@@ -344,7 +351,7 @@ def _drop_in(name: str, facts: Facts) -> Finding:
         )
     if seen.value is not None and seen.error is None:
         why = f"{DROP_IN} still exists: the teardown could not remove it, or another program created it again."
-        return Finding("teardown.drop_in", name, FAIL, f"drop-in: {seen.value}", expected, why, f"{by_hand}.")
+        return Finding("teardown.drop_in", name, FAIL, f"drop-in exists ({seen.value})", expected, why, f"{by_hand}.")
     why = f"It is unknown whether {DROP_IN} exists: {format_clause(seen.error)}."
     if name in facts.by_pods:
         remedy = (
@@ -421,17 +428,22 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
     expected = "none of the files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
         return build_pass("teardown.settings", name, "removed" if seen.value["changes"] else "none", expected)
-    error = "the node was not queried" if seen is None else format_clause(seen.error, "no data was returned")
-    remedy = "Correct the error under 'why' (the node must be reachable), then run the teardown again."
-    return Finding(
-        "teardown.settings",
-        name,
-        UNKNOWN,
-        "files not read",
-        expected,
-        f"It is unknown whether the files with the settings of linerate.rdma are gone: {format_clause(error)}.",
-        remedy,
-    )
+    if seen is None:
+        why = "The module kernel_settings did not run on the node, so the settings of linerate.rdma may still be there."
+        remedy = (
+            "Look for a failed task on this node in the output of the playbook, and correct its cause. Then run the"
+            " teardown again, with this node in --limit or without --limit."
+        )
+    else:
+        why = (
+            "The module kernel_settings failed on the node, so the settings of linerate.rdma may still be there:"
+            f" {format_clause(seen.error, 'it returned no data')}."
+        )
+        remedy = (
+            f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. If it does, run the teardown with"
+            " -v to see the whole error of kernel_settings. Then run the teardown again."
+        )
+    return Finding("teardown.settings", name, UNKNOWN, "removal of the settings not confirmed", expected, why, remedy)
 
 
 def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Iterable[RetainedObject]) -> Finding:

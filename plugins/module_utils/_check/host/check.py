@@ -147,8 +147,8 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         elif made:
             why = (
                 f"The kernel of the node was booted without these arguments. MachineConfig {made[0].name} exists, but"
-                " the node has not received it. Its MachineConfigPool is paused or not updated, or the node belongs to"
-                " another pool."
+                " the node has not received it. kubectl get machineconfigpools shows whether its pool is paused, not"
+                " updated yet, or does not select the node."
             )
             remedy = (
                 "Compare the output of kubectl get machineconfigpools with the labels of the node. Unpause the pool and"
@@ -223,7 +223,8 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
     if seen.error:
         why = f"The ClusterPolicy was not {'changed' if seen.names else 'read'}: {format_clause(seen.error)}."
         remedy = (
-            "Correct the error of the module cluster_policy in the output of the playbook, then run stage host again."
+            "Look for a failed task before cluster_policy in the output of the playbook, and correct its cause. Then"
+            " run stage host again."
         )
         if facts.policies is not None:
             remedy = (
@@ -379,14 +380,15 @@ def _explain_missing_proof(error: str, was_tried: bool, facts: Facts) -> tuple[s
             "The group rdma_nodes of the inventory names no node, so no test pod was started.",
             "Put the nodes into the group rdma_nodes of the inventory, then run stage host again.",
         )
-    why = (
-        f"The test pod gave no result: {format_clause(error)}." if was_tried else "No test pod was started on the node."
-    )
     if not was_tried:
-        return why, "Run stage host again, without --limit."
-    return why, (
-        "Correct this error. The node needs a free virtual function for the pod, and the image must contain"
-        " ibv_rc_pingpong. Then run stage host again."
+        return (
+            "No test pod was started on the node: --limit excluded the node, or stage host ended before it.",
+            "Look for a failed task of stage host in the output of the playbook, and correct its cause. Then run stage"
+            " host again, with this node in --limit or without --limit.",
+        )
+    return f"The test pod gave no result: {format_clause(error)}.", (
+        "Check with kubectl describe node that the node has a free virtual function for the pod, and that the image"
+        " contains ibv_rc_pingpong. Then run stage host again."
     )
 
 

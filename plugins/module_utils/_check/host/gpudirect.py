@@ -58,7 +58,10 @@ def check(
         )
     driver = platform.gpu
     if driver is None:
-        why = "The kernel module nvidia is not loaded on the node, or its version was not read."
+        why = (
+            "/proc/driver/nvidia/version was not found on the node: the node has no GPU, or the kernel module nvidia is"
+            " not loaded."
+        )
         remedy = (
             f"Check with lspci that {name} has GPUs, and with kubectl -n gpu-operator get pods -o wide that the driver"
             " pod of the node is ready. Then run stages platform and host again."

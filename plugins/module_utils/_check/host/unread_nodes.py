@@ -9,7 +9,7 @@ import typing
 from ..._analysis.fleet import unreachable_nodes
 
 #: reason for a node without data
-NOT_QUERIED = "the node was not queried"
+NOT_QUERIED = "the node was not queried, for example because --limit excluded it"
 
 
 def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Container[str], needs: str) -> str:
@@ -21,5 +21,8 @@ def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Contai
     :param needs: programs that the node, or the image of the observers, must provide
     """
     if error == NOT_QUERIED:
-        return "Run stages platform and host again, without --limit. Or remove the node from the group rdma_nodes."
+        return (
+            "Run stages platform and host again, with this node in --limit or without --limit. Or remove the node from"
+            " the group rdma_nodes."
+        )
     return unreachable_nodes.get_remedy(name, by_pods, needs)

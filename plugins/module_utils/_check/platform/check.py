@@ -29,7 +29,8 @@ from ..._model.node.platform import NodePlatform, ObservedPlatform
 from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from . import bios, bmc, firmware, firmware_fleet, returned, roll, sriov
 
-_NO_DATA, _NOT_QUERIED = "no data was returned", "the node was not queried"
+_NO_DATA = "the module node_info returned no data"
+_NOT_QUERIED = "the node was not queried, for example because --limit excluded it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,8 +121,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later")
             if {*errors} == {_NOT_QUERIED}:
                 remedy = (
-                    "Run stages discover and platform again, without --limit. Or remove the node from the group"
-                    " rdma_nodes."
+                    "Run stages discover and platform again, with this node in --limit or without --limit. Or remove"
+                    " the node from the group rdma_nodes."
                 )
             findings.append(
                 Finding(
@@ -130,7 +131,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     UNKNOWN,
                     "not read",
                     expected,
-                    f"The data of the node is missing or incomplete:"
+                    f"{_describe_unread(name not in nodes, observed)} not read:"
                     f" {format_clause('; '.join(dict.fromkeys(errors)))}.",
                     remedy,
                 )
@@ -149,6 +150,17 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         *roll.check(facts.roll_plan, facts.rolled, facts.roll_error),
         *returned.check(facts.before, facts.nodes, facts.rolled),
     )
+
+
+def _describe_unread(without_hcas: bool, observed: ObservedPlatform) -> str:
+    """Return the beginning of the sentence that names the unread data of a node.
+
+    :param without_hcas: whether the HCAs of the node were not read
+    :param observed: PCI functions and kernel of the node, or the error
+    """
+    if observed.value is not None and observed.error is None:
+        return "The HCAs of the node were"
+    return f"{'The HCAs, PCI functions' if without_hcas else 'The PCI functions'} and kernel of the node were"
 
 
 def make_groups(intent: Intent, facts: Facts) -> tuple[firmware_fleet.HcaModel, ...]:
@@ -242,8 +254,8 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
             f"{count_of(len(platform.errors), 'value')} not read",
             "all values read",
             why,
-            f"Correct these errors on {name}, for example by letting Ansible read the node as root. Then run stage"
-            " platform again.",
+            f"Let Ansible read {name} as root (ansible_become: true). If it reads as root already, run cat on these"
+            " files there to see whether the driver or the kernel refuses them. Then run stage platform again.",
         )
     ]
 
@@ -278,7 +290,8 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
             "not read",
             expected,
             why,
-            f"Check that root can list {unread} on {name}, then run stage platform again.",
+            f"Run ls {unread.replace(',', '')} as root on {name}. If it lists them, let Ansible read the node as root"
+            " (ansible_become: true). Then run stage platform again.",
         )
     tables = ", ".join(platform.acpi_tables)
     if platform.iommu_devices and platform.iommu_groups:

@@ -149,15 +149,21 @@ def _check_offered(hca: Hca, function: PciEvidence, wanted: int) -> typing.Itera
     offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
-            f"The kernel read {total} VFs at boot. The function now offers {offered.total} VFs with InitialVFs"
-            f" {offered.initial}. The firmware changed since the boot or its values contradict each other, so the"
-            " kernel creates no VF."
+            f"The kernel read {total} VFs at boot. "
+            + (
+                "The firmware now offers another number, so it changed after the boot."
+                if offered.total != total
+                else "The two numbers of the firmware contradict each other."
+            )
+            + " The kernel creates no VF while they differ."
         )
         expected = f"at least {count_of(wanted, 'VF')} offered, InitialVFs equal to the VFs offered"
-        remedy = vendors.enable_functions(hca).replace("=NUMBER", f"={wanted}")
-        yield FirmwareObjection(
-            FAIL, f"{count_of(offered.total, 'VF')} offered (InitialVFs {offered.initial})", expected, why, remedy
+        enable = vendors.enable_functions(hca).replace("=NUMBER", f"={wanted}")
+        remedy = (
+            f"Power-cycle the node, so that the kernel reads the number again. If the numbers still differ: {enable}"
         )
+        measured = f"{count_of(offered.total, 'VF')} offered, InitialVFs {offered.initial}"
+        yield FirmwareObjection(FAIL, measured, expected, why, remedy)
 
 
 def _check_unread(hca: Hca) -> typing.Iterator[FirmwareObjection]:
@@ -183,11 +189,12 @@ def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[FirmwareObjection]
             " firmware versions can behave differently."
         )
         remedy = (
-            f"Install {odd.usual} on this HCA ({vendors.describe_burning(hca)}), or install {odd.value} on the"
-            f" other HCAs. Then run"
-            " stage platform again."
+            f"Install {odd.usual} on this HCA ({vendors.describe_burning(hca)})"
+            + (f", or install {odd.value} on the other HCAs" if odd.value else "")
+            + ". Then run stage platform again."
         )
-        yield FirmwareObjection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
+        measured = f"firmware {odd.value or 'without a version'}"
+        yield FirmwareObjection(WARN, measured, f"firmware {odd.usual}", why, remedy)
 
 
 def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[FirmwareObjection]:

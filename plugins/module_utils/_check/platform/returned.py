@@ -57,7 +57,8 @@ def check(
                 "not read",
                 _EXPECTED,
                 why,
-                f"Make the node reachable by ssh, then {_AGAIN}",
+                f"Run ansible {node} --become -m ansible.builtin.ping until it succeeds. If the node does not start,"
+                f" look at its console. Then {_AGAIN}",
             )
             continue
         if node in reset and had.boot and had.boot == seen.value.boot:
@@ -186,7 +187,7 @@ def _list_lost_parts(had: Hca, has: Hca) -> typing.Iterator[str]:
             yield f"{had.name} port {port.number}, which had {port.rate_gbps:g} Gb/s and now has {rate}"
     # a pod that had some of them is gone by now
     for name in sorted(set(had.names) - set(has.names)):
-        yield f"the interface {name} of {_describe_hca(had)}"
+        yield f"the interface {name or 'without a name'} of {_describe_hca(had)}"
     states = {netdev.name: netdev.state for netdev in has.netdevs}
     for netdev in had.netdevs:
         if netdev.state == "up" and states.get(netdev.name, "up") != "up":

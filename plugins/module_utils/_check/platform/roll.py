@@ -56,7 +56,10 @@ def check(
             UNKNOWN,
             "result incomplete",
             _EXPECTED,
-            "The run stored no result for the nodes that it was to change: it ended early, or its data was removed.",
+            "The run stored results of changes, but not the list of nodes that it was to change."
+            if planned is None
+            else "The run stored the list of nodes that it was to change, but no results: it ended before the first"
+            " one.",
             _CONTINUE,
         )
         return
@@ -130,8 +133,10 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
         f"The run was to change the node {_describe_times(steps)}, but it stored"
         f" {count_of(len(outcomes), 'result')} for it, so the state of the node is unknown."
     )
-    measured = f"{count_of(len(outcomes), 'result')}: {states}"
-    return Finding(_CHECK, node, UNKNOWN, measured, _EXPECTED, why, "Run stage platform again.")
+    measured = f"{count_of(len(outcomes), 'result')} stored ({states}), {count_of(steps, 'change')} to make"
+    expected = f"1 result for each change of the node, so {count_of(steps, 'result')}"
+    remedy = "Run stage platform again, which changes only what is not as desired."
+    return Finding(_CHECK, node, UNKNOWN, measured, expected, why, remedy)
 
 
 def _describe_times(steps: int) -> str:

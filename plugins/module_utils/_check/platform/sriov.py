@@ -70,7 +70,10 @@ def check(
             )
         )
     elif function.driver is None:
-        why = "The driver is not loaded, or it failed to bind to the function. Such a function creates no VFs."
+        why = (
+            f"A function without a driver creates no VFs. If dmesg on the node has lines with {function.address}, the"
+            " driver failed to bind to the function. Otherwise it is not loaded."
+        )
         findings.append(
             Finding(
                 "platform.driver",
@@ -79,8 +82,9 @@ def check(
                 "no driver",
                 "a kernel driver bound",
                 why,
-                "Load the driver on the node (mlx5_core for NVIDIA), and run dmesg to see why it does not bind to"
-                f" {function.address}. Then run stage platform again.",
+                f"On the node, load the driver (modprobe mlx5_core for NVIDIA). If dmesg | grep {function.address}"
+                " shows an error, power-cycle the node, and replace the card if the error remains. Then run stage"
+                " platform again.",
             )
         )
     else:
