@@ -91,7 +91,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
     findings = _check_objects(facts.removed)
     findings += [_report_stays(item) for item in facts.stays]
-    findings += _check_releases(facts.left or OperatorsSeen(errors=("the operators were not queried",)))
+    findings += _check_releases(facts.left)
     # where nobody is named, nobody was looked at
     nodes = facts.nodes or ("inventory",)
     for fabric in (fabric for fabric in intent.fabrics if find_traits(fabric).functions):
@@ -261,19 +261,24 @@ def _report_stays(item: RetainedObject) -> Finding:
     )
 
 
-def _check_releases(left: OperatorsSeen) -> list[Finding]:
+def _check_releases(left: typing.Optional[OperatorsSeen]) -> list[Finding]:
     """Return warnings on operators that a run installed by Helm, other than the SR-IOV operator. Other users may depend
     on them by now, so a teardown does not remove them.
 
-    :param left: operators that the cluster has after the teardown
+    :param left: operators that the cluster has after the teardown; None if the run did not query them
     """
+    expected = "no operator of linerate.rdma left"
+    if left is None:
+        why = "The run ended before it queried the API server for the remaining operators."
+        remedy = "Run the teardown again."
+        return [Finding("teardown.stays", "operators", UNKNOWN, "operators not read", expected, why, remedy)]
     if left.errors:
         why = f"The remaining operators are unknown: {format_clause('; '.join(left.errors[:3]))}."
         remedy = (
             "Grant the user of the kubeconfig the rights of docs/rbac that the intent requires, then run the teardown"
             " again."
         )
-        return [Finding("teardown.stays", "operators", UNKNOWN, "operators not read", "no operator left", why, remedy)]
+        return [Finding("teardown.stays", "operators", UNKNOWN, "operators not read", expected, why, remedy)]
     findings = []
     # what was installed last needs what was installed first
     for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made and name != SRIOV):
@@ -355,16 +360,16 @@ def _drop_in(name: str, facts: Facts) -> Finding:
     why = f"It is unknown whether {DROP_IN} exists: {format_clause(seen.error)}."
     if name in facts.by_pods:
         remedy = (
-            "Correct the error under 'why', so that the pod that inspects the node responds, then run the teardown"
-            f" again. Or check on the node: ls {DROP_IN}"
+            f"Check the pod that inspects the node (kubectl get pods -A -o wide --field-selector spec.nodeName={name}),"
+            f" then run the teardown again. Or check on the node: ls {DROP_IN}"
         )
         return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)
     why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {format_clause(seen.error)}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     remedy = (
-        "Correct the error under 'why' (the node must be reachable), then run the teardown again: it restarts"
-        f" containerd before it removes the file. Or run on the node, as root: {by_hand}"
+        f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. Then run the teardown again, which"
+        f" restarts containerd before it removes the file. Or run on the node, as root: {by_hand}"
     )
     return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)
 
@@ -384,8 +389,9 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
         )
         if by_pod:
             remedy = (
-                "Correct the error under 'why', so that the pod that inspects the node responds, then run the teardown"
-                f" again. Or check on the node: ls /{GRUB_DROP_IN} /{RECORD}"
+                "Check the pod that inspects the node (kubectl get pods -A -o wide --field-selector"
+                f" spec.nodeName={name}), then run the teardown again. Or check on the node: ls /{GRUB_DROP_IN}"
+                f" /{RECORD}"
             )
             return Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
         return Finding(
@@ -395,7 +401,8 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
             "not read",
             expected,
             why,
-            f"Correct the error under 'why' (the node must be reachable), then run the teardown again; or {by_hand}.",
+            f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. Then run the teardown again; or"
+            f" {by_hand}.",
         )
     if seen.value:
         left = cut_text(" ".join(seen.value), _MOST_SHOWN)
@@ -456,8 +463,8 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
         remedy = (
             "Run the teardown again."
             if operators is None
-            else "Correct the error under 'why': if a right is missing, grant the user of the kubeconfig the rights of"
-            " docs/rbac. Then run the teardown again."
+            else "Run kubectl get deployments -A. If it is forbidden, grant the user of the kubeconfig the rights of"
+            " docs/rbac. If it fails otherwise, correct the kubeconfig or the API server. Then run the teardown again."
         )
         return Finding("teardown.operator", "SR-IOV network operator", UNKNOWN, "not read", "gone", why, remedy)
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]

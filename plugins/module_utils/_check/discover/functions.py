@@ -23,9 +23,11 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
     driver = hca.pci.driver if hca.pci else None
     if hca.pci is not None and driver is None:
         if "driver" in hca.unread:
+            path = f"/sys/bus/pci/devices/{hca.pci.address}/driver"
             why, remedy = (
-                f"The kernel did not let the run read the driver of the function {hca.pci.address} from sysfs.",
-                f"Correct the error that the finding discover.read of {name} shows, then run stage discover again.",
+                f"The kernel did not let the run read the link {path}.",
+                f"Run readlink {path} as root on {name}. If it prints nothing, load the driver of the function"
+                " (modprobe mlx5_core for NVIDIA). Then run stage discover again.",
             )
             return Finding("discover.driver", subject, UNKNOWN, "driver not read", expected, why, remedy)
         why = (
@@ -78,7 +80,8 @@ def check_sriov(name: str, hca: Hca) -> Finding:
     if hca.sriov.total is None:
         why, remedy = (
             "The file sriov_totalvfs of the function exists, but the kernel did not let the run read it.",
-            f"Correct the error that the finding discover.read of {name} shows, then run stage discover again.",
+            f"Run cat /sys/bus/pci/devices/{hca.pci.address if hca.pci else 'ADDRESS'}/sriov_totalvfs as root on"
+            f" {name}. If it prints an error, reload the driver of the function. Then run stage discover again.",
         )
         return Finding("discover.sriov", subject, UNKNOWN, "sriov_totalvfs not read", expected, why, remedy)
     if hca.sriov.total == 0:

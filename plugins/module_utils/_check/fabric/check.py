@@ -306,7 +306,10 @@ def _explain_ports(
                 steps["Move the cables of the ports that see a different subnet manager to this fabric."] = None
             else:
                 words.append(f"{hca.name} port {port.number}: {format_clause(answer.error)}")
-                steps["Bring up the missing ports: correct the errors that they report, and check their cables."] = None
+                steps[
+                    "Bring up the missing ports: check the cable of each port that ibstat on the node does not show as"
+                    " Active."
+                ] = None
     return words, list(steps)
 
 

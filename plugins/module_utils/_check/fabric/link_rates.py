@@ -54,8 +54,8 @@ def check_hca_rates(
                         "rate not read",
                         "a rate in Gb/s",
                         why,
-                        f"Run cat {path} on the node, and correct the error that it reports. Then run stage fabric"
-                        " again.",
+                        f"Run cat {path} as root on {name}. If it prints an error, reload the driver of the HCA. Then"
+                        " run stage fabric again.",
                     )
                 )
                 continue

@@ -99,8 +99,8 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                         "port GUID not read",
                         expected,
                         why,
-                        f"Run cat /sys/class/infiniband/{device}/ports/*/gids/0 on {name}, and correct the error that"
-                        " it reports. Then run stage fabric again.",
+                        f"Run cat /sys/class/infiniband/{device}/ports/*/gids/0 as root on {name}. If it prints an"
+                        " error, reload the driver of the HCA. Then run stage fabric again.",
                     )
                 )
             elif guid in ends:

@@ -85,7 +85,7 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
             f"The module subnet_manager_info could not read the ports of {join_some(missing)}, so their subnet"
             " managers are unknown."
         )
-        return why, "Correct the error in the finding fabric.node of these nodes, then run stage fabric again."
+        return why, "Follow the remedy of the finding fabric.node of these nodes, then run stage fabric again."
     found = [(name, seen) for name in nodes for seen in world.subnets[name] if _is_mute([seen])]
     for barrier, (text, remedy) in _BARRIERS.items():
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]

@@ -101,7 +101,8 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
         return dataclasses.replace(
             finding,
             why=f"{finding.why} The BMC of the node reports no settings: {format_clause(said.error)}.",
-            remedy=f"Make the BMC respond. {finding.remedy}",
+            remedy="Run curl -k https://ADDRESS/redfish/v1 with rdma_bmc_address of the node: the BMC must respond."
+            f" {finding.remedy}",
         )
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
     if bad:
@@ -206,7 +207,7 @@ def check(
             "not read",
             expected,
             f"The BMC reported no BIOS settings: {format_clause(said.error)}.",
-            "Correct this error. The BMC must respond to Redfish (curl -k https://ADDRESS/redfish/v1) and accept"
+            "Run curl -k https://ADDRESS/redfish/v1. The BMC must respond to it, and accept"
             " rdma_bmc_user and rdma_bmc_password of the inventory. Then run stage platform again.",
         )
         return
@@ -358,7 +359,7 @@ def _describe_bios_remedy(said: BmcReport, state: BiosState) -> str:
     if state.state == "read_only":
         return f"{describe_way_out(said.bios)}. Then run stage platform again."
     if state.state == "unknown" and said.bios.pending_error and said.bios.pending_error in state.why:
-        return "Correct this error of the BMC, or reset the BMC. Then run stage platform again."
+        return "Reset the BMC (Redfish action Manager.Reset, or its web page), then run stage platform again."
     if state.state == "unknown":
         return (
             "Check the setting on the BIOS setup screen, and set it there by its name. Alternatively remove"

@@ -175,8 +175,8 @@ def _check_unread(hca: Hca) -> typing.Iterator[FirmwareObjection]:
             " HCAs of its model."
         )
         remedy = (
-            f"Run cat /sys/class/infiniband/{hca.rdma_device}/{names[0]} as root on the node, and correct the error"
-            " that it prints. Then run stage platform again."
+            f"Run cat /sys/class/infiniband/{hca.rdma_device}/{names[0]} as root on the node. If it prints an"
+            " error, reload the driver of the HCA. Then run stage platform again."
         )
         yield FirmwareObjection(WARN, f"{', '.join(names)} could not be read", expected, why, remedy)
 

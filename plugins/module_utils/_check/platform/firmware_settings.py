@@ -183,8 +183,9 @@ def check_settings(
             "firmware settings not read",
             "all firmware settings read",
             why,
-            f"Correct the error, so that mstconfig -d {seen.address} -e query lists the settings as root on the node,"
-            " then run stage platform again.",
+            f"Run mstconfig -d {seen.address} -e query as root on the node: it must list the settings. If mstconfig"
+            " does not exist, install mstflint; if it cannot open the device, load the driver of the HCA. Then run"
+            " stage platform again.",
         )
 
 

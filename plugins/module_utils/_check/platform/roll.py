@@ -23,7 +23,10 @@ _STATES = {
     "unknown": "state of the node unknown",
     "unproven": "desired settings not verified",
 }
-_AGAIN = "Correct the error under 'why', then run stage platform again. It continues with the node at which it stopped."
+_AGAIN = (
+    "Run the playbook with -v to see the whole error of the task of node_roll, and correct its cause. Stage platform"
+    " then continues with the node at which it stopped."
+)
 
 
 def check(
@@ -71,7 +74,7 @@ def check(
             "changes of the nodes refused",
             _EXPECTED,
             f"No node was changed: {format_clause(planned.refusal)}.",
-            "Correct the error under 'why', then run stage platform again.",
+            "Follow the instruction under 'why', then run stage platform again.",
         )
         return
     told: dict[str, list[NodeOutcome]] = {step.node: [] for step in planned.steps}

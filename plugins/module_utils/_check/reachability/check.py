@@ -321,7 +321,7 @@ def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membe
             fabric,
             ways,
             used,
-            "Correct the errors in the findings reachability.node and reachability.pair of the nodes at these links."
+            "Follow the remedies of the findings reachability.node and reachability.pair of the nodes at these links."
             " Without such findings, raise reachability_rounds.",
         )
     ]

@@ -45,7 +45,7 @@ def check_suspects(
         why, remedy = (
             "Without a measured pair, no common cause of failures can be found.",
             (
-                "Correct the errors in the findings reachability.node and reachability.port, then run stage"
+                "Follow the remedies of the findings reachability.node and reachability.port, then run stage"
                 " reachability again."
             ),
         )
