@@ -175,12 +175,12 @@ EXPLAINED: dict[str, Explanation] = {
             "Data collection failed on the node, so its HCAs are unknown. The findings of later stages on this node"
             " are unknown as well."
         ),
-        measured="Whether the module `node_info` (or `nodes_info`, through an observer) returned data.",
+        measured="Whether the module `node_info` (or `nodes_info`, through a pod on the node) returned data.",
         causes=(
             "ssh does not reach the node: wrong address, key or host key, or a firewall.",
             "The node has no Python 3.9 or later, or sudo asks for a password.",
             "The node is down, or `--limit` excluded it.",
-            "The observer of the node does not run: there is no pod on the node, or the image cannot be pulled.",
+            "The pod that inspects the node does not run, or its image cannot be pulled.",
         ),
         look=(
             "ansible NODE -m ansible.builtin.ping -b",

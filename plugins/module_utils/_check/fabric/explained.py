@@ -303,8 +303,8 @@ EXPLAINED: dict[str, Explanation] = {
         means="Data collection failed on a node, so the part of the fabric that its ports see is unknown.",
         measured="Whether the modules `node_info` and `subnet_manager_info` returned data from the node.",
         causes=(
-            "infiniband-diags is missing on the node, or in the image of the observers.",
-            "ssh, sudo or the observer does not work.",
+            "infiniband-diags is missing on the node, or in the image of the pods that inspect the nodes.",
+            "ssh, sudo or the pod that inspects the node does not work.",
             "The node is down.",
         ),
         look=(

@@ -34,9 +34,9 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured="LimitMEMLOCK of containerd, as systemd reports it after the drop-in was written.",
         causes=(
-            "systemd reads another drop-in after the one of this collection.",
+            "systemd reads another drop-in after the one of linerate.rdma.",
             "containerd was not restarted.",
-            "This collection reaches the node through an observer, and an observer changes nothing on the node.",
+            "linerate.rdma reaches the node through a pod that inspects it, and the pod changes nothing on the node.",
         ),
         look=(
             "systemctl show containerd -p LimitMEMLOCK",

@@ -148,7 +148,7 @@ EXPLAINED: dict[str, Explanation] = {
         means="The data collection failed on a node, or some values of the node could not be read.",
         measured="Whether the module `node_info` returned data, and the files that it could not read.",
         causes=(
-            "The connection by ssh, sudo or the observer does not work.",
+            "The connection by ssh, sudo or the pod that inspects the node does not work.",
             "The task did not run as root.",
             "A driver does not provide the file.",
         ),

@@ -93,7 +93,7 @@ def _check_templates(planned: RollPlan) -> typing.Iterator[Finding]:
     nodes = [step.node for step in planned.steps if any(BY_ADDRESS in note for note in step.notes)]
     if nodes:
         why = (
-            "A NicConfigurationTemplate of this collection stays in the cluster and selects HCAs by model and PCI"
+            "A NicConfigurationTemplate of linerate.rdma stays in the cluster and selects HCAs by model and PCI"
             f" address only, because the NicDevices of {join_first(nodes, 4)} report no serial number. NVIDIA's NIC"
             " configuration operator will also drain and reboot a node of this kind that joins the cluster later,"
             " without a run."

@@ -29,7 +29,7 @@ EXPLAINED: dict[str, Explanation] = {
         means="A node did not respond, or ibping is not installed on it. Pairs with this node were not measured.",
         measured="The results of all steps on the node: start of the servers, pings, stop of the servers.",
         causes=(
-            "infiniband-diags is not installed on the node, or is not in the image of the observers.",
+            "infiniband-diags is not installed on the node, or is not in the image of the pods that inspect the nodes.",
             "The node became unreachable during the stage.",
             "Another program uses the user MAD class that ibping needs.",
         ),

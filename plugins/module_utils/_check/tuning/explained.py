@@ -12,7 +12,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A node has a different value than comparable nodes, which have the same models of CPU, GPU and HCA. In a"
             " collective, this node can slow down all nodes."
         ),
-        measured="Each row of `tuning` on comparable nodes. The usual value is the value of most of them.",
+        measured="Each setting of comparable nodes. The usual value is the value of most of them.",
         causes=(
             "A user changed the setting by hand, or the node was installed at a different time.",
             "The node has a different release of the kernel, the driver or the BIOS.",
@@ -35,7 +35,7 @@ EXPLAINED: dict[str, Explanation] = {
             " increase the latency of each message."
         ),
         measured=(
-            "Governor, clock driver, idle states, SMT, isolated CPUs and NUMA: rows of group cpu, read from sysfs and"
+            "Governor, clock driver, idle states, SMT, isolated CPUs and NUMA, read from sysfs and"
             " the kernel command line."
         ),
         causes=(
@@ -59,7 +59,7 @@ EXPLAINED: dict[str, Explanation] = {
             "GPU settings or states are unsuitable: persistence mode or ECC off, MIG on, limited clock rates, or no"
             " NVLink fabric. A GPU that reduces its clock rate slows down all ranks."
         ),
-        measured="Rows of group gpu, read from nvidia-smi and from the kernel configuration.",
+        measured="Settings of the GPUs, read from nvidia-smi and from the kernel configuration.",
         causes=(
             "The GPU throttles because of heat, the power cap or a hardware brake (`gpu_slowed`).",
             "Persistence mode is off, so the driver is loaded again for each job.",
@@ -84,8 +84,7 @@ EXPLAINED: dict[str, Explanation] = {
             " missing, or the kernel log reports faults."
         ),
         measured=(
-            "Rows of group kernel: kernel arguments, modules, RDMA mode, TuneD profile, and faults of GPUs, HCAs and"
-            " PCIe in the kernel log."
+            "Kernel arguments, modules, RDMA mode, TuneD profile, and faults of GPUs, HCAs and PCIe in the kernel log."
         ),
         causes=(
             "`iommu=pt` is missing in the kernel arguments.",
@@ -109,7 +108,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The kubelet does not place pods as a training job needs: the CPUs, memory, GPUs and NICs of a pod can be"
             " on different NUMA nodes."
         ),
-        measured="Rows of group kubelet, from the kubelet configuration on the node.",
+        measured="Settings of the kubelet, from its configuration on the node.",
         causes=(
             "The CPU manager has its default policy (none).",
             "The topology manager has no policy, or the policy best-effort.",
@@ -129,7 +128,7 @@ EXPLAINED: dict[str, Explanation] = {
             "Memory settings are unsuitable for RDMA: swap, NUMA balancing, or a limit of locked memory. Moving memory"
             " pages increases the latency, and memory that cannot be locked cannot be registered."
         ),
-        measured="Rows of group memory: sysctl values, swap, hugepages, transparent hugepages, memlock.",
+        measured="Sysctl values, swap, hugepages, transparent hugepages, memlock.",
         causes=(
             "Swap is on.",
             "kernel.numa_balancing is on, the default of most distributions.",
@@ -151,7 +150,7 @@ EXPLAINED: dict[str, Explanation] = {
             "Network interfaces and network settings of the kernel differ from the expected values: ring sizes, MTU,"
             " ARP cache, socket buffers."
         ),
-        measured="Rows of group network, read from sysctl, ethtool and sysfs.",
+        measured="Settings of the network, read from sysctl, ethtool and sysfs.",
         causes=(
             "Default values of the distribution, which are too small for a large fleet (ARP cache, `gc_thresh3`).",
             "An interface with a different MTU.",
@@ -165,14 +164,14 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy=(
             "Set the value that the finding expects, or add your own value to `rdma_cluster.tuning.expected`. With"
-            " `set: true`, this collection sets the values. Then run stage `tuning` again."
+            " `set: true`, linerate.rdma sets the values. Then run stage `tuning` again."
         ),
     ),
     "tuning.node": Explanation(
         means="The data collection failed on a node, so its tuning is unknown.",
-        measured="Whether the module `node_info` returned data, and how many rows it could not read.",
+        measured="Whether the module `node_info` returned data, and how many settings it could not read.",
         causes=(
-            "The connection by ssh, sudo or the observer does not work.",
+            "The connection by ssh, sudo or the pod that inspects the node does not work.",
             "The node is down.",
         ),
         look=("ansible NODE -m ansible.builtin.ping -b",),
@@ -184,7 +183,7 @@ EXPLAINED: dict[str, Explanation] = {
             " clique, or a node does not report its clique. GPUs of different cliques have no NVLink between them."
         ),
         measured=(
-            "The row `gpu_clique` of each node: `fabric.clusterUuid` and `fabric.cliqueId` of nvidia-smi. The"
+            "The value `gpu_clique` of each node: `fabric.clusterUuid` and `fabric.cliqueId` of nvidia-smi. The"
             " ClusterUUID names the domain."
         ),
         causes=(
@@ -207,7 +206,7 @@ EXPLAINED: dict[str, Explanation] = {
             "PCI settings are unsuitable for GPUs and HCAs: ACS redirects peer-to-peer traffic over the root complex,"
             " read requests are small, or the link of a GPU has fewer lanes."
         ),
-        measured="Rows of group pci: PCI capabilities from sysfs, NUMA nodes, paths between GPU and HCA, interrupts.",
+        measured="PCI capabilities from sysfs, NUMA nodes, paths between GPU and HCA, interrupts.",
         causes=(
             (
                 "ACS is enabled in bridges between a GPU and its HCA: GPUDirect RDMA then uses the longer path over the"
@@ -266,11 +265,11 @@ EXPLAINED: dict[str, Explanation] = {
             "A PerformanceProfile sets the same values.",
             "A different Tuned object has a lower priority number and matches the node.",
             (
-                "A different Tuned object tunes a node that the Tuned of this collection would take from it, perhaps a"
+                "A different Tuned object tunes a node that the Tuned of linerate.rdma would take from it, perhaps a"
                 " node outside of the inventory. Then nothing is set."
             ),
             "TuneD is degraded on the node because it cannot apply one of the values.",
-            "This collection reads the node through an observer, and the cluster has no Node Tuning Operator.",
+            "linerate.rdma reads the node through a pod that inspects it, and the cluster has no Node Tuning Operator.",
             (
                 "The kernel of the node rejects a value, or a different program on the node overwrites the value"
                 " immediately."

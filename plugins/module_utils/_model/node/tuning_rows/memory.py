@@ -24,7 +24,7 @@ ROWS: tuple[TuningRow, ...] = (
         "vm.swappiness",
         "This value has an effect only on a node with swap.",
         describe_sysctl("vm.swappiness", "10"),
-        source="NVIDIA's TuneD profile for inference 1, others 10; any value without swap",
+        source="NVIDIA's TuneD profile for inference 1, TuneD's own profiles 10; without swap any value",
         setting=RowSetting("sysctl", "vm.swappiness"),
     ),
     TuningRow(
