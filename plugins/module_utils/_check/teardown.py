@@ -368,7 +368,7 @@ def _drop_in(name: str, facts: Facts) -> Finding:
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     remedy = (
-        f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. Then run the teardown again, which"
+        f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. Then run the teardown again: it"
         f" restarts containerd before it removes the file. Or run on the node, as root: {by_hand}"
     )
     return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)

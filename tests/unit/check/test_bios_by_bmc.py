@@ -193,14 +193,14 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "unknown",
             "not verified",
             "password is wrong",
-            "Make the BMC respond.",
+            "the BMC must respond.",
         ),
         (
             "failed: the BMC of worker-1 (x:443): its certificate has expired",
             "unknown",
             "not verified",
             "has expired",
-            "Make the BMC respond.",
+            "the BMC must respond.",
         ),
     ],
 )

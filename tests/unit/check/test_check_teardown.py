@@ -366,7 +366,10 @@ def test_releases_of_helm_that_a_run_made_are_named_with_what_removes_them_in_it
 
 @pytest.mark.parametrize(
     ("left", "why"),
-    [(OperatorsSeen(errors=("GET deployments: forbidden",)), "forbidden"), (None, "the operators were not queried")],
+    [
+        (OperatorsSeen(errors=("GET deployments: forbidden",)), "forbidden"),
+        (None, "ended before it queried the API server"),
+    ],
 )
 def test_operators_that_could_not_be_read_are_unknown(left: typing.Optional[OperatorsSeen], why: str) -> None:
     (found,) = [

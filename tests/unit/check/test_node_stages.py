@@ -925,7 +925,7 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
             "unknown",
             "not verified",
             "report different VF BARs",
-            "Let Ansible read the node as root",
+            "If a Region has none, enable Above 4G decoding",
         ),
         ({"memory": VfMemory((0, 2))}, "unknown", "not verified", "report different VF BARs", "lspci"),
         (

@@ -25,14 +25,14 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
         if "driver" in hca.unread:
             path = f"/sys/bus/pci/devices/{hca.pci.address}/driver"
             why, remedy = (
-                f"The kernel did not let the run read the link {path}.",
+                f"The kernel did not let the run read the driver of the function: the link {path}.",
                 f"Run readlink {path} as root on {name}. If it prints nothing, load the driver of the function"
                 " (modprobe mlx5_core for NVIDIA). Then run stage discover again.",
             )
             return Finding("discover.driver", subject, UNKNOWN, "driver not read", expected, why, remedy)
         why = (
-            f"The driver for {hca.pci.vendor}:{hca.pci.device} is not loaded, or it failed for the function. In the"
-            f" second case, dmesg on the node has lines with {hca.pci.address}."
+            f"The driver for {hca.pci.vendor}:{hca.pci.device} is not loaded, or it failed for the function"
+            f" {hca.pci.address}. In the second case, dmesg on the node has lines with this address."
         )
         remedy = f"{vendors.load_driver([hca])} Then run stage discover again."
         return Finding("discover.driver", subject, FAIL, "no driver", expected, why, remedy)

@@ -200,12 +200,15 @@ def _make_unproven_finding(
     subject: str, function: PciEvidence, measured: str, question: str, remedy: str = ""
 ) -> Finding:
     by_hand = (
-        "Let Ansible read the node as root (ansible_become: true), then run stage platform again."
-        if function.capability is None
-        else f"Run lspci -vvv -s {function.address} as root on the node: each Region below Single Root I/O"
-        " Virtualization must have an address. If a Region has none, enable Above 4G decoding in the BIOS, reboot the"
-        " node, and run stage platform again. If all have one, waive this finding with that output as the reason."
+        f"Run lspci -vvv -s {function.address} as root on the node: each Region below Single Root I/O Virtualization"
+        " must have an address. If a Region has none, enable Above 4G decoding in the BIOS, reboot the node, and run"
+        " stage platform again. If all have one, waive this finding with that output as the reason."
     )
+    if function.capability is None:
+        by_hand = (
+            "Let Ansible read the node as root (ansible_become: true), then run stage platform again. If it reads as"
+            f" root already: {by_hand}"
+        )
     return Finding(
         "platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{format_clause(question)}.", remedy or by_hand
     )
