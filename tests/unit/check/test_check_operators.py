@@ -246,7 +246,7 @@ def test_pods_of_the_operator_that_are_not_ready_are_told_and_close_nothing() ->
         for finding in look(dataclasses.replace(GOOD, troubles=tuple(f"pod-{n}: Pending" for n in range(25))))
         if finding.check == "operators.pods"
     ]
-    assert len(many) == 21 and many[-1].measured == "5 more pods not ready"
+    assert len(many) == 21 and many[-1].measured == "25 pods not ready, 5 without a finding of their own"
 
 
 def test_a_pod_of_the_operator_without_its_image_is_told_by_the_kubelet_s_words() -> None:
@@ -276,7 +276,7 @@ SUBSCRIBED = OlmObject(
             "fail",
             "TooManyOperatorGroups",
         ),
-        ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM has reported no message yet"),
+        ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM has reported no progress"),
         (
             (dataclasses.replace(SUBSCRIBED, version="", message="ResolutionFailed: no operators found"),),
             "fail",

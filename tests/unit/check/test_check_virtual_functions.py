@@ -162,7 +162,7 @@ def test_all_agree() -> None:
     [
         ({"sync_status": "Failed", "last_sync_error": "no such device"}, "fail", "no such device"),
         ({"sync_status": "InProgress"}, "unknown", "is still changing the virtual functions"),
-        ({"sync_status": ""}, "unknown", "has not reported on this node"),
+        ({"sync_status": ""}, "unknown", "has not done so on this node"),
         ({"desired_state": "Reboot_Required", "current_state": "Idle"}, "unknown", "drains or reboots this node"),
         ({"desired_state": "Idle", "current_state": "Draining"}, "unknown", "drains or reboots this node"),
     ],
@@ -333,7 +333,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ),
         (
             facts(vfs=VIRTUAL[:1], state=wanted(vfs_count=1)),
-            "Another SriovNetworkNodePolicy with a higher priority",
+            "The operator requests 1 VF for this function, and the fabric 'storage' requires 2",
         ),
         # sriov_numvfs says 2
         (facts(vfs=VIRTUAL[:1]), "The kernel has created 2 VFs (sriov_numvfs), but the PCI bus shows 1"),
@@ -388,7 +388,7 @@ def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(
 ) -> None:
     finding = found(dataclasses.replace(facts(), operators=operators), name)
     assert finding.status == "unknown"
-    assert ("forbidden" if operators else "has not run") in finding.why and "not read" in finding.measured
+    assert ("forbidden" if operators else "the run ended before") in finding.why and "not read" in finding.measured
 
 
 @pytest.mark.parametrize(
@@ -1478,7 +1478,8 @@ def test_what_the_operator_wants_is_judged_before_its_next_sync(
     finding = of_hca(desired(ib_facts(), group, **changes), "report", intent)
     assert finding.status == "fail" and finding.measured == f"requested: {words}"
     assert (
-        finding.why.startswith("The operator requests these settings") and "sriovnetworknodepolicies" in finding.remedy
+        finding.why.startswith("The spec of the SriovNetworkNodeState contains these settings")
+        and "sriovnetworknodepolicies" in finding.remedy
     )
 
 

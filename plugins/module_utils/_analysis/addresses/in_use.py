@@ -96,7 +96,10 @@ def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
     :param seen: addresses that are in use in the cluster
     """
     wrong = [item for item in seen.taken if not _is_network(item.network)]
-    errors = (*seen.errors, *(f"{item.owner}: '{item.network}' {_INVALID}" for item in wrong))
+    errors = (
+        *seen.errors,
+        *(f"{item.owner}: {repr(item.network) if item.network else 'an empty text'} {_INVALID}" for item in wrong),
+    )
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
 
 
@@ -190,13 +193,14 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     if not missing:
         return build_pass("network.address_pool", fabric.name, measured, expected)
     why = (
-        f"These nodes have no address block: {join_first(missing, _SHOWN)}. The nodeSelector of the pool excludes"
-        " them, the pool has no addresses left, or the controller of nv-ipam does not run."
+        f"nv-ipam has not given an address block to these nodes, so pods on them get no address:"
+        f" {join_first(missing, _SHOWN)}."
     )
     remedy = (
-        f"Compare nodeSelector and status of the pool (kubectl -n {found.namespace} get"
-        f" {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o yaml) with the nodes, and read the log of the"
-        " controller of nv-ipam. Correct the cause, then run stage network again."
+        f"Read the pool: kubectl -n {found.namespace} get {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o"
+        " yaml. If its nodeSelector excludes the nodes, correct it. If status.allocations uses the whole range, enlarge"
+        " the range. Otherwise read the log: kubectl -n nvidia-network-operator logs deployment/nv-ipam-controller."
+        " Then run stage network again."
     )
     return Finding(
         "network.address_pool",
@@ -328,7 +332,14 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
             f" {format_clause('; '.join(seen.errors[:_SHOWN]))}."
         )
         invalid = [error for error in seen.errors if error.endswith(_INVALID)]
-        steps = ["Correct the invalid network in the named object."] if invalid else []
+        steps = (
+            [
+                "Correct the invalid network in the named object: kubectl -n NAMESPACE edit"
+                " network-attachment-definitions NAME."
+            ]
+            if invalid
+            else []
+        )
         if len(invalid) < len(seen.errors):
             steps.append("As an admin of the cluster, run kubectl apply -f docs/rbac/look.yml.")
         remedy = f"{' '.join(steps)} Then run stage network again."

@@ -94,9 +94,9 @@ def check_plan(
                 "cluster",
                 UNKNOWN,
                 "drains and reboots not determined",
-                _allowed_text(cluster),
+                f"drains and reboots determined; {_allowed_text(cluster)}",
                 why,
-                "Correct the other findings of stage network, then run stage network again.",
+                "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook.",
             ),
         )
     found = [_report_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in _ESSENTIAL]
@@ -140,8 +140,9 @@ def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
         " Nothing was applied."
     )
     remedy = (
-        "Give the user of the kubeconfig the right to list this kind (docs/rbac/look.yml). If the operator is not"
-        " installed, see the findings of stage operators. Then run stage network again."
+        "If the user of the kubeconfig lacks the right to list this kind, run kubectl apply -f docs/rbac/look.yml as"
+        " an admin of the cluster. If the API server does not serve this kind, correct the finding"
+        " operators.definition. Then run stage network again."
     )
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
@@ -179,10 +180,10 @@ def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
         name,
         UNKNOWN,
         "drain and reboot not determined",
-        _allowed_text(cluster),
-        "The run determined which nodes the operator drains or reboots, but not for this node: the node joined the"
-        " inventory later, or the result is of an earlier run.",
-        "Run stage network again.",
+        f"drain and reboot determined; {_allowed_text(cluster)}",
+        "The run determined which other nodes drain or reboot. This node was added to the group rdma_nodes of the"
+        " inventory after that.",
+        f"Run stage network again: it then also determines this for {name}.",
     )
 
 
@@ -310,8 +311,8 @@ def _report_in_the_way(kind: str, reason: str) -> Finding:
         reason,
         "nothing that blocks a drain",
         why,
-        "Give the user of the kubeconfig the right to list this kind (docs/rbac/look.yml), then run stage"
-        " network again.",
+        "As an admin of the cluster, give the user of the kubeconfig the right to list this kind: kubectl apply -f"
+        " docs/rbac/look.yml. Then run stage network again.",
     )
 
 

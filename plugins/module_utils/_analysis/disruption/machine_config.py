@@ -278,15 +278,13 @@ def report_not_rolled(
             by_nodes.setdefault(node.rolled_by, set()).add(node.node)
     unknown = {node.node for node in planned.nodes if node.action == "unknown"}
     again = _describe_rerun(check)
-    expected, remedy = (
-        "all machines on the new configuration, after 1 roll",
-        f"Correct the other findings of the stage, then {again}.",
-    )
+    expected = "all machines on the new configuration, after 1 roll"
     for name in dict.fromkeys((*members, *by_nodes)):
         subject = f"MachineConfigPool {name}"
         if name not in seen:
             why = "The new MachineConfigs update this pool, but the run ended before it waited for the update."
-            yield Finding(check, subject, UNKNOWN, "update not observed", expected, why, remedy)
+            wait = f"Wait until oc get machineconfigpool {name} shows UPDATED True, then {again}."
+            yield Finding(check, subject, UNKNOWN, "update not observed", expected, why, wait)
         nodes = len(members.get(name, ()))
         if machines.get(name, nodes) < nodes:
             why = (
@@ -302,6 +300,7 @@ def report_not_rolled(
                 "The stored result contradicts itself: the list of the nodes that the pool updates and the entries of"
                 f" these nodes differ: {join_first(odd)}."
             )
+            remedy = f"{again[0].upper()}{again[1:]}, so that the list and the entries are computed anew."
             yield Finding(check, subject, UNKNOWN, "nodes of the pool not determined", expected, why, remedy)
 
 
@@ -345,8 +344,8 @@ def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> ty
         remedy = "Run stage network again."
         if stand.error:
             remedy = (
-                "Correct this error. A missing right: kubectl apply -f docs/rbac/look.yml as an admin of the cluster."
-                " Then run stage network again."
+                "If the error reports a missing right, run kubectl apply -f docs/rbac/look.yml as an admin of the"
+                " cluster. Otherwise check the API server with kubectl cluster-info. Then run stage network again."
             )
         yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
     for config in stand.wanted:

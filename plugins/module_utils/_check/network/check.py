@@ -14,7 +14,7 @@ from ..._analysis.controllers.labelled_objects import describe_ways_out, fold_al
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.base.marks import SELECTOR
-from ..._model.base.phrases import format_clause
+from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
@@ -137,7 +137,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if lint is None:
-        why = "The run ended before it checked the objects against the nodes, or the result of that check is missing."
+        why = "The run ended before it checked the objects against the nodes."
         return [
             Finding(
                 "network.lint_read",
@@ -146,7 +146,7 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
                 "objects not checked",
                 "objects checked against the nodes before they are applied",
                 why,
-                "Run stage network again.",
+                "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook.",
             )
         ]
     if not lint.errors:
@@ -209,8 +209,10 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
         if not any(item.kind == what and name in ("", item.name) for item in mine):
             unmade = facts.unmade.get(fabric.name)
             why = unmade or (
-                f"The fabric requires a {what}, but the run did not send it to the API server: the run ended early, or"
-                " the intent was changed during the run."
+                f"The fabric requires a {what}. The run sent other objects, but not this object: the fabric was changed"
+                " in the intent after the run started."
+                if facts.applied
+                else f"The fabric requires a {what}. The run ended before it sent any object to the API server."
             )
             findings.append(
                 Finding(
@@ -293,15 +295,17 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     yield from fold_alike(found)
     if seen.more:
         why = (
-            f"In addition to the objects of the other findings, {seen.more} objects have the label {SELECTOR}."
-            " Whether an earlier run created them was not checked one by one."
+            f"The other findings network.leftover name the first objects. {count_of(seen.more, 'more object')} with"
+            f" this"
+            " label may be left from an earlier intent, or a user set the label."
         )
-        kinds = ",".join(sorted({name_kind(item.kind) for item in seen.objects}))
+        kinds = ",".join(sorted({name_kind(item.kind) for item in seen.objects})) or "network-attachment-definitions"
         remedy = (
-            f"List them: kubectl get {kinds} -A -l {SELECTOR}. If a user created them, ask the user to remove"
-            " the label. Then run stage network again."
+            f"List them: kubectl get {kinds} -A -l {SELECTOR}. Delete those that no intent of this cluster contains."
+            " If a user created an object, ask the user to remove the label. Then run stage network again."
         )
-        yield Finding(check_id, "more objects", WARN, f"{seen.more} more", expected, why, remedy)
+        measured = f"{count_of(seen.more, 'more object')} with this label, not checked"
+        yield Finding(check_id, "more objects", WARN, measured, expected, why, remedy)
     elif not left:
         yield build_pass(check_id, "cluster", "no other object has this label", expected)
 
@@ -461,7 +465,7 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     ]
     seen = _find_sync_node(fabric, name, facts.sync)
     if seen is None or (refused and seen.phase != "ready"):
-        why, remedy = _explain_missing_wait(fabric, facts)
+        why, remedy = _explain_missing_wait(fabric, name, facts)
         if refused:
             why, remedy = (
                 f"The policy {refused[0].name} was refused, so the operator creates no virtual functions for it.",
@@ -535,10 +539,13 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
         None,
     )
     if seen is None:
-        why, remedy = _explain_missing_wait(fabric, facts)
+        why, remedy = _explain_missing_wait(fabric, name, facts)
         return Finding("network.ready", subject, UNKNOWN, "not read", expected, why, remedy)
     measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     pieces = _find_other_pieces(fabric, seen)
+    if seen.phase == "ready" and refused is not None:
+        measured = f"{measured}, with the objects of an earlier run"
+        expected = f"{expected}, with the objects of the current intent"
     if seen.phase == "ready" and refused is None and not facts.unwritten and pieces:
         why = (
             f"The device plugin on the node offers a different number of {fabric.resource_name} than the intent"
@@ -570,7 +577,8 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
             measured,
             expected,
             why,
-            "Correct the finding network.*_accepted of this object, then run stage network again.",
+            f"Correct the finding {_CHECKS.get(refused.kind, 'network.object_accepted')} of this object, then run stage"
+            " network again.",
         )
     why = (
         f"The node cannot become ready for the fabric: {format_clause(seen.detail)}."
@@ -603,13 +611,14 @@ def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
     return f"{offered if offered is not None else 'none'} allocatable"
 
 
-def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
+def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str, str]:
     """Return why the stage did not wait until the network of the fabric is ready on a node, and the remedy."""
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return (
             f"{refused.kind} {refused.name} was refused, so the network of the fabric cannot become ready.",
-            "Correct the finding network.*_accepted of this object, then run stage network again.",
+            f"Correct the finding {_CHECKS.get(refused.kind, 'network.object_accepted')} of this object, then run stage"
+            " network again.",
         )
     if fabric.name in facts.linted.held:
         return "The fabric has findings network.lint_*, so no object of the fabric was applied.", (
@@ -622,10 +631,22 @@ def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
             "The group rdma_nodes of the inventory names no node, so the stage did not wait for any node.",
             "Put the nodes into the group rdma_nodes of the inventory, then run stage network again.",
         )
+    if facts.sync is None:
+        return (
+            "The run ended before it waited until the operators configured the nodes.",
+            "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook.",
+        )
+    waited = sorted({node.node for node in facts.sync.nodes if node.fabric == fabric.name})
+    if not waited:
+        return (
+            f"The run did not wait for fabric {fabric.name}: the fabric was added to the intent after the run started.",
+            "Run stage network again with the current intent.",
+        )
     return (
-        "The result of the wait for the operator does not contain this node: the run ended early, or the node joined"
-        " the inventory later.",
-        "Run stage network again, without --limit.",
+        f"The run waited for {count_of(len(waited), 'other node')} of the fabric, but not for {name}: the node was"
+        f" added"
+        " to the group rdma_nodes of the inventory after the run started.",
+        f"Run stage network again: it then also waits for {name}.",
     )
 
 

@@ -45,8 +45,11 @@ def find_unapplied(
     for wish in _list_wanted_objects(intent, [fabric for fabric in intent.fabrics if fabric.name not in held]):
         if not any(map(wish.is_met, applied)):
             why = (
-                f"The intent ({wish.word}) requires this object, but the run did not send it to the API server: the run"
-                " ended early, or the intent was changed during the run."
+                f"The intent ({wish.word}) requires this object. The run sent other objects, but not this object: the"
+                " intent was changed after the run started."
+                if applied
+                else f"The intent ({wish.word}) requires this object. The run ended before it sent any object to the"
+                " API server."
             )
             subject, expected = f"{wish.kind} {wish.name}".rstrip(), "accepted by the API server and its webhooks"
             yield Finding(

@@ -31,11 +31,25 @@ from .node_label import check_label
 from .sriov_operator import check_config, check_daemon, check_installation, check_olm, check_pods, check_rollout
 
 _OWNERS = {
-    "k8s.cni.cncf.io": "multus",
-    "whereabouts.cni.cncf.io": "whereabouts",
-    "nv-ipam.nvidia.com": "nv-ipam (of NVIDIA's network operator)",
-    "mellanox.com": "NVIDIA's network operator",
+    "k8s.cni.cncf.io": ("multus", "Install multus with its manifest deployments/multus-daemonset-thick.yml."),
+    "whereabouts.cni.cncf.io": ("whereabouts", "Install whereabouts with its manifests in doc/crds."),
+    "nv-ipam.nvidia.com": (
+        "NVIDIA's network operator",
+        "Install NVIDIA's network operator as the finding operators.needed describes. If it is installed, set"
+        " nvIpam in the NicClusterPolicy.",
+    ),
+    "mellanox.com": (
+        "NVIDIA's network operator",
+        "Install NVIDIA's network operator as the finding operators.needed describes.",
+    ),
 }
+#: owner of all other definitions, and how to install it
+_SRIOV = (
+    "the SR-IOV network operator",
+    "Install the SR-IOV network operator as the finding operators.needed describes.",
+)
+#: annotation of a pod whose interfaces multus created
+_STATUS = "k8s.v1.cni.cncf.io/network-status"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +87,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
-        why = "The run ended before it read the objects of the operators, or the API server did not respond."
+        why = "The run has no result of the module sriov_operator_info, which reads these objects."
         return (
             Finding(
                 "operators.read",
@@ -82,8 +96,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "objects not read",
                 "the objects of the operators read from the API server",
                 why,
-                "Check the kubeconfig, and check with kubectl cluster-info that the API server responds. Then run"
-                " stage operators again.",
+                "Run kubectl cluster-info with the kubeconfig of the run. If it fails, correct the variable"
+                " rdma_kubeconfig or the API server. Then run stage operators again.",
             ),
         )
     sriov = any(find_traits(fabric).functions for fabric in intent.fabrics)
@@ -149,17 +163,16 @@ def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
         if name in seen.crds:
             findings.append(build_pass("operators.definition", name, "established", "established"))
         else:
-            owner = _OWNERS.get(name.partition(".")[2], "the SR-IOV network operator")
+            owner, install = _OWNERS.get(name.partition(".")[2], _SRIOV)
             why = (
-                f"The API server does not serve this kind: {owner} is not installed, or the API server rejected its"
-                " definition."
+                f"The API server does not serve this kind, so it rejects objects of the kind. The installation of"
+                f" {owner} creates the definition."
             )
-            how = " as the finding operators.needed describes" if "SR-IOV" in owner else ""
             remedy = (
-                f"Install {owner}{how}. If it is installed, see the conditions of its definition: kubectl describe crd"
-                f" {name}. Then run stage operators again."
+                f"Run kubectl get crd {name} -o yaml. If it exists, correct the cause in its conditions."
+                f" If it does not exist: {install[0].lower()}{install[1:]} Then run stage operators again."
             )
-            measured = "CustomResourceDefinition absent"
+            measured = "no established CustomResourceDefinition"
             findings.append(Finding("operators.definition", name, FAIL, measured, "established", why, remedy))
     return findings
 
@@ -170,7 +183,7 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
 
     :param seen: result of the module sriov_operator_info: the operator and its objects
     """
-    expected = "ready on each node of the inventory, or pods with its network-status"
+    expected = "a ready pod of multus on each node of the inventory"
     if seen.multus:
         served = {node for work in seen.multus for node in work.nodes}
         missing = [name for name in nodes if name not in served]
@@ -197,28 +210,32 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
             " they report no error."
         )
         remedy = (
-            f"List the pods of multus: kubectl -n {seen.multus[0].namespace} get pods -o wide. Read the events of its"
-            " pods on these nodes, and remove the cause. Then run stage operators again."
+            f"List the pods of multus with their nodes: kubectl -n {seen.multus[0].namespace} get pods -o wide. Run"
+            f" kubectl -n {seen.multus[0].namespace} describe pod POD for those that are not ready, and correct the"
+            " cause in their events. Then run stage operators again."
         )
         measured += f", not on: {join_first(missing, 20)}" if missing else ", and on no other node"
         return Finding("operators.multus", "multus", FAIL, measured, expected, why, remedy)
     if seen.multus_pods:
         return build_pass(
-            "operators.multus", "multus", f"network-status of multus on {count_of(seen.multus_pods, 'pod')}", expected
+            "operators.multus",
+            "multus",
+            f"{count_of(seen.multus_pods, 'pod')} with the annotation {_STATUS}, which multus writes",
+            f"{expected}, or pods with the annotation {_STATUS}",
         )
     why = (
-        "The cluster has no DaemonSet of multus and no pod with the network-status annotation. multus may be installed"
-        " directly on the nodes. Stage bandwidth verifies whether it works."
+        "Without multus, pods get no interface on the fabrics. multus can also be installed directly on the nodes,"
+        " without a DaemonSet."
     )
     return Finding(
         "operators.multus",
         "multus",
         WARN,
-        "multus not found",
-        expected,
+        f"no DaemonSet of multus, no pod with the annotation {_STATUS}",
+        f"{expected}, or pods with the annotation {_STATUS}",
         why,
-        "Check that /etc/cni/net.d of each node has a configuration of multus, or install multus. Then run stage"
-        " operators again.",
+        "Run ls /etc/cni/net.d on a node. If no file name contains multus, install multus with its manifest"
+        " deployments/multus-daemonset-thick.yml. Then run stage operators again.",
     )
 
 
@@ -242,10 +259,12 @@ def _check_node(
     """
     node = known.get(name)
     if node is None:
-        why = "The cluster has no node of this name: the inventory uses another name, or the node has left the cluster."
+        why = "The run finds the Node of a host by its name in the inventory, so it cannot check this host."
         remedy = (
-            "Give the hosts of the inventory the node names that kubectl get nodes lists, then run stage"
-            " operators again."
+            f"If kubectl get nodes lists the machine under another name, rename the host {name} in the inventory to"
+            f" this"
+            " name. If it does not list the machine, join the machine to the cluster or remove it from the group"
+            " rdma_nodes. Then run stage operators again."
         )
         return [
             Finding(
@@ -265,18 +284,23 @@ def _check_node(
         measured, why = (
             (
                 "cordoned",
-                "An admin, a drain or the machine config operator cordoned the node. No new pod can start on it.",
+                "No new pod starts on a cordoned node, so the run cannot measure the node. An admin, a drain or the"
+                " machine config operator cordoned it.",
             )
             if node.ready
-            else ("NotReady", "The kubelet of the node does not report, or it reports a problem.")
+            else (
+                "NotReady",
+                "No pod starts on a node that is NotReady. Its condition Ready contains the reason: False with the"
+                " message of the kubelet, or Unknown if the kubelet does not report.",
+            )
         )
-        steps = f"Read the conditions of the node: kubectl describe node {name}."
+        steps = f"Read the condition Ready: kubectl describe node {name}."
         if node.ready:
             steps = f"If no drain or update of the node is in progress, run kubectl uncordon {name}."
         elif node.unschedulable:
             steps += f" When the kubelet reports Ready, run kubectl uncordon {name}."
         else:
-            steps += f" Correct the cause, for example with systemctl status kubelet on {name}."
+            steps += f" If it is Unknown, run systemctl status kubelet on {name}. Correct the cause."
         findings.append(
             Finding(
                 "operators.node",

@@ -43,8 +43,8 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
                 "not queried",
                 _EXPECTED,
                 why,
-                "Run stage operators again. If the finding reappears, correct the error of the task images_info in the"
-                " output of the playbook.",
+                "Run stage operators again. If the finding remains, correct the error of the task with the module"
+                " images_info in the output of ansible-playbook.",
             ),
         )
     findings = [_check_mirror_answer(answer) for answer in seen.answers if answer.state in ("there", "missing")]
@@ -71,8 +71,8 @@ def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Findin
         # of what is no name, or has no registry, the list says so
         if name not in asked and not any(who in problem for problem in seen.unlisted):
             why = (
-                f"The mirror was not asked for this image, which {who} need: the intent was changed during the run, or"
-                " the stored result is incomplete."
+                f"The run asked the mirror for other images, but not for this image, which {who} need. The intent was"
+                " changed after the run started."
             )
             yield Finding(
                 _ID,
@@ -157,7 +157,11 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
             " operators_registry_auth_file=FILE. The nodes need their own pull secrets."
         )
         return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
-    why = f"The registry gave no usable response, so whether it has {names} is unknown."
+    why = (
+        f"The registry did not answer the request with a list of tags or a manifest. It must have {names}."
+        if said
+        else f"The registry gave no answer. It must have {names}."
+    )
     remedy = (
         f"On this machine, run curl -v https://{host}/v2/ to find the cause. If the certificate of the registry is not"
         " trusted, set -e operators_registry_ca=FILE. Then run stage operators again."

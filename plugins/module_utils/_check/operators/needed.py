@@ -179,8 +179,10 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     if found.ready < 1 or found.wanted < 1:
         no_pod = "has no available pod of the current template of its Deployment"
         why = f"The operator {no_pod if found.wanted else 'is scaled to 0'}. {operator.lack}"
-        if found.origin == "helm":
-            remedy += f" If that does not help: {describe_half_installed(namespace, seen.install)}."
+        if found.origin == "helm" and found.wanted:
+            remedy += (
+                f" If the pods have no error, check the release: {describe_half_installed(namespace, seen.install)}."
+            )
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
     if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
         states = [item for item in seen.configurations if item.kind == operator.configuration]
@@ -288,7 +290,7 @@ def _report_foreign_version(row: Needed, seen: OperatorsSeen) -> typing.Optional
         else f"operators_sriov_chart_version: {here}"
     )
     why = (
-        f"No run of this collection installed the operator ({describe_installer(found)}), so no run upgrades it. It has"
+        f"linerate.rdma did not install the operator ({describe_installer(found)}), so it does not upgrade it. It has"
         f" version {here}. The objects of stage network are written for version {there}, and another version can ignore"
         " or refuse fields of them."
     )

@@ -22,6 +22,16 @@ _BESIDE = {
 }
 
 
+def _describe_grant(powers: typing.Collection[str]) -> str:
+    """Return the command that grants these sets of rights. Facts of an older release name no known set.
+
+    :param powers: names of the sets of rights
+    """
+    if powers:
+        return build_grant_command(powers)
+    return "kubectl apply -f docs/rbac/FILE with the file that docs/rbac/README.md names for this right"
+
+
 def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
     """Return a finding for each stage with missing rights, or a single pass. Return a single finding of status unknown
     if the API server was not queried.
@@ -39,7 +49,8 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
                 "rights not read",
                 expected,
                 why,
-                "Run stage operators again.",
+                "Run kubectl auth whoami. If it fails, correct the variable rdma_kubeconfig. Then run stage operators"
+                " again.",
             ),
         )
     findings = []
@@ -55,8 +66,8 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
         if beside:
             status, why = WARN, beside
         remedy = (
-            f"Have an admin of the cluster run {build_grant_command(powers)}. To check the result, run kubectl auth"
-            f" can-i {texts[0].replace(' in ', ' -n ')}. Then run stage operators again."
+            f"As an admin of the cluster, run {_describe_grant(powers)}. To check the"
+            f" result, run kubectl auth can-i {texts[0].replace(' in ', ' -n ')}. Then run stage operators again."
         )
         findings.append(
             Finding("operators.rights", subject, status, f"missing rights: {'; '.join(texts)}", expected, why, remedy)

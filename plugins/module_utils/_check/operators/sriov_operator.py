@@ -33,7 +33,7 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
         or NO_OPERATOR
     )
     if not found:
-        why = "No Deployment in the cluster runs the SR-IOV network operator."
+        why = "Without the SR-IOV network operator, the nodes get no virtual functions."
         why += " OLM has objects for the operator; see the findings operators.olm." if seen.olm else ""
         remedy = "Install the operator as the finding operators.needed describes, then run stage operators again."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
@@ -101,9 +101,9 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
                 "no ClusterServiceVersion found",
                 "a ClusterServiceVersion in phase Succeeded",
                 why,
-                "Set rdma_cluster.operator_namespace to the namespace of the ClusterServiceVersion, or give the user of"
-                " the kubeconfig the right to list ClusterServiceVersions."
-                " Then run stage operators again.",
+                "Run kubectl get clusterserviceversions -A. If it is forbidden, run kubectl apply -f docs/rbac/look.yml"
+                " as an admin of the cluster. If it lists the operator in another namespace, set"
+                " rdma_cluster.operator_namespace to this namespace. Then run stage operators again.",
             )
         )
     for item in seen.olm:
@@ -113,10 +113,16 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
         )
         measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
         good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
-        why = f"OLM reports: {format_clause(item.message)}." if item.message else "OLM has reported no message yet."
+        why = (
+            f"OLM reports: {format_clause(item.message)}."
+            if item.message
+            else "OLM has reported no progress of the installation: it has not started it, or waits for an approval."
+        )
+        place = f"-n {item.namespace}" if item.namespace else "-A"
         remedy = (
-            f"Run kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}, and correct the cause in its"
-            " conditions. If approval is manual, approve the InstallPlan. Then run stage operators again."
+            f"Run kubectl {place} describe {item.kind.lower()} {item.name}, and correct the cause in its conditions. If"
+            f" kubectl {place} get installplans shows APPROVED false, approve the plan: kubectl {place} patch"
+            ' installplan PLAN --type merge -p \'{"spec":{"approved":true}}\'. Then run stage operators again.'
         )
         if good and (item.kind == "ClusterServiceVersion" or not item.message):
             findings.append(build_pass("operators.olm", subject, measured, expected))
@@ -132,17 +138,18 @@ def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     if version:
         return build_pass("operators.version", "SR-IOV network operator", version, "a known version")
     why = (
-        "Neither the labels of the Deployment, nor RELEASE_VERSION, nor the tag of the image contain the version of the"
-        " operator."
+        "The version shows which fields of a policy the operator supports. It is normally in a label of the Deployment,"
+        " in its variable RELEASE_VERSION, or in the tag of its image."
     )
     return Finding(
         "operators.version",
         "SR-IOV network operator",
         WARN,
-        ", ".join(one.deployment.images),
-        "a version in the tag or in RELEASE_VERSION",
+        f"version unknown, image {', '.join(one.deployment.images) or 'unknown'}",
+        "a known version",
         why,
-        "Use an image with a version tag, then run stage operators again.",
+        f"Run kubectl -n {one.deployment.namespace} set env deployment/{one.deployment.name} RELEASE_VERSION=VERSION"
+        " with the version that you installed. Then run stage operators again.",
     )
 
 
@@ -169,8 +176,7 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
             "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
         )
     why = (
-        "No pod of the current template of the Deployment is available: the operator does not run, or its new pod has"
-        " not replaced the old pod."
+        "Until a pod of the current template of the Deployment is available, the operator applies no policy."
         if work.wanted
         else "A user or a tool scaled the Deployment of the operator to 0, so the operator applies no policy."
     )
@@ -192,7 +198,10 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     expected = "all pods ready"
     for trouble in seen.troubles[:_TROUBLES]:
         name, _colon, detail = trouble.partition(": ")
-        why = "A part of the operator fails or is still starting. Your nodes do not necessarily depend on this part."
+        why = (
+            "A component of the operator is not ready. If it runs on a node outside of the inventory, your nodes do not"
+            " depend on it."
+        )
         remedy = (
             f"Run kubectl -n {seen.namespace} describe pod {name}, and correct the cause in its events. Then run stage"
             " operators again."
@@ -212,7 +221,9 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     if not seen.troubles:
         yield build_pass("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:
-        measured = f"{count_of(len(seen.troubles) - _TROUBLES, 'more pod')} not ready"
+        measured = (
+            f"{len(seen.troubles)} pods not ready, {len(seen.troubles) - _TROUBLES} without a finding of their own"
+        )
         remedy = (
             f"Run kubectl -n {seen.namespace} get pods, and correct the causes of all pods that are not ready. Then run"
             " stage operators again."
@@ -223,7 +234,7 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
             WARN,
             measured,
             expected,
-            f"Only the first {_TROUBLES} pods that are not ready have findings of their own.",
+            f"The other findings operators.pods name the first {_TROUBLES} pods. So many pods usually have one cause.",
             remedy,
         )
 
@@ -235,7 +246,7 @@ def _describe_pods(seen: OperatorFacts, name: str) -> str:
     :param name: name of the Deployment or DaemonSet
     """
     found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
-    return f" Its pods: {'; '.join(found[:3])}." if found else ""
+    return f" Pods that are not ready: {'; '.join(found[:3])}." if found else ""
 
 
 def list_missing(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[str]) -> tuple[str, ...]:
@@ -347,14 +358,13 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
         why = (
             f"The config daemon is ready on {count_of(len(served), 'node')} of the inventory, but at most"
             f" {count_of(daemon.ready, 'pod is', 'pods are')} of"
-            " the current template of the DaemonSet. The operator is still replacing the other pods, or it cannot"
-            " replace them."
+            " the current template of the DaemonSet. The DaemonSet has not replaced the other pods yet."
         )
         yield Finding("operators.rollout", subject, FAIL, measured, expected, why, remedy)
     elif daemon.ready < daemon.wanted:
         why = (
-            "Some pods of the config daemon are not ready, or still run an earlier template of the DaemonSet. The"
-            " finding operators.daemon reports those on nodes of the inventory."
+            "The DaemonSet also counts pods on nodes outside of the inventory. On nodes of the inventory, the finding"
+            " operators.daemon reports the pods that are not ready or not up to date."
         )
         yield Finding("operators.rollout", subject, WARN, measured, expected, why, remedy)
     else:
@@ -379,6 +389,12 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
         yield Finding("operators.rollout", f"image of {subject}", WARN, told, "one release", why, remedy)
 
 
+def _name_deployment(seen: OperatorFacts) -> str:
+    """Return the name of the Deployment of the operator in its namespace; that of the Helm chart if it is unknown."""
+    names = [one.deployment.name for one in seen.installations if one.deployment.namespace == seen.namespace]
+    return names[0] if names else "sriov-network-operator"
+
+
 def _find_tag(image: str) -> str:
     """Return the tag of an image name. Return an empty text if the name has no tag, or has a digest.
 
@@ -391,8 +407,8 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     daemon = seen.daemon
     if daemon is None:
         why = (
-            "The operator has not created the DaemonSet sriov-network-config-daemon: the operator waits for a"
-            " SriovOperatorConfig, or it does not run."
+            "The operator creates the DaemonSet sriov-network-config-daemon when it runs and finds a"
+            " SriovOperatorConfig. Without it, the nodes get no virtual functions."
         )
         measured, remedy = (
             "no DaemonSet",
@@ -409,8 +425,8 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
             )
             remedy = (
                 "Correct the cause that the operator reports under 'measured', usually a key of the"
-                f" SriovOperatorConfig. To read the log of the operator, run kubectl -n {seen.namespace} logs"
-                " deployment/<operator>. Then run stage operators again."
+                f" SriovOperatorConfig. The log of the operator contains it: kubectl -n {seen.namespace} logs"
+                f" deployment/{_name_deployment(seen)}. Then run stage operators again."
             )
         return Finding("operators.daemon", node.name, FAIL, measured, "config daemon ready", why, remedy)
     expected = "config daemon ready, physical functions of the node reported"
@@ -419,12 +435,14 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
         if any(state.node == node.name and state.sync_status for state in seen.states):
             return build_pass("operators.daemon", node.name, expected, expected)
         why = (
-            "The config daemon runs, but its SriovNetworkNodeState has no status yet. The config daemon has not"
-            " examined the node yet, or it cannot write the status."
+            f"The SriovNetworkNodeState {node.name} has no syncStatus, and the operator refuses policies for a node"
+            " whose functions it does not know. The config daemon writes the status after it starts."
         )
         remedy = (
-            f"Run kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and read the log of the"
-            " config daemon on the node. Correct the cause, then run stage operators again."
+            f"If the pod has just started, run stage operators again. Otherwise read its log: kubectl -n"
+            f" {daemon.namespace} logs POD, with POD from kubectl -n {daemon.namespace} get pods -o wide"
+            f" --field-selector"
+            f" spec.nodeName={node.name}. Correct the error in it, then run stage operators again."
         )
         return Finding(
             "operators.daemon",
@@ -435,16 +453,13 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
             why,
             remedy,
         )
-    why = (
-        "The config daemon creates the virtual functions, and it is not ready on the node. configDaemonNodeSelector"
-        " does not select the node, or the pod of the config daemon fails or is of an earlier template of the"
-        " DaemonSet."
-    )
+    why = "Without a ready pod of the config daemon in its current version, the node gets no virtual functions."
     why += _describe_pods(seen, daemon.name)
     remedy = (
-        f"Run kubectl -n {daemon.namespace} get pods -o wide. If the node has no pod of the config daemon, correct"
-        " configDaemonNodeSelector of the SriovOperatorConfig or the labels of the node. Otherwise correct the cause in"
-        " the events of its pod. Then run stage operators again."
+        f"Run kubectl -n {daemon.namespace} get pods -o wide --field-selector spec.nodeName={node.name}. If it lists no"
+        " pod of the config daemon, correct configDaemonNodeSelector of the SriovOperatorConfig or the labels of the"
+        " node. If the pod is not ready, correct the cause in its events (kubectl describe pod). If it is ready, delete"
+        " it, so that the current version starts. Then run stage operators again."
     )
     return Finding(
         "operators.daemon",

@@ -194,24 +194,27 @@ def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[Functio
     fewer = len(functions) < fabric.select.hcas_per_node
     if is_infiniband(fabric):
         why = (
-            "A card is missing, or its port sees no subnet manager of this fabric."
+            "An HCA belongs to the fabric if its port sees the subnet manager of the fabric. Fewer ports of the"
+            " node see"
+            " it than hcas_per_node of the fabric requires."
             if fewer
             else "More ports of the node see the subnet manager of this fabric than hcas_per_node of the fabric allows."
         )
         remedy = (
-            "Correct the findings discover.hcas and fabric.hcas of this node, which list its HCAs. If the node is"
-            f" right, correct hcas_per_node of the fabric '{fabric.name}'. Then run stages discover, fabric and"
-            " virtual_functions again."
+            "See the findings of this node: discover.hcas shows a missing card, and fabric.hcas a port without this"
+            f" subnet manager. Correct them. If both pass, correct hcas_per_node of the fabric '{fabric.name}'. Then"
+            " run stages discover, fabric and virtual_functions again."
         )
     else:
         why = (
-            f"A NIC is missing, or select of the fabric '{fabric.name}' does not match it."
+            f"select of the fabric '{fabric.name}' matches fewer NICs of the node than hcas_per_node requires."
             if fewer
             else f"The selectors of the fabric '{fabric.name}' also match NICs of other networks."
         )
         remedy = (
-            "Correct the finding discover.hcas of this node, which lists its NICs, or select and hcas_per_node of the"
-            " fabric. Then run stages discover and virtual_functions again."
+            "The finding discover.hcas of this node lists its NICs. If it lacks a NIC, correct this finding. Otherwise"
+            f" correct select or hcas_per_node of the fabric '{fabric.name}'. Then run stages discover and"
+            " virtual_functions again."
         )
     return Finding("virtual_functions.members", f"{fabric.name} {name}", FAIL, measured, expected, why, remedy)
 
@@ -271,7 +274,7 @@ def _why_not_read(name: str, operators: typing.Optional[OperatorFacts]) -> tuple
     """
     if operators is None or operators.errors:
         reason = unread.join_errors(operators)
-        return f"The Node objects of the cluster could not be read: {reason}.", unread.REMEDY
+        return f"The Node objects of the cluster could not be read: {reason}.", unread.choose_remedy(reason)
     return (
         f"The cluster has no Node named {name}.",
         f"Compare kubectl get nodes with ansible-inventory --graph rdma_nodes, and rename the host {name} to its"

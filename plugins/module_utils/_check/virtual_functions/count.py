@@ -36,7 +36,15 @@ def check_count(layers: FunctionReports) -> Finding:
     if layers.unread:
         measured = f"VFs in sysfs: {in_kernel}, reported by the config daemon and requested by the operator: not read"
         why = f"The SriovNetworkNodeState of the node could not be read: {layers.unread}."
-        return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, unread.REMEDY)
+        return Finding(
+            "virtual_functions.count",
+            layers.subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            unread.choose_remedy(layers.unread),
+        )
     if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
         return build_pass("virtual_functions.count", layers.subject, measured, expected)
     why, remedy = _find_wrong_layer(
@@ -75,10 +83,10 @@ def _find_wrong_layer(
         )
     if layers.state is None:
         return (
-            "The node has no SriovNetworkNodeState: the config daemon does not run on it, or the node lacks a label"
-            " that the operator selects.",
-            "Run stage operators, and correct its findings operators.daemon and operators.label of this node. Then run"
-            " stages network and virtual_functions again.",
+            "The node has no SriovNetworkNodeState. The operator creates it for each node on which the config daemon is"
+            " to run, and without it the config daemon creates no VFs.",
+            "Run stage operators. Its finding operators.label of this node shows a missing label, and operators.daemon"
+            " a missing pod of the config daemon. Correct them, then run stages network and virtual_functions again.",
         )
     if reported is None:
         return (
@@ -97,10 +105,13 @@ def _find_wrong_layer(
         )
     if desired != wanted:
         return (
-            "Another SriovNetworkNodePolicy with a higher priority selects this function, or the operator has not yet"
-            " processed the policy of the intent.",
+            f"The operator requests {count_of(desired, 'VF')} for this function, and the fabric"
+            f" '{layers.fabric.name}' requires {wanted}. If several policies select a function, the one with the lowest"
+            " number in spec.priority decides.",
             "Compare numVfs, priority and nicSelector of the policies: kubectl get sriovnetworknodepolicies -A -o yaml."
-            " Correct or delete the other policy, then run stages network and virtual_functions again.",
+            " Correct or delete the other policy. If only the policy of the fabric selects the function, the"
+            " operator has"
+            " not processed it yet. Then run stages network and virtual_functions again.",
         )
     if sriov.current == wanted and in_kernel != wanted:
         return (

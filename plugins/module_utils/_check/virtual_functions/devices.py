@@ -37,9 +37,11 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
     """
     if not bare:
         return (
-            "The VFs were bound to a driver by hand, by driverctl, or by a policy with another deviceType.",
+            "The operator binds all VFs of a function to the same driver. Other software on the node has bound some of"
+            " these VFs to another driver.",
             "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
-            " ADDRESS). Then run stage virtual_functions again.",
+            " ADDRESS). If it lists none, compare deviceType of the policies: kubectl get sriovnetworknodepolicies -A"
+            " -o yaml. Then run stage virtual_functions again.",
         )
     names = join_first([vf.name for vf in bare], 8)
     if all(vf.pci is not None and vf.pci.driver == "vfio-pci" for vf in bare):
@@ -74,7 +76,7 @@ def check_report(layers: FunctionReports) -> Finding:
             measured,
             expected,
             why,
-            unread.REMEDY,
+            unread.choose_remedy(layers.unread),
         )
     if in_kernel == reported:
         return _check_desired(layers, f"{count_of(len(in_kernel), 'VF')}, the same in sysfs and in the report")
@@ -90,8 +92,8 @@ def check_report(layers: FunctionReports) -> Finding:
         remedy = "Correct the finding virtual_functions.count of this function, then run stage virtual_functions again."
         return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
     why = (
-        "The VFs or their drivers were changed after the config daemon reported them, or the config daemon has stopped"
-        " reporting."
+        "The report of the config daemon is older than the present state in sysfs: the VFs or their drivers were"
+        " changed after it."
     )
     remedy = (
         "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on the node, so"
@@ -112,13 +114,13 @@ def _check_desired(layers: FunctionReports, measured: str) -> Finding:
     if not differences:
         return build_pass("virtual_functions.report", layers.subject, measured, expected)
     why = (
-        "The operator requests these settings in the spec of the SriovNetworkNodeState, because another"
-        " SriovNetworkNodePolicy selects the function, or the policy of the intent was changed. The next sync of the"
-        " operator, or the next boot of the node, applies them."
+        "The spec of the SriovNetworkNodeState contains these settings, which the operator takes from all policies that"
+        " select the function. The next sync of the operator, or the next boot of the node, applies them."
     )
     remedy = (
         "Check which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct or delete"
-        " the other policy, then run stages network and virtual_functions again."
+        " the other policy. If only the policy of the fabric selects it, stage network writes its settings again. Then"
+        " run stages network and virtual_functions again."
     )
     measured = f"requested: {join_first(differences, 8, '; ')}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)

@@ -106,7 +106,8 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
     why = "Neither sysfs nor ip link on the node shows the link state of these VFs."
     remedy = (
         "Run ip link show for the physical function on the node as root. If it lists no link-state for these VFs, the"
-        " driver does not report it, and only stage bandwidth shows whether their links come up."
+        " driver does not report it: waive this finding, because stage bandwidth tests the links. Otherwise install"
+        " iproute2 on the node, then run stage virtual_functions again."
     )
     unread = [vf.name for vf in layers.vfs if vf.name not in policies]
     measured = f"link state of {len(unread)} of {total} not read: {join_first(unread, 8)}"

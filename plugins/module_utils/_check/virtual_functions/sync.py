@@ -64,7 +64,7 @@ def _explain_delay(state: NodeState, steps: list[str]) -> tuple[str, str]:
         )
     if not state.sync_status:
         return (
-            "The config daemon has not reported on this node. It does not run there, or it has just started.",
+            "The config daemon writes syncStatus after its start, and it has not done so on this node.",
             "Check that its pod runs: kubectl get pods -A -o wide -l app=sriov-network-config-daemon --field-selector"
             f" spec.nodeName={state.node}. If it does not, kubectl describe shows the reason. Correct it, {_AGAIN}",
         )

@@ -9,7 +9,11 @@ import typing
 from ..._model.base.phrases import format_clause
 from ..._model.operators.sriov_operator import OperatorFacts
 
-REMEDY = (
+_NOT_RUN = "the run ended before the module sriov_operator_info ran"
+_RUN_AGAIN = (
+    "Run stage virtual_functions again. If it ends early again, correct the error in the output of ansible-playbook."
+)
+_CORRECT = (
     "Run stage validate: it checks the kubeconfig and the rights of its user, and names what is missing. Correct that,"
     " then run stage virtual_functions again."
 )
@@ -23,5 +27,13 @@ def join_errors(operators: typing.Optional[OperatorFacts]) -> str:
     :param operators: answer of sriov_operator_info; None when it did not run
     """
     if operators is None:
-        return "the module sriov_operator_info has not run"
+        return _NOT_RUN
     return format_clause("; ".join(operators.errors[:_SHOWN]))
+
+
+def choose_remedy(reason: str) -> str:
+    """Return the remedy for objects that were not read.
+
+    :param reason: reason of :func:`join_errors`
+    """
+    return _RUN_AGAIN if reason == _NOT_RUN else _CORRECT
