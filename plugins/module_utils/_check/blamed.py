@@ -224,8 +224,9 @@ def _report_refused(stage: str, node: str, raised: str) -> Finding:
         " without data."
     )
     remedy = (
-        f"Check the facts of {node} in the folder of the report. If they are correct, report this as a defect of"
-        " linerate.rdma."
+        f"Check the files facts/*/{node}.json in the folder of the report. If their values are correct, report this"
+        f" as a"
+        " defect of linerate.rdma."
     )
     return Finding(
         f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "data that the check can process", why, remedy
@@ -247,8 +248,8 @@ def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Fin
     )
     why += "is unknown. The check covered the other nodes, and treated these nodes as nodes without data."
     remedy = (
-        f"Compare the facts of {every} in the folder of the report. If they are correct, report this as a defect of"
-        " linerate.rdma."
+        f"Compare the files facts/*/NODE.json of {every} in the folder of the report. If their values are correct,"
+        " report this as a defect of linerate.rdma."
     )
     return Finding(
         f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, "data that the check can process", why, remedy

@@ -154,13 +154,13 @@ def judge_stage(
         if context.stage == "validate":
             findings = validate.sort_findings(findings, raw.variables(), loaded.origins)
     except LoadError as error:
-        why = f"The check of the stage cannot read the facts that its role collected: {format_clause(str(error))}."
+        why = f"The check of the stage cannot read the data that its role collected: {format_clause(str(error))}."
         findings = (
             _report_error(
                 context.stage,
                 str(error),
                 why,
-                "This is a defect in this collection, not in your cluster. Report it with this text.",
+                "This is a defect of linerate.rdma, not of your cluster. Report it with this text.",
             ),
         )
     return make_record(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
@@ -238,8 +238,9 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
 
 def _make_skipped_record(context: StageContext, closed_by: str) -> Record:
     why = (
-        f"The gate of stage {closed_by} is closed. This stage depends on the results of stage {closed_by}, which could"
-        " not be verified."
+        f"Stage {closed_by} has findings that stop the run. This stage depends on the results of stage {closed_by},"
+        f" which"
+        " could not be verified."
     )
     finding = Finding(
         f"{context.stage}.run",

@@ -176,7 +176,7 @@ def _make_unapplied_record(context: StageContext, start: RunStart, wishes: RawIn
 
 
 def _not_run(context: StageContext, old: Record) -> Record:
-    by = f"the gate of stage {old.closed_by}" if old.closed_by else "the intent"
+    by = f"findings of stage {old.closed_by}" if old.closed_by else "errors in the intent"
     why = (
         f"In the run, {by} prevented this stage from starting. With the current intent and waivers the stage could"
         " start, but the run collected no data for it."

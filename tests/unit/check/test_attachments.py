@@ -539,7 +539,7 @@ def ready_of(**facts: typing.Any) -> Finding:
             "unknown",
             "This run applied no objects",
         ),
-        ({"applied": APPLIED}, "unknown", "does not contain this node"),
+        ({"applied": APPLIED}, "unknown", "ended before it waited"),
         ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),)}, "unknown", "was refused"),
         (
             {"applied": (dataclasses.replace(APPLIED[0], action="refused"),), "sync": synced()},
@@ -705,8 +705,11 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
     missing = found["macvlannetworks.mellanox.com"]
     assert (missing.status, missing.remedy) == (
         "fail",
-        "Install NVIDIA's network operator. If it is installed, see the conditions of its definition: kubectl describe"
-        " crd macvlannetworks.mellanox.com. Then run stage operators again.",
+        "Run kubectl get crd macvlannetworks.mellanox.com -o yaml. If it exists, correct the cause in its"
+        " conditions. If"
+        " it does not exist: install NVIDIA's network operator as the finding operators.needed describes. Then run"
+        " stage"
+        " operators again.",
     )
 
 

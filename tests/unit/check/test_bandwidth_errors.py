@@ -45,7 +45,7 @@ def test_a_healthy_roce_fabric_has_one_passed_finding() -> None:
     assert (finding.status, finding.subject) == (PASS, "compute")
     assert (
         finding.measured == "no error counter of 6 of 6 HCAs increased; errors of the cables of 3 nodes not read: no"
-        " observer"
+        " pod inspects them (rdma_observers)"
     )
 
 
@@ -107,7 +107,7 @@ def test_errors_of_the_cable_are_those_of_the_physical_function() -> None:
         (WARN, f"compute: {FIRST.node} mlx5_0"),
         (PASS, "compute"),
     ]
-    assert found[1].measured.endswith("errors of the cables of 2 nodes not read: no observer")
+    assert found[1].measured.endswith("errors of the cables of 2 nodes not read: no pod inspects them (rdma_observers)")
 
 
 def test_infiniband_has_no_such_finding() -> None:

@@ -142,7 +142,9 @@ def test_of_two_that_do_not_go_together_neither_is_blamed(number: int) -> None:
         f"on the combined data of {first} and {last}" in doubted.why
         and "the node that causes it is unknown." in doubted.why
     )
-    assert doubted.remedy.startswith(f"Compare the facts of {first} and {last} in the folder of the report.")
+    assert doubted.remedy.startswith(
+        f"Compare the files facts/*/NODE.json of {first} and {last} in the folder of the report."
+    )
     unjudged = [finding for finding in found if finding.check == "test.node" and finding.status == UNKNOWN]
     assert [finding.subject for finding in unjudged] == [first, last] and all(
         "not checked: " in finding.why for finding in unjudged

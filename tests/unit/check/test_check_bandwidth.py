@@ -960,7 +960,7 @@ def test_a_node_that_is_slow_on_all_rails_is_named_once() -> None:
 def test_one_slow_direction_has_nothing_in_common_with_others_and_is_told() -> None:
     ((subject, finding),) = suspected(fleet("abcdef", bad=(("a", "d"),))).items()
     assert (subject, finding.status) == ("compute", "fail")
-    assert finding.why.endswith("a mlx5_0 -> d mlx5_0.")
+    assert finding.measured.endswith("measurements failed: a mlx5_0 -> d mlx5_0")
 
 
 def test_verdicts_of_a_pair_need_both_directions() -> None:
@@ -1261,6 +1261,24 @@ def test_what_packets_leave_of_pcie_is_the_floor(
 
 
 @pytest.mark.parametrize(
+    ("changes", "expected", "remedy"),
+    [
+        ({"message_bytes": 65536}, "requested messages and queue pairs", "file -L /usr/bin/ib_write_bw"),
+        ({"average_gbps": 9000.0, "peak_gbps": None}, "within the capacity of the link", "current_clocksource"),
+    ],
+)
+def test_a_figure_that_is_not_valid_has_the_remedy_of_its_cause(
+    changes: dict[str, typing.Any], expected: str, remedy: str
+) -> None:
+    given = fleet("ab")
+    measured = typing.cast(BandwidthFacts, given.bandwidth)
+    pairs = tuple(dataclasses.replace(one, **changes) for one in measured.pairs)
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(measured, pairs=pairs))
+    finding = found(given, "measured", AB)
+    assert expected in finding.expected and remedy in finding.remedy
+
+
+@pytest.mark.parametrize(
     ("changes", "wanted", "text"),
     [
         ({"average_gbps": 9000.0, "peak_gbps": None}, {}, "above the capacity of the link: port of"),
@@ -1268,7 +1286,7 @@ def test_what_packets_leave_of_pcie_is_the_floor(
         ({"average_gbps": 380.0, "peak_gbps": 370.0}, {}, "above the peak of the same measurement, 370.00 Gb/s"),
         ({"average_gbps": 0.9, "peak_gbps": 0.5}, {}, "above the peak of the same measurement, 0.5000 Gb/s"),
         ({"iterations": 0}, {}, "from 0 messages"),
-        ({"iterations": None}, {}, "from None messages"),
+        ({"iterations": None}, {}, "from an unknown number of messages"),
         ({"message_bytes": 65536}, {}, "1048576 bytes were requested"),
         ({"message_bytes": 8388608}, {}, "1048576 bytes were requested"),
         ({"iterations": 4999}, {"pods": {"iterations": 5000}}, "5000 were requested"),

@@ -256,6 +256,25 @@ def test_an_object_without_a_message_blames_no_message(action: str, why: str) ->
     assert "under 'measured'" not in finding.remedy and finding.remedy.startswith("Run stage network again.")
 
 
+@pytest.mark.parametrize(
+    ("sync", "why", "remedy"),
+    [
+        (None, "ended before it waited", "output of ansible-playbook"),
+        (SyncFacts(True, False, 24.0, ()), "did not wait for fabric storage", "with the current intent"),
+        (
+            SyncFacts(True, False, 24.0, (dataclasses.replace(READY, node="worker-2"),)),
+            "waited for 1 other node of the fabric, but not for worker-1",
+            "also waits for worker-1",
+        ),
+    ],
+)
+def test_a_node_without_a_wait_has_the_cause_and_its_remedy(
+    sync: typing.Optional[SyncFacts], why: str, remedy: str
+) -> None:
+    finding = found(dataclasses.replace(FACTS, sync=sync), "network.allocatable")
+    assert finding.status == "unknown" and why in finding.why and remedy in finding.remedy
+
+
 def test_a_wait_that_timed_out_says_where_it_stood() -> None:
     finding = found(synced(phase="waiting", detail="the node is drained first", allocatable=0), "network.allocatable")
     assert finding.status == "fail"

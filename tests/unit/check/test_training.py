@@ -238,7 +238,7 @@ def test_a_communicator_of_more_ranks_than_any_job_has_costs_nothing() -> None:
     assert (finding.status, finding.measured) == (
         "unknown",
         "1 of 1000000 ranks in the log",
-    ) and "ranks 1-999999:" in finding.why
+    ) and "ranks 1-999999." in finding.why
 
 
 def test_a_fact_with_more_ranks_than_any_job_has_is_refused() -> None:
@@ -392,7 +392,7 @@ def test_pod_without_a_function_of_the_fabric() -> None:
     ("pods", "words"),
     [
         (None, "did not ask the API server"),
-        ((), "No pod in training_namespace"),
+        ((), "no pod in training_namespace"),
         (
             tuple(pod(*place, functions=None, error="pod x has no annotation") for place in ETHERNET),
             "has no annotation",

@@ -135,7 +135,7 @@ def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any)
         None,
         None,
     )
-    assert "the gate of stage fabric prevented this stage from starting" in item.finding.why
+    assert "findings of stage fabric prevented this stage from starting" in item.finding.why
     assert judged["host"].closed_by == "network"
 
 

@@ -288,6 +288,21 @@ def test_a_log_that_is_lost_is_unknown_and_never_a_figure() -> None:
     _facts, _lines, findings = run(api)
     mine = [item for item in findings if "one node: b" in item.subject]
     assert {item.status for item in mine} <= {UNKNOWN, FAIL} and "collectives.suspect" in {item.check for item in mine}
+    (suspect,) = [item for item in mine if item.check == "collectives.suspect"]
+    assert suspect.measured == "not verified" and "collectives.way" in suspect.remedy
+
+
+@pytest.mark.parametrize(
+    ("ended", "why"),
+    [("", "The stage completed without this test"), ("the time is over", "before this test: the time is over")],
+)
+def test_a_test_that_did_not_run_has_its_cause(ended: str, why: str) -> None:
+    facts, _lines, _findings = run(NcclApi(("a", "b")))
+    less = dataclasses.replace(facts, runs=facts.runs[:1], ended=ended)
+    intent = parse_intent([FABRIC], None, {**CLUSTER, "collectives": COLLECTIVES})
+    findings = check(intent, Facts(("a", "b"), less, measured(("a", "b"))))
+    started = [item for item in findings if item.check == "collectives.started" and item.status != PASS]
+    assert started and all(why in item.why for item in started)
 
 
 def test_wrong_values_fail_although_all_is_fast() -> None:

@@ -273,7 +273,8 @@ class PairLimits:
                     if iterations is not None
                     else "a figure needs at least one message"
                 )
-                return f"The figure is from {pair.iterations} messages, but {asked}."
+                count = "an unknown number of" if pair.iterations is None else pair.iterations
+                return f"The figure is from {count} messages, but {asked}."
             # both have two digits behind the point, or six
             if pair.peak_gbps is not None and average > pair.peak_gbps * CLOCKS + 0.01:
                 return f"The average is above the peak of the same measurement, {format_gbps(pair.peak_gbps)}."

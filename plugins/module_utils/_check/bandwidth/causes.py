@@ -217,7 +217,10 @@ CAUSES: dict[str, Cause] = {
     "pod": Cause(
         "One of the two pods could not be used.", "Follow the remedy of the finding bandwidth.pod of the node."
     ),
-    "not_run": Cause("The stage ended before this measurement.", "Run stage bandwidth again."),
+    "not_run": Cause(
+        "The stage ended before this measurement.",
+        "Run stage bandwidth again. If it ends early again, correct the error in the output of ansible-playbook.",
+    ),
     **dict.fromkeys(
         LEFT_OUT,
         Cause(

@@ -52,5 +52,7 @@ def check_errors(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typi
         found += items.values()
     merged = merge_errors(found)
     unseen = count_of(len(virtual - seen), "node")
-    note = f"; errors of the cables of {unseen} not read: no observer" if virtual - seen else ""
+    note = (
+        f"; errors of the cables of {unseen} not read: no pod inspects them (rdma_observers)" if virtual - seen else ""
+    )
     yield from judge_errors(_PAIRS, fabric.name, [(item.node, item.device) for item in merged], merged, note)

@@ -53,7 +53,7 @@ def check_latencies(
     for pod in pods:
         if not pod.error and (pod.rail, pod.node) not in there:
             subject = f"{fabric.name} {pod.node}{on_rail(fabric, pod.rail)}"
-            why = "The port had no partner on its rail, or was left out because its pairs failed."
+            why = "A port is measured with a partner on its rail, and no longer after several of its pairs failed."
             remedy = (
                 "Follow the remedies of the findings bandwidth.measured and bandwidth.suspect of this port, then run"
                 " stage bandwidth again."

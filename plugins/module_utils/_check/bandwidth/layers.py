@@ -117,9 +117,7 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             remedy,
         )
     if missing:
-        why = (
-            f"At no measured layer does the bandwidth drop by more than {100 - 100 * TOLERANCE:.0f} %.{unseen} {known}"
-        )
+        why = f"No figure is more than {100 - 100 * TOLERANCE:.0f} % below the figure before it.{unseen} {known}"
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), _to_measure(missing))
     if ground.floor(_as_pair(pair, steps[-1]))[0] is None:
         # to be as fast as others is no proof: all of them may be slow
@@ -128,23 +126,24 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             " again."
         )
         why = (
-            "The bandwidth does not drop from layer to layer, but the rate that the first layer must reach is"
-            " unknown. The cable and the fabric may lose bandwidth. " + known
+            "No figure is far below the figure before it, but the rate that the first figure (PF on the host) must"
+            " reach is unknown. The cable and the fabric may lose bandwidth. " + known
         )
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), remedy)
     last = next(step for step in reversed(steps) if step.average_gbps is not None)
     if least is not None and (last.average_gbps or 0.0) < least:
         why = (
-            f"The pair is too slow, but no single layer loses more than {100 - 100 * TOLERANCE:.0f} %: each layer loses"
-            f" a little. {known}"
+            f"The pair is too slow, but no figure is more than {100 - 100 * TOLERANCE:.0f} % below the figure"
+            f" before it:"
+            f" SR-IOV, the pod and the GPU path lose a little each. {known}"
         )
         remedy = "Follow the remedies of the findings of stage tuning, then run stage bandwidth again on idle nodes."
         return Finding(_CHECK, subject, FAIL, measured, expected, why.strip(), remedy)
     if not pair.suspect:
         return build_pass(_CHECK, subject, measured, expected)
     why = (
-        "The pair was slow before, but no layer loses bandwidth now. The cause was load from other jobs, or is"
-        f" intermittent. {known}"
+        "The pair was slow in its first measurement, but the repeated measurements are good. So the cause is"
+        f" intermittent, such as the load of other jobs. {known}"
     )
     remedy = (
         "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is slow again, read its errors:"
@@ -226,8 +225,8 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
 
 
 def _describe_expected_rates(least: typing.Optional[float]) -> str:
-    first = f"first layer at least {format_gbps(least)}" if least is not None else "a known minimum for the first layer"
-    return f"{first}, each later layer at least {TOLERANCE:.0%} of the layer before"
+    first = f"at least {format_gbps(least)}" if least is not None else "a known minimum"
+    return f"first figure (PF on the host) {first}, each later figure at least {TOLERANCE:.0%} of the figure before it"
 
 
 def _describe_layer_step(step: LayerStep) -> str:
@@ -240,8 +239,8 @@ def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before
     earlier = [step for step in steps[: steps.index(at)] if step.average_gbps is not None]
     of = STEPS[earlier[-1].layer] if earlier else "the rate that the link must reach"
     return (
-        f"The bandwidth drops at the layer '{STEPS[at.layer]}': {format_gbps(now)}, {100 * (1 - now / before):.0f}"
-        f" % less than {of} ({format_gbps(before)})."
+        f"The bandwidth drops at '{STEPS[at.layer]}': {format_gbps(now)}, {100 * (1 - now / before):.0f} % less than"
+        f" {of} ({format_gbps(before)})."
     )
 
 
@@ -428,7 +427,7 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
     :param missing: steps without a figure
     """
     return (
-        "Correct the errors that prevented the measurement of these layers, then run stage bandwidth again:"
+        "Correct the errors that prevented these measurements, then run stage bandwidth again:"
         f" {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}."
         if missing
         else ""

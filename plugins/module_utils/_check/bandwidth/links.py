@@ -121,7 +121,8 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         )
         if is_infiniband(fabric):
             remedy = (
-                "Correct the error under 'why' and run stages fabric and bandwidth again. Or set"
+                "Run stage fabric: its findings contain the cause and the remedy. Then run stage bandwidth again."
+                " Or set"
                 " line_rate.expected_gbps of the fabric to the rate that its links must have, and run stage bandwidth"
                 " again."
             )
@@ -130,16 +131,22 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
     elif found.now is None:
         yield _Said(
             unknown,
-            "The rate of the link is unknown: its interface is down, or is in another network namespace.",
-            "Run ip link on the node, and bring the interface up (ip link set INTERFACE up). Then run stages discover"
-            " and bandwidth again.",
+            "The rate of the link is unknown: an interface that is down has no rate, and an interface in another"
+            " network"
+            " namespace is not visible.",
+            "Run ip link on the node. If it lists the interface, run ip link set INTERFACE up. Otherwise end the pod or"
+            " namespace that has it (lsns -t net). Then run stages discover and bandwidth again.",
         )
     elif found.now < found.could:
-        why = "The link trained down, or one of its ports is set to a lower speed than both ports support."
-        tool = "ibportstate" if is_infiniband(fabric) else "ethtool"
+        why = (
+            "The link trained down: both ends support more. A bad cable or transceiver causes this, or a port that"
+            " is set"
+            " to a lower speed."
+        )
+        tool = "ibportstate LID PORT query" if is_infiniband(fabric) else "ethtool INTERFACE, and on the switch"
         remedy = (
-            f"Reseat or replace the cable or transceiver, and check the speeds that are enabled at both ports ({tool},"
-            " and the tool of the switch). Then run stage bandwidth again."
+            f"Read the speeds that are enabled at both ports: {tool}. If a speed is disabled, enable it. Otherwise"
+            " reseat the cable or transceiver, then replace it. Then run stage bandwidth again."
         )
         if found.why.startswith("other ports"):
             remedy += " If some links are slower by design, declare a fabric for each rate."
@@ -170,11 +177,13 @@ def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool)
             "As root, run lspci -vv on this node and on another node with this board, and compare LnkCap of the cards."
             " If the card is built for less, repair or reinstall this node. If it is built for this maximum, the other"
             " cards report too little: reseat them. Then run stages discover and bandwidth again.",
+            "PCIe maximum of the card reported by this node alone",
+            "a PCIe maximum that a second node with this board confirms",
         )
     if pcie.could is None:
         return
     if pcie.trained_down and pcie.slot_known:
-        why = "The PCIe link trained down: card and slot support more."
+        why = "The PCIe link trained down: card and slot support more than it uses, as over a bad contact."
         yield _Said(
             FAIL,
             why,

@@ -131,11 +131,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
         )
         figures = f"{format_gbps(pair.average_gbps)} average, {how}"
         if doubt:
-            remedy = (
-                "Run stage bandwidth again. If the figure is still invalid, check the clock of the client's node (its"
-                " clocksource, dmesg), and the version of perftest in the image."
-            )
-            valid = "a valid average in Gb/s, within the capacity of the link"
+            valid, remedy = _describe_valid_figure(doubt)
             return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt, remedy)
         return build_pass("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
@@ -143,6 +139,31 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
         UNKNOWN if pair.failure in ("ping", "not_run", "pod", "other_run", *LEFT_OUT) else FAIL
     )
     return Finding("bandwidth.measured", subject, status, pair.evidence or "no bandwidth", expected, why, remedy)
+
+
+def _describe_valid_figure(doubt: str) -> tuple[str, str]:
+    """Return the property that a valid figure has, and the remedy, by the reason why a figure is not valid.
+
+    :param doubt: reason why the bandwidth is not a valid measurement
+    """
+    if "requested" in doubt or "at least one message" in doubt:
+        return (
+            "a figure of the requested messages and queue pairs",
+            "If the intent was changed after the measurement, run stage bandwidth again. Otherwise run kubectl exec POD"
+            " -- file -L /usr/bin/ib_write_bw: if it is a script, it changes the options. Set pods.image to an image"
+            " with perftest itself, then run stage bandwidth again.",
+        )
+    if "must use RDMA" in doubt:
+        return (
+            "a figure of RDMA",
+            "Follow the remedies of the findings bandwidth.pod of both nodes, then run stage bandwidth again.",
+        )
+    return (
+        "an average in Gb/s within the capacity of the link and the peak of the measurement",
+        "Run stage bandwidth again. If the figure is still too high, the clock of the client's node is wrong: compare"
+        " /sys/devices/system/clocksource/clocksource0/current_clocksource with that of another node, and search dmesg"
+        " for clocksource.",
+    )
 
 
 def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:

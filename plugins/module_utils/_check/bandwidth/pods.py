@@ -16,6 +16,7 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_interface_moved, list_rails
+from ..._model.kubernetes.measuring import NAMESPACE
 from ..._model.measurement.bandwidth import BandwidthFacts, End, RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
@@ -64,7 +65,10 @@ def check_pods(
     return findings
 
 
-_ONE_RUN = "Run stages discover to bandwidth again in one run, because their data contradict each other."
+_ONE_RUN = (
+    "The data of stages discover and bandwidth contradict each other, as after a change between them. Run all stages"
+    " again in one run: ansible-playbook linerate.rdma.site."
+)
 
 
 def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> str:
@@ -110,7 +114,10 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
         "a pod with an RDMA device and an address on the network",
     )
     if pod is None:
-        why = "The node offers no free resource of the fabric, or the stage ended before it started the pod."
+        why = (
+            "The stage started no pod on this node. The scheduler places a pod only on a node with a free resource of"
+            " the fabric."
+        )
         return Finding(
             "bandwidth.pod",
             subject,
@@ -118,8 +125,9 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             "no pod",
             expected,
             why,
-            "Run kubectl describe node: the resource of the fabric must be free under Allocatable. If it is missing,"
-            " follow the remedy of the finding network.allocatable. Then run stage bandwidth again.",
+            f"Run kubectl describe node {end[1]}: Allocatable must contain the resource of the fabric, and Allocated"
+            " resources less of it. If Allocatable lacks it, follow the remedy of the finding network.allocatable. If"
+            " pods use all of it, end one of them. Then run stage bandwidth again.",
         )
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
@@ -226,8 +234,8 @@ def check_cleanup(seen: BandwidthFacts) -> Finding:
             f"{count_of(len(seen.remaining), 'measuring pod')} left",
             expected,
             why,
-            "Delete these pods by hand (kubectl delete pod). If a pod stays in Terminating, read its events, and check"
-            " the kubelet of its node.",
+            f"Delete these pods: kubectl -n {NAMESPACE} delete pod NAME. If a pod stays in Terminating, run systemctl"
+            " status kubelet on its node.",
         )
     if seen.leftovers:
         why = (
@@ -238,8 +246,8 @@ def check_cleanup(seen: BandwidthFacts) -> Finding:
             "pods",
             WARN,
             f"0 measuring pods left, {len(seen.leftovers)} of an earlier run removed",
-            expected,
+            f"{expected}, also none of an earlier run",
             why,
-            "No action is required.",
+            "No action is required, because this run has removed the pods.",
         )
     return build_pass("bandwidth.cleanup", "pods", "0 measuring pods left", expected)

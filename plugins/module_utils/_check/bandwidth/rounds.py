@@ -151,12 +151,12 @@ def check_participation(
         partners = min(partners, max(1, rounds - len(usable) % 2))
     for name in nodes:
         subject = f"{fabric.name} {name}{on_rail(fabric, rail)}"
-        expected = f"measured with at least {count_of(max(1, partners), 'other node')}"
+        expected = f"bandwidth with at least {count_of(max(1, partners), 'other node')}"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
             why, remedy = f"The node has no usable pod: {format_clause(error)}.", explain_cause("pod", fabric)[1]
             findings.append(
-                Finding("bandwidth.measured", subject, UNKNOWN, "measured with 0 other nodes", expected, why, remedy)
+                Finding("bandwidth.measured", subject, UNKNOWN, "bandwidth with 0 other nodes", expected, why, remedy)
             )
         elif len(met[rail, name]) < max(1, partners):
             why, remedy = (
@@ -169,7 +169,7 @@ def check_participation(
                     "bandwidth.measured",
                     subject,
                     UNKNOWN,
-                    f"measured with {count_of(len(met[rail, name]), 'other node')}",
+                    f"bandwidth with {count_of(len(met[rail, name]), 'other node')}",
                     expected,
                     why,
                     remedy,

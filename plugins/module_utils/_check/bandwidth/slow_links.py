@@ -221,7 +221,7 @@ class _SlowLinkReporter:
             f"These paths were slow, but were not measured often enough to determine the cause:"
             f" {join_names(names, ', ')}."
         )
-        subject, measured = f"{self._fabric.name} further ways", count_of(len(tests), "slow path")
+        subject, measured = f"{self._fabric.name} further paths", count_of(len(tests), "slow path")
         yield Finding(
             "bandwidth.suspect",
             subject,

@@ -56,10 +56,14 @@ def check_suspects(
         names = _list_names(suspect.elements)
         if not names:
             some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:8])
-            why = f"Each component that these pairs have in common is also used by pairs that passed: {some}."
+            measured = f"{measured}: {some}"
+            why = (
+                "Each component that the failed measurements used was also used by measurements that passed. So no"
+                " component fails always: the cause is intermittent, or it affects only these two ends together."
+            )
             remedy = (
-                "Follow the remedies of the findings bandwidth.measured and bandwidth.floor of these pairs, and run"
-                " stage bandwidth again: the cause may be intermittent."
+                "Follow the remedies of the findings bandwidth.measured and bandwidth.floor of these pairs. Run stage"
+                " bandwidth again: if other pairs fail then, the cause is intermittent."
             )
             findings.append(Finding("bandwidth.suspect", fabric.name, FAIL, measured, expected, why, remedy))
             continue
@@ -78,11 +82,12 @@ def check_suspects(
         )
         if len(names) > 1:
             why += " The measured pairs cannot distinguish these components. A measurement with an additional node can."
-        mtu = "" if is_infiniband(fabric) else "MTU, "
+        infiniband = is_infiniband(fabric)
+        counters = "its port (ibqueryerrors)" if infiniband else "its port (ethtool -S INTERFACE)"
+        mtu = "" if infiniband else "the MTU "
         remedy = (
-            f"At this component, check PCIe speed and width, link width and speed, error counters, {mtu}and"
-            " the state of the"
-            " VF. Then run stage bandwidth again."
+            f"At this component, check the PCIe link (lspci -vv), {counters}, {mtu}and the VF (ip -d link show)."
+            " Then run stage bandwidth again."
         )
         findings.append(
             Finding(

@@ -72,10 +72,10 @@ def check_unread(earlier: Earlier) -> list[Finding]:
     return [
         Finding(
             "bandwidth.trend",
-            "kept runs",
+            "earlier runs",
             WARN,
-            f"{count_of(len(earlier.unread), 'kept run')} not readable",
-            "all kept runs readable",
+            f"{count_of(len(earlier.unread), 'earlier run')} not readable",
+            "all earlier runs readable",
             why,
             remedy,
         )

@@ -379,7 +379,7 @@ def _check_gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Findi
 
 def _report_no_cause(subject: str) -> Finding:
     why = (
-        "NCCL's log and the facts about the nodes show no cause. GPUDirect RDMA, channels, HCAs, NUMA nodes, PXN,"
+        "NCCL's log and the data of the nodes show no cause. GPUDirect RDMA, channels, HCAs, NUMA nodes, PXN,"
         " rails, GPUs, GID, MTU, traffic class, queue pairs, adaptive routing and settings are correct or unknown."
     )
     remedy = (

@@ -156,7 +156,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ),
         *check_image(wanted, seen),
         *check_sizes(wanted, seen),
-        *(check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
+        *(check_pod(fabric, node, pods.get(node), seen.ended) for node in facts.nodes),
         *judged.findings,
         *check_trend(
             summarize_group_figures(fabric.name, judged.figures),
@@ -281,7 +281,8 @@ def list_courses(
         from_gpu_memory=False if known else None,
         set_by_run=SET_BY_RUN,
     )
-    return tuple(Course(name, wanted, ground, leaves, seen) for name in wanted.tests)
+    ended = facts.collectives.ended if facts.collectives is not None else ""
+    return tuple(Course(name, wanted, ground, leaves, seen, ended) for name in wanted.tests)
 
 
 def collect_hardware(

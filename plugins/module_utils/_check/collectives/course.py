@@ -135,7 +135,13 @@ class Course:
     """
 
     def __init__(
-        self, name: TestName, wanted: Collectives, ground: NodesHardware, leaves: Leaves, seen: Surroundings
+        self,
+        name: TestName,
+        wanted: Collectives,
+        ground: NodesHardware,
+        leaves: Leaves,
+        seen: Surroundings,
+        ended: str = "",
     ) -> None:
         """Create the sequence of the tests of one collective, before its first test.
 
@@ -147,6 +153,7 @@ class Course:
         :raises ValueError: a node belongs to two leaves, or there is no rail
         """
         self.name, self._wanted, self._ground, self.leaves, self._seen = name, wanted, ground, leaves, seen
+        self._ended = ended
         self._climb = CollectiveTests(leaves, sorted(ground.gpu_of_rail), wanted.gpus_per_node)
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         self._number = 0
@@ -422,28 +429,19 @@ class Course:
         return f"{self.name}, {test.kind}: {join_first(test.nodes, _NAMED) or 'no node'}{more}"
 
     def _judge_test(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
-        subject, expected = self.subject(test), "all ranks end with exit code 0, results and logs"
+        subject, expected = self.subject(test), "results and logs of all ranks, exit code 0"
         if ran is None or ran.figures is None or ran.log is None:
             what = ran.failure if ran is not None else "not run"
-            why = (
-                f"The test gave no results: {ran.evidence or 'it printed none'}."
-                if ran is not None
-                else "The stage ended before this test, or the intent has changed since the stage ran."
-            )
-            remedy = (
-                f"Check the image {self._wanted.image}. Run 'kubectl -n linerate-measure describe pods' while the stage"
-                " runs. Correct the cause, then run stage collectives again."
-                if ran is not None
-                else "Run stage collectives again with the current intent."
-            )
+            why, remedy = self._explain_no_results(ran)
             measured = f"no results{f' ({what})' if what else ''}"
             return self._make_verdict(
                 test, (Finding("collectives.started", subject, UNKNOWN, measured, expected, why, remedy),)
             )
         if ran.figures.collective not in ("", run.test):
-            why = "The program in the image has a wrong name or is a link to a different program."
+            why = f"The file {run.test}_perf in the image is another program, or a link to it."
             remedy = (
-                f"Check the program {self._wanted.program_folder}/{run.test}_perf in the image, then run stage"
+                f"In the image {self._wanted.image}, run ls -l {self._wanted.program_folder}: {run.test}_perf must be"
+                " the program of nccl-tests with this name. Correct rdma_cluster.collectives.image, then run stage"
                 " collectives again."
             )
             return self._make_verdict(
@@ -480,8 +478,8 @@ class Course:
         if ran.failure:
             why = f"The test ended with an error: {format_clause(ran.evidence, 'it printed no error')}."
             remedy = (
-                "Check the output before this error and the other findings of this test. Correct the cause, then run"
-                " stage collectives again."
+                "Follow the remedies of the other findings of this test. If it has none, run dmesg on its nodes, and"
+                " kubectl -n linerate-measure describe pods while the stage runs. Then run stage collectives again."
             )
             found.append(
                 Finding("collectives.started", subject, FAIL, f"ended early ({ran.failure})", expected, why, remedy)
@@ -525,6 +523,29 @@ class Course:
             verdict = dataclasses.replace(verdict, changes=find_changes(cut, figure.choice, seen))
         return verdict
 
+    def _explain_no_results(self, ran: typing.Optional[RanTest]) -> tuple[str, str]:
+        """Return why a test has no results, and the remedy.
+
+        :param ran: facts of the run; None if the test did not run
+        """
+        if ran is not None:
+            return (
+                f"The test gave no results: {format_clause(ran.evidence, 'it printed none')}.",
+                "Correct this error. If it names no cause, run kubectl -n linerate-measure describe pods while the"
+                " stage"
+                f" runs: it shows whether the image {self._wanted.image} or a GPU is missing. Then run stage"
+                " collectives again.",
+            )
+        if self._ended:
+            return (
+                f"The stage ended before this test: {format_clause(self._ended)}.",
+                "Correct this error, then run stage collectives again.",
+            )
+        return (
+            "The stage completed without this test, which the intent did not require when the stage ran.",
+            "Run stage collectives again with the current intent.",
+        )
+
     def _make_verdict(
         self,
         test: Test,
@@ -550,6 +571,11 @@ class Course:
         seen = learn_gpus(log, self._ground, self._wanted.gpus_per_node)
         self._ground = dataclasses.replace(self._ground, gpu_of_rail={**self._ground.gpu_of_rail, **seen})
 
+    def _is_slow(self, group: CollectiveGroup) -> bool:
+        """Return whether the last run of a group gave a verified figure, so that the group can only be slow."""
+        runs = self._runs_of.get(group, ())
+        return bool(runs) and runs[-1].bus_gbs is not None
+
     def end(self) -> tuple[Finding, ...]:
         """Return the findings that need all tests: on each step, the soak, the latency, and the nodes, ports, leaves,
         uplinks and rails that are slow.
@@ -561,7 +587,7 @@ class Course:
             *((report_none(self.name),) if self.soaks and not self._soaked else ()),
             *judge_latency(self._latencies, self._wanted.most_latency_us, self._wanted.latency_ratio),
             *(item for kind, named in climb.named.items() for item in report_suspects(self.name, kind, named)),
-            *(report_group(self.subject(group), group) for group in climb.together),
+            *(report_group(self.subject(group), group, self._is_slow(group)) for group in climb.together),
             *(item for group, runs in self._runs_of.items() for item in report_unsteady(self.subject(group), runs)),
         )
 

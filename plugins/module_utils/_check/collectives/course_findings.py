@@ -30,12 +30,13 @@ _PORT = (
     " from the GPU beside it: nvidia-smi topo -m on the node. Correct the cause, then run stage collectives again."
 )
 _LEAF = (
-    "Check the leaf: buffers, PFC and ECN, adaptive routing, error counters. Correct the cause, then run stage"
-    " collectives again."
+    "Read the error counters of the leaf (ibqueryerrors, or the counters of the Ethernet switch), its buffers, PFC and"
+    " ECN, and its adaptive routing. Correct the cause, then run stage collectives again."
 )
 _UPLINK = (
-    "Check the links of this leaf to other switches: the number of active links, their errors, and the distribution of"
-    " the flows. Correct the cause, then run stage collectives again."
+    "Check the links of this leaf to other switches (iblinkinfo and ibqueryerrors, or the Ethernet switch): how"
+    " many are"
+    " active, their errors, and the distribution of the flows. Correct the cause, then run stage collectives again."
 )
 _RAIL = (
     "Check what all nodes have in common on this rail: the leaf, the position of the HCA, the GPU beside it, firmware"
@@ -55,6 +56,7 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
     :param nodes: number of nodes with a pod
     """
     steps: list[Finding] = []
+    first = climb.unproven[0] if climb.unproven else ""
     for kind in (*climb.proven, *climb.unproven):
         subject, expected = f"{name}, {kind}", "at least one test verified, and as fast as the links allow"
         if kind in climb.proven:
@@ -69,18 +71,20 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
             )
             continue
         why = (
-            "NCCL's log proves no test of this size, or no test of a smaller size. Tests with more nodes cannot rely on"
-            " this size."
+            f"A test of this size is only valid after a verified and fast test of '{first}', which is missing."
+            if kind != first
+            else "No test of this size has both a log of NCCL that shows its transport and a sufficient bandwidth."
+            " Tests with more nodes are not valid without it."
         )
         steps.append(
             Finding(
                 "collectives.steps",
                 subject,
                 UNKNOWN,
-                "no test verified",
+                "0 tests verified",
                 expected,
                 why,
-                "Follow the remedies of the other findings of this collective, then run stage collectives again.",
+                f"Follow the remedies of the other findings of {name}, {first}, then run stage collectives again.",
             )
         )
     if nodes < 2:
@@ -250,7 +254,10 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             remedy,
         )
     for rail, nodes in named.undecided:
-        why = "No fast node is available to test these nodes with, or the results of their tests contradict each other."
+        why = (
+            "At least one of these nodes is slow on this rail. A fast node to test each of them with is missing, or the"
+            " results with it differ from test to test."
+        )
         subject = f"{name}, rail {rail} of {join_first(nodes, _NAMED)}"
         yield Finding(
             "collectives.suspect",
@@ -259,41 +266,41 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             f"slow, faulty node not determined (tests of '{kind}')",
             _FAST,
             why,
-            "Run stage collectives again on an idle fabric.",
+            "Follow the remedies of the findings collectives.bandwidth of these nodes, then run stage collectives again"
+            " while the fabric is idle.",
         )
 
 
-def report_group(subject: str, group: CollectiveGroup) -> Finding:
+def report_group(subject: str, group: CollectiveGroup, slow: bool) -> Finding:
     """Return the failed finding on a group that is slow or not proven, although no single member of it was found to be
     slow.
 
     :param subject: subject of the group
     :param group: nodes and kind of the test
+    :param slow: whether its bandwidth is verified, so that it can only be too low
     """
+    measured = "verified, but slow" if slow else "not verified"
     if group.kind == "one node":
         why = (
-            "The test does not use the network, so the cause is inside the node. The node takes no part in the tests"
-            " with other nodes."
+            "The test does not use the network, so the cause is inside the node: its GPUs, NVLink or PCIe. The node"
+            " takes no part in the tests with other nodes."
         )
+        checks = "collectives.inside" if slow else "collectives.started and collectives.way"
         return Finding(
             "collectives.suspect",
             subject,
             FAIL,
-            "slow or not verified",
+            measured,
             "verified, and as fast as the other nodes",
             why,
-            (
-                "Follow the remedies of the findings collectives.inside and collectives.way of this node, then run"
-                " stage collectives again."
-            ),
+            f"Follow the remedies of the findings {checks} of this node, then run stage collectives again.",
         )
-    why = (
-        "Each rail alone is fast enough, or the tests of the rails show no slow component. The cause is what the rails"
-        " share."
-    )
+    why = "The tests of single rails show no slow node, port or leaf, so the cause is what the rails share."
+    checks = "collectives.cause" if slow else "collectives.started and collectives.way"
     remedy = (
-        "Follow the remedies of the findings collectives.cause of these nodes. Check what all rails share: PCIe, the"
-        " CPUs, power, and the links between switches. Then run stage collectives again."
+        f"Follow the remedies of the findings {checks} of these nodes. Check what all rails share: the PCIe links"
+        " (lspci -vv), the CPUs, the power (nvidia-smi -q -d PERFORMANCE), and the links between switches. Then run"
+        " stage collectives again."
     )
-    measured, expected = "slow or not verified", "verified, and as fast as the links allow"
+    expected = "verified, and as fast as the links allow"
     return Finding("collectives.suspect", subject, FAIL, measured, expected, why, remedy)

@@ -117,13 +117,11 @@ def judge_latency(
     how = "; ".join(expected) or f"no limit: too few for a comparison ({count_of(len(means), 'pair')})"
     for subject, item in found.items():
         if item is None:
-            why = (
-                "The test with small messages failed, or NCCL's log does not prove its transport. The finding"
-                " collectives.bandwidth of the same pair may show the cause."
-            )
+            why = "The test with small messages gave no line of a size whose transport NCCL's log proves."
             remedy = (
-                "Use a version of nccl-tests with option -I (2.19.6 has it) in rdma_cluster.collectives.image, then run"
-                " stage collectives again."
+                "If the finding collectives.bandwidth of this pair passes, nccl-tests in the image is too old: it needs"
+                " option -I (2.19.6 has it), so set rdma_cluster.collectives.image to a newer image. Otherwise follow"
+                " the remedy of that finding. Then run stage collectives again."
             )
             yield Finding("collectives.latency", subject, UNKNOWN, "no result", how, why, remedy)
         elif find_no_measurement(item.mean_us, item.p99_us, False):

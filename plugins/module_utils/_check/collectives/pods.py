@@ -44,7 +44,7 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
     :param seen: result of the module rdma_collectives: the pods and the completed tests
     """
     least, most = wanted.least_bytes, wanted.most_bytes
-    other, reduced, tables = set(), set(), 0
+    other, beyond, reduced, tables = set(), set(), set(), 0
     for ran in seen.runs:
         if ran.figures is None or not ran.figures.rows or ran.change == SMALL:
             continue
@@ -54,16 +54,24 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
         # a row that is larger than what memory is said to admit contradicts it
         credible = max(sizes) <= limit or limit == most
         if not credible or 2 * max(sizes) <= limit or (min(sizes) > least and ran.change != SOAK):
-            other.add((min(sizes), max(sizes)))
+            (other if credible else beyond).add((min(sizes), max(sizes)))
         elif limit < most:
             reduced.add(max(sizes))
     expected = f"{spell_bytes(least)} to {spell_bytes(most)}"
-    if other:
+    if beyond:
+        first, last = min(beyond)
+        measured = f"{spell_bytes(first)} to {spell_bytes(last)}, more than the limit that nccl-tests reported"
+        why = "nccl-tests sends no message above the limit that it reports, so its table is from another program."
+        remedy = (
+            f"In the image {wanted.image}, run ls -l {wanted.program_folder}: its programs must be those of nccl-tests."
+            " Correct rdma_cluster.collectives.image, then run stage collectives again."
+        )
+        within = f"{expected}, within the limit that nccl-tests reported"
+        yield Finding("collectives.wanted", "sizes of messages", UNKNOWN, measured, within, why, remedy)
+    elif other:
         first, last = min(other)
         measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
-        if measured == expected:
-            measured += ", although nccl-tests reported a smaller limit"
-        why = "The tests ran with a different intent (least_bytes, most_bytes), or another program replaced nccl-tests."
+        why = "The tests ran with other values of least_bytes and most_bytes than the current intent has."
         yield Finding(
             "collectives.wanted", "sizes of messages", UNKNOWN, measured, expected, why, _RUN_WITH_THIS_INTENT
         )
@@ -84,11 +92,15 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
         )
 
 
-def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
+def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], ended: str = "") -> Finding:
     subject, rails = f"{fabric.name} {node}", fabric.select.hcas_per_node
     expected = f"a pod with the GPUs of the node and an HCA on each of {rails} rails"
     if pod is None:
-        why = "Stage collectives started no pod on this node: it ran with other nodes, or ended before."
+        why = (
+            f"The stage ended before it started a pod on this node: {format_clause(ended)}."
+            if ended
+            else "The stage ran with other nodes only: this node was added to the group rdma_nodes after its start."
+        )
         return Finding(
             "collectives.pod",
             subject,
@@ -96,7 +108,9 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) ->
             "no pod",
             expected,
             why,
-            "Run stage collectives again with all nodes of the intent.",
+            "Correct this error, then run stage collectives again."
+            if ended
+            else f"Run stage collectives again: it then also starts a pod on {node}.",
         )
     if pod.error:
         remedy = (
@@ -140,14 +154,14 @@ def check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
     if seen.ended:
         why = f"The stage ended before its last test: {format_clause(seen.ended)}."
         remedy = (
-            "Correct the error under 'why', or set fewer collectives in rdma_cluster.collectives.tests. Then run stage"
-            " collectives again."
+            "Correct this error, then run stage collectives again. If only the time did not suffice, set fewer"
+            " collectives in rdma_cluster.collectives.tests."
         )
         yield Finding(
             "collectives.steps",
             "all collectives",
             UNKNOWN,
-            f"{count_of(len(seen.runs), 'test')} run",
+            f"{count_of(len(seen.runs), 'test')} run, the others not run",
             "all tests of rdma_cluster.collectives.tests run",
             why,
             remedy,
@@ -162,8 +176,8 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
             " nodes."
         )
         remedy = (
-            "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"
-            " events, and the kubelet of the node on which the pod still runs."
+            "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, run systemctl"
+            " status kubelet on its node."
         )
         return Finding(
             "collectives.cleanup", "pods", FAIL, f"{count_of(len(seen.remaining), 'pod')} left", expected, why, remedy
@@ -178,8 +192,8 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
             "pods",
             WARN,
             f"0 pods left, {len(seen.leftovers)} of an earlier run removed",
-            expected,
+            f"{expected}, also none of an earlier run",
             why,
-            "No action is necessary.",
+            "No action is required, because this run has removed the pods.",
         )
     return build_pass("collectives.cleanup", "pods", "0 pods left", expected)

@@ -225,7 +225,13 @@ class Repeats:
         if bus_gbs is None or lacks:
             why = f"The repeated test cannot show a cause: {format_clause(lacks, 'it gave no verified bandwidth')}."
             return Finding(
-                "collectives.repeat", name, UNKNOWN, "no valid bandwidth", expected, why, "Run stage collectives again."
+                "collectives.repeat",
+                name,
+                UNKNOWN,
+                "no valid bandwidth",
+                expected,
+                why,
+                "Follow the remedies of the other findings of this group, then run stage collectives again.",
             )
         rise = bus_gbs / self._before - 1 if self._before else 0.0
         measured = f"{spell_gbs(bus_gbs)}, {rise:+.0%}"
@@ -234,8 +240,9 @@ class Repeats:
                 self._waiting.clear()
                 why = "The bandwidth varies without a change of settings, so tests with a change cannot show the cause."
                 remedy = (
-                    "Run stage collectives again on an idle fabric. Check for links that lose packets, and for"
-                    " throttled GPUs."
+                    "Look for links that lose packets (ibqueryerrors, or ethtool -S) and throttled GPUs (nvidia-smi"
+                    " -q -d"
+                    " PERFORMANCE). Then run stage collectives again on an idle fabric."
                 )
                 return Finding("collectives.repeat", name, UNKNOWN, measured, expected, why, remedy)
             self._before = max(self._before, bus_gbs)

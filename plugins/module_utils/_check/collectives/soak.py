@@ -89,8 +89,8 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
     if seconds >= _SHORTEST * 60 * minutes:
         return
     why = (
-        "The stage computes the number of iterations from the bandwidth of the test before. The nodes were faster in"
-        " the soak, the program ran fewer iterations, or the results belong to a different intent."
+        "The stage computes the number of iterations of the soak from the bandwidth of the test before it, so a faster"
+        " soak is shorter."
     )
     remedy = (
         "Run stage collectives again. If the soak is still too short, increase rdma_cluster.collectives.soak_minutes."

@@ -106,8 +106,10 @@ def check_trend(
             f"The results of these runs could not be read and are not used: {format_clause('; '.join(earlier.unread))}."
         )
         remedy = "Remove these runs from the folder runs/ of the report, or restore their missing files."
-        measured = f"{count_of(len(earlier.unread), 'kept run')} unreadable"
-        slower.append(Finding("collectives.trend", "kept runs", WARN, measured, "0 kept runs unreadable", why, remedy))
+        measured = f"{count_of(len(earlier.unread), 'earlier run')} unreadable"
+        slower.append(
+            Finding("collectives.trend", "earlier runs", WARN, measured, "0 earlier runs unreadable", why, remedy)
+        )
     return slower
 
 

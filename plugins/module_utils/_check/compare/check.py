@@ -194,7 +194,7 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     if facts.bandwidth is None:
         why, remedy = (
             "Stage bandwidth did not run before stage compare.",
-            "Run both stages: ansible-playbook site.yml --tags bandwidth,compare.",
+            "Run both stages: ansible-playbook linerate.rdma.site --tags bandwidth,compare.",
         )
     else:
         why, remedy = (
@@ -227,7 +227,8 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
             " rdma_cluster.measures has no figure for this fabric."
         )
         remedy = (
-            f"Set rdma_cluster.collectives.fabric: {fabric.name} in the intent, and run ansible-playbook site.yml"
+            f"Set rdma_cluster.collectives.fabric: {fabric.name} in the intent, and run ansible-playbook"
+            f" linerate.rdma.site"
             " --tags bandwidth,collectives,compare with at least three nodes."
         )
     return Finding("compare.figures", subject, UNKNOWN, "no figure", expected, why, remedy)

@@ -245,7 +245,8 @@ def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
                     "The log has channels of this rank, but not the first lines of its process, such as 'Bootstrap:"
                     " Using' and 'NET/IB: Using'."
                 )
-                measured, wanted = "network devices of the process not in the log", "the network devices of the process"
+                measured = "network devices of the process not in the log"
+                wanted = "the lines of the process that list its network devices"
                 yield Finding("training.ranks", subject, UNKNOWN, measured, wanted, why, WHOLE)
             judged = [
                 check_channels(subject, communicator, rank),
@@ -342,7 +343,8 @@ def _check_version(log: NcclLog) -> Finding:
             WHOLE,
         )
     why = (
-        "The ranks use different builds of NCCL, which can be incompatible; or the log contains lines of several jobs."
+        "All ranks of a job must use the same build of NCCL: different builds can be incompatible. A log with lines of"
+        " several jobs shows several versions, too."
     )
     return Finding(
         "training.version",
@@ -364,12 +366,12 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
     job, expected = find_whole_job(log), count_of(wanted, "rank") if wanted is not None else "at least 1 communicator"
     if job is None:
         why = (
-            "The log has no line 'rank ... nranks ... Init START'. NCCL did not begin to create a communicator, or the"
-            " beginning of the log is missing."
+            "The log has no line 'rank ... nranks ... Init START', which NCCL writes when it begins to create a"
+            " communicator."
         )
         return Finding("training.ranks", "job", UNKNOWN, "0 communicators", expected, why, WHOLE)
     if wanted is not None and job.size != wanted:
-        why = "The job was started with another number of nodes, or of processes on each node, or pods did not join it."
+        why = "The number of ranks is the number of processes that joined the job: nodes times processes on each node."
         return Finding(
             "training.ranks",
             "job",
@@ -377,7 +379,8 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
             count_of(job.size or 0, "rank"),
             expected,
             why,
-            "Compare WORLD_SIZE in all pods with the expected number of ranks. Correct the job, and run it again.",
+            "Read WORLD_SIZE in the pods (kubectl exec POD -- printenv WORLD_SIZE). If it is not the expected number,"
+            " correct the job and run it again. If the expected number is wrong, correct rdma_cluster.training.ranks.",
         )
     return build_pass("training.ranks", "job", f"{job.size} ranks", expected)
 

@@ -44,8 +44,9 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
     late = [rank.rank for rank in communicator.ranks if not rank.complete]
     if missing:
         why = (
-            f"The log has no lines of {_name_ranks(missing)}: the log of a pod was not given, or a process writes no"
-            " log because NCCL_DEBUG is not set."
+            f"The log has no lines of {_name_ranks(missing)}. The lines of a rank are in the log of its pod, and"
+            f" only if"
+            " NCCL_DEBUG is set in its process."
         )
         return [
             Finding(
@@ -60,8 +61,9 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
         ]
     if late:
         why = (
-            f"The log has no line 'Init COMPLETE' of {_name_ranks(_find_spans(late))}: the initialization failed or"
-            " hangs, or the line was lost."
+            f"The log has no line 'Init COMPLETE' of {_name_ranks(_find_spans(late))}, which a rank writes at the"
+            f" end of"
+            " its initialization."
         )
         return [
             Finding(
@@ -71,7 +73,9 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
                 f"{size - len(late)} of {size} ranks with a complete initialization",
                 expected,
                 why,
-                f"Read the last lines of these ranks in the log: an error there is the cause. {WHOLE}",
+                "Read the last lines of these ranks in the log. If they contain an error, correct it and run the job"
+                f" again. If the process still runs, the initialization hangs: check its network. Otherwise the log is"
+                f" cut off. {WHOLE}",
             )
         ]
     return [build_pass("training.ranks", subject, f"{size} of {size} ranks with a complete initialization", expected)]

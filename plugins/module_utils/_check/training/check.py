@@ -321,10 +321,7 @@ def _report_silent_pod(host: str, wanted: Training) -> Finding:
     :param host: host name of the pod
     :param wanted: properties that the log must prove
     """
-    why = (
-        "The pod belongs to the same job and is on the network. Its log was not given in training_logs, or it started"
-        " no rank."
-    )
+    why = "The pod belongs to the same job and is on the network, so its ranks must be in the logs of training_logs."
     remedy = (
         "Set training_logs to the logs of all pods of the job. If the log of this pod (kubectl logs) shows no rank,"
         " find the error in it. Then run stage training again."
@@ -337,7 +334,7 @@ def _report_silent_pod(host: str, wanted: Training) -> Finding:
 
 
 def _report_no_fabric(host: str) -> Finding:
-    why = "The intent has no fabric with RDMA for the job, so the HCAs in the log were compared with none."
+    why = "The intent has no fabric with RDMA for the job, so the HCAs in the log could not be compared with a fabric."
     remedy = "Set rdma_cluster.training.fabric to a fabric with RDMA, then run stage training again."
     return Finding("training.hcas", host, UNKNOWN, "0 fabrics with RDMA", "at least 1 fabric with RDMA", why, remedy)
 
@@ -412,6 +409,9 @@ def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) ->
             " exist."
         )
         return Finding("training.hcas", host, UNKNOWN, measured, expected, why, remedy)
-    why = "No pod in training_namespace has this host name: the pod was removed, or it is in a different namespace."
-    remedy = "Correct training_namespace, or run the job again. Run stage training again while the pods still exist."
+    why = "The pod shows which HCAs it got, and no pod in training_namespace has this host name."
+    remedy = (
+        f"If kubectl get pods -A lists the pod {host}, set training_namespace to its namespace. If the pod was removed,"
+        " run the job again. Run stage training again while the pods still exist."
+    )
     return Finding("training.hcas", host, UNKNOWN, measured, expected, why, remedy)

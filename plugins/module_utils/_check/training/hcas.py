@@ -83,7 +83,10 @@ def check_hcas(
         )
         return Finding("training.hcas", subject, UNKNOWN, "channels use only NVLink", expected, why, remedy)
     if not used:
-        why = "The log has no channel of this host over the network, or all of them use TCP."
+        why = (
+            "The log shows no channel of this host over RDMA. The finding training.transport of its ranks fails if they"
+            " use TCP, and training.channels if their channels are missing in the log."
+        )
         return Finding(
             "training.hcas",
             subject,
@@ -97,8 +100,8 @@ def check_hcas(
     idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
     if foreign:
         why = (
-            f"The pod did not get {join_first(foreign)} from its networks. It belongs to a different fabric, or is the"
-            " physical function, which all pods of the node share."
+            f"The pod did not get {join_first(foreign)} from its networks of the fabrics. In RDMA mode shared, a pod"
+            " also sees the other RDMA devices of the node, which other fabrics and pods use."
         )
         remedy = (
             "Set rdma_cluster.node_pool.rdma_mode to exclusive, so that a pod sees only its own devices. Or name the"
@@ -145,7 +148,12 @@ def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str
                 " again."
             )
         else:
-            why = "The HCAs of the pod, or those that its channels use, are not known, and so their rails are not."
+            why = (
+                f"The RDMA device of the interface {join_first(got.nameless)} of the pod is unknown, and so is its"
+                f" rail."
+                if got.nameless
+                else "The log does not show which HCAs the channels use, so their rails are unknown."
+            )
             remedy = (
                 f"Correct the finding training.hcas on {subject}, which gives the reason. Then run stage training again"
                 " with the new log."

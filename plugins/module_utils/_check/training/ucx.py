@@ -65,8 +65,8 @@ def judge_endpoints(
     for host in dict.fromkeys(expected) if hosts else ():
         if host not in hosts:
             why = (
-                "The pod of this host belongs to the same job and is on the network. Its log was not given, or UCX logs"
-                " too little."
+                "The pod of this host belongs to the same job and is on the network, so its log must have lines about"
+                " endpoints."
             )
             yield Finding(_CHECK, host, UNKNOWN, "no line about an endpoint", _EXPECTED, why, _SHOW)
     for host, endpoints in hosts.items():
@@ -147,12 +147,14 @@ def _judge_host(
         return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, remedy)
     if allowed is None:
         why = (
-            "The HCAs of the log could not be compared with those of the pod: training_namespace is not set, no pod in"
-            " it has this host name, or the pod does not show its RDMA devices."
+            "The run read no pod with this host name and its RDMA devices, so the HCAs of the log could not be compared"
+            " with those of the pod."
         )
         remedy = (
-            "Set training_namespace to the namespace of the job, and run stage training again while the pods of the job"
-            " still exist."
+            f"Set training_namespace to the namespace of the pod {host}, and run stage training again while the pod"
+            " exists. If it is set, run kubectl get pod -o yaml: the annotation k8s.v1.cni.cncf.io/network-status"
+            " of the"
+            " pod must list its devices."
         )
         return Finding(_CHECK, host, UNKNOWN, f"{measured}; HCAs of the pod not read", _EXPECTED, why, remedy)
     return build_pass(_CHECK, host, measured, _EXPECTED)
