@@ -135,7 +135,11 @@ def test_facts_survive_the_way_through_ansible() -> None:
             "only letters, digits and underscores",
         ),
         ("vendor 1af4 is not supported", "Forbidden", "list of supported NICs"),
-        ("the server could not find the requested resource", "NotFound", "the operator is not installed"),
+        (
+            "the server could not find the requested resource",
+            "NotFound",
+            "the operator that defines it is not installed",
+        ),
         ("Apply failed with 1 conflict", "Conflict", "Another tool owns a field"),
         (
             'sriovnetworknodepolicies is forbidden: User "x" cannot patch',

@@ -262,8 +262,8 @@ class PairLimits:
         if pair.transport == "RDMA":
             if pair.message_bytes != message_bytes:
                 return (
-                    f"The figure is from messages of {pair.message_bytes} bytes, but {message_bytes} bytes were"
-                    f" requested ({of_bytes})."
+                    f"The figure is from messages of {pair.message_bytes or 'an unknown number of'} bytes, but"
+                    f" {message_bytes} bytes were requested ({of_bytes})."
                 )
             # of each queue pair, or of all together, as the version of perftest has it
             told = (iterations, iterations * (pair.queue_pairs or 1)) if iterations is not None else (pair.iterations,)

@@ -126,7 +126,7 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
                 " line_rate.expected_gbps of the fabric to the rate that its links must have, and run stage bandwidth"
                 " again."
             )
-        why = f"It is unknown which rate both ends of the link support: {format_clause(found.why)}."
+        why = f"The rate that both ends of the link support is unknown: {format_clause(found.why)}."
         yield _Said(unknown, why, remedy, "highest rate of both ends unknown")
     elif found.now is None:
         yield _Said(

@@ -127,7 +127,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
         how = (
             f"TCP, {_format_streams(pair)}"
             if pair.transport == "TCP"
-            else f"{pair.message_bytes} bytes x {pair.iterations}{_format_queue_pairs(pair)}"
+            else f"{_or_unknown(pair.message_bytes)} bytes x {_or_unknown(pair.iterations)}{_format_queue_pairs(pair)}"
         )
         figures = f"{format_gbps(pair.average_gbps)} average, {how}"
         if doubt:
@@ -195,6 +195,10 @@ def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tup
         " a Linux distribution, use NVIDIA's subnet manager instead (DOCA-OFED, UFM, or the one on the switch)."
     )
     return why, f"{first} If it is NVIDIA's subnet manager: {remedy[0].lower()}{remedy[1:]}"
+
+
+def _or_unknown(number: typing.Optional[int]) -> str:
+    return "unknown" if number is None else str(number)
 
 
 def _format_streams(pair: PairResult) -> str:

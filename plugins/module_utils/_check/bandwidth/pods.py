@@ -66,8 +66,7 @@ def check_pods(
 
 
 _ONE_RUN = (
-    "The data of stages discover and bandwidth contradict each other, as after a change between them. Run all stages"
-    " again in one run: ansible-playbook linerate.rdma.site."
+    "Run all stages again in one run, so that their data describe the same state: ansible-playbook linerate.rdma.site."
 )
 
 

@@ -304,6 +304,7 @@ def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterato
         measured = (f"channel {numbers}: " if numbers else "") + (
             ", ".join(dict.fromkeys(name for item in found for name in item.ways)) or "not in the log"
         )
+        measured += ", not verified" if status == UNKNOWN and any(item.ways for item in found) else ""
         subject = f"{host} rank {rank} of communicator {communicator}"
         yield Finding(
             "collectives.way",

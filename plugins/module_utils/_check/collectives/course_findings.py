@@ -284,6 +284,9 @@ def report_group(subject: str, group: CollectiveGroup, slow: bool) -> Finding:
         why = (
             "The test does not use the network, so the cause is inside the node: its GPUs, NVLink or PCIe. The node"
             " takes no part in the tests with other nodes."
+            if slow
+            else "Without a verified test of the node alone, its GPUs and NVLink are not known to be good. The node"
+            " takes no part in the tests with other nodes."
         )
         checks = "collectives.inside" if slow else "collectives.started and collectives.way"
         return Finding(

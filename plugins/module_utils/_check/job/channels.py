@@ -306,7 +306,9 @@ def name_subject(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]
     :param rank: rank with its host
     :param communicator: communicator to name in the subject; None for the communicator of the whole job
     """
-    return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")
+    return f"{rank.host or 'unknown host'} rank {rank.rank}" + (
+        f" of communicator {communicator.name}" if communicator else ""
+    )
 
 
 def name_hcas(device: str) -> list[str]:

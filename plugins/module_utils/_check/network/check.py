@@ -394,8 +394,10 @@ def _explain_refusal(item: AppliedObject) -> str:
     cause = explain(item.refusal)
     if cause is not None:
         return cause.why
+    if item.reason == "NotFound" and _lacks_namespace(item):
+        return f"The namespace {item.namespace} does not exist, so the API server cannot create the object in it."
     if item.reason == "NotFound":
-        return "The API server does not serve the kind, or the namespace does not exist: the operator is not installed."
+        return f"The API server does not serve the kind {item.kind}: the operator that defines it is not installed."
     if item.reason == "Conflict":
         return "Another tool owns a field of the object with a different value."
     if item.reason == OTHER_INTENT:
@@ -418,6 +420,11 @@ def _explain_refusal(item: AppliedObject) -> str:
     return "The API server or a webhook rejected the object. The message of the API server is under 'measured'."
 
 
+def _lacks_namespace(item: AppliedObject) -> bool:
+    """Return whether the API server refused an object because its namespace does not exist."""
+    return bool(item.namespace) and f'namespaces "{item.namespace}" not found' in item.refusal
+
+
 def _describe_refusal_remedy(item: AppliedObject) -> str:
     for text, _why, remedy in _REFUSALS:
         if text in item.refusal:
@@ -425,6 +432,16 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
     cause = explain(item.refusal)
     if cause is not None:
         return cause.remedy
+    if item.reason == "NotFound" and _lacks_namespace(item):
+        return (
+            f"Create the namespace: kubectl create namespace {item.namespace}. If it is the namespace of an operator,"
+            " install the operator instead (see the finding operators.needed). Then run stage network again."
+        )
+    if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
+        return (
+            "Run stage operators: its finding operators.rights contains the command that grants the right. Then run"
+            " stage network again."
+        )
     if item.reason == "NotFound":
         return (
             "Install the operator (see the findings operators.definition and operators.needed), then run stage network"
@@ -449,7 +466,10 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         return (
             "Run stage network again. If the finding remains, read the log of the API server and of its webhooks."
             if item.action == "refused"
-            else "Run stage network again."
+            else "Run stage network again. If the object is missing again, search the audit log of the API server for"
+            " the program that deletes it."
+            if item.action
+            else "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook."
         )
     return "Correct the cause that the message under 'measured' reports, then run stage network again."
 

@@ -66,7 +66,9 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
             if seen
             else "The run ended before it read the mirror rules from the API server."
         )
-        remedy = "Run stage operators again."
+        remedy = (
+            "Run stage operators again. If it ends early again, correct the error in the output of ansible-playbook."
+        )
         if seen:
             remedy = (
                 "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"

@@ -54,7 +54,8 @@ def check(
                 "installations not read",
                 _describe_expected_operator(row),
                 why,
-                "Run stage operators again.",
+                "Run stage operators again. If it ends early again, correct the error in the output of"
+                " ansible-playbook.",
             )
         return
     for row in list_needed_operators(intent, seen.job, seen.olm):

@@ -34,7 +34,7 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             measured,
             expected,
             why,
-            stand.remedy or "Run stage operators without --check.",
+            _complete(stand.remedy) or "Run stage operators without --check.",
         )
     if stand.phase != "ready":
         late = (
@@ -43,7 +43,9 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             else "The installation failed"
         )
         why = f"{late}: {format_clause(stand.detail, 'OLM reports no cause')}."
-        return Finding("operators.olm", subject, FAIL, measured, expected, why, stand.remedy or _describe_remedy(stand))
+        return Finding(
+            "operators.olm", subject, FAIL, measured, expected, why, _complete(stand.remedy) or _describe_remedy(stand)
+        )
     if not stand.wanted or stand.installed != stand.wanted:
         why = (
             f"The operator is ready, but not in the requested version: {stand.installed or 'no version'} is"
@@ -77,6 +79,12 @@ def _check_operator(stand: OperatorStatus) -> Finding:
         why,
         f"To install this version, set version of {stand.package} to {stand.upgrade}, then run stage operators again.",
     )
+
+
+def _complete(remedy: str) -> str:
+    """Return a remedy of the module olm as sentences that end with the stage to run again; empty without a remedy."""
+    text = f"Run {remedy}" if remedy.startswith("kubectl") else remedy
+    return text if not text or "run stage" in text else f"{text.rstrip('.')}. Then run stage operators again."
 
 
 def _describe_remedy(stand: OperatorStatus) -> str:

@@ -310,7 +310,7 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
 
 
 def check_config(seen: OperatorFacts) -> Finding:
-    subject, expected = "SriovOperatorConfig default", f"in namespace {seen.namespace}"
+    subject, expected = "SriovOperatorConfig default", f"an object default in namespace {seen.namespace}"
     if seen.namespace in seen.configs:
         return build_pass("operators.config", subject, ", ".join(seen.configs), expected)
     why = (
