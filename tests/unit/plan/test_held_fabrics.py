@@ -91,7 +91,7 @@ def test_a_held_fabric_keeps_what_the_policy_contains(fabrics: tuple[Data, ...],
 def test_the_entry_stays_as_it_is_and_the_others_change() -> None:
     api = Api(*objects_of(intent_of(HELD, fabric("other"))))
     before = json.loads(api.items[KEY]["spec"]["rdmaSharedDevicePlugin"]["config"])["configList"]
-    changed = {"select": {"hcas_per_node": 1, "netdev": ["new"]}}
+    changed: Data = {"select": {"hcas_per_node": 1, "netdev": ["new"]}}
     assert run(api, intent_of({**HELD, **changed}, fabric("other", **changed)), USED)["NicClusterPolicy"] == "changed"
     after = json.loads(api.items[KEY]["spec"]["rdmaSharedDevicePlugin"]["config"])["configList"]
     assert after[0] == before[0] and after[1]["selectors"] == {"ifNames": ["new"]}
