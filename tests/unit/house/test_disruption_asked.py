@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 import typing
 
 import pytest
@@ -56,12 +57,12 @@ def test_a_job_template_overrides_the_answer_of_a_survey() -> None:
         check_override("", {}, "maybe")
 
 
-STAGE = {"linerate.rdma.stage_begin": {"stage": "validate"}}
-TEARDOWN = {"linerate.rdma.run_begin": {"all_nodes": True}}
+STAGE: typing.Mapping[str, typing.Any] = types.MappingProxyType({"linerate.rdma.stage_begin": {"stage": "validate"}})
+TEARDOWN: typing.Mapping[str, typing.Any] = types.MappingProxyType({"linerate.rdma.run_begin": {"all_nodes": True}})
 
 
 def begin(
-    folder: pathlib.Path, disruption: str, begun: dict[str, dict[str, typing.Any]] = STAGE, **variables: str
+    folder: pathlib.Path, disruption: str, begun: typing.Mapping[str, typing.Any] = STAGE, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """A stage begins, and no more: as in each play that begins one.
 
@@ -83,7 +84,7 @@ def begin(
 
 @pytest.mark.parametrize("task", [STAGE, TEARDOWN], ids=["stage", "teardown"])
 def test_a_run_begins_only_with_an_intent_that_refers_to_it(
-    tmp_path: pathlib.Path, task: dict[str, dict[str, typing.Any]]
+    tmp_path: pathlib.Path, task: typing.Mapping[str, typing.Any]
 ) -> None:
     refused = begin(tmp_path, "reboot", task)
     assert refused.returncode != 0 and "rdma_disruption is 'none'" in refused.stdout + refused.stderr
