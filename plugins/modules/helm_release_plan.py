@@ -44,6 +44,13 @@ options:
     description: Whether the operator restarts drivers of nodes, and drains the nodes for that.
     type: bool
     default: false
+  serves:
+    description:
+      - Whether the operator runs, or has run. A release whose first revision was not completed counts as a first
+        installation if it does not, or if neither the version nor the values change.
+      - A release that serves also keeps the values that O(values) does not set.
+    type: bool
+    default: true
   status:
     description: The RV(kubernetes.core.helm_info#module:status) of the release. Empty if there is none.
     type: dict
@@ -117,6 +124,7 @@ def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
         options["version"],
         options["values"],
         options["drains"],
+        options["serves"],
     )
     now = datetime.datetime.now(datetime.timezone.utc)
     planned = plan_release(
@@ -134,6 +142,7 @@ def main() -> None:
             "version": {"type": "str", "required": True},
             "values": {"type": "dict", "default": {}},
             "drains": {"type": "bool", "default": False},
+            "serves": {"type": "bool", "default": True},
             "status": {"type": "dict", "default": {}},
             "disruption": {"type": "str", "choices": ["none", "drain", "reboot"], "default": "drain"},
             "timeout": {"type": "int", "default": 300},

@@ -135,7 +135,8 @@ table:
 releases:
   description:
     - Helm releases to install or upgrade, in this order. Each has its C(operator), C(release), C(namespace), C(chart),
-      C(repository), C(version), C(values) and C(drains), which says whether an upgrade can restart drivers of nodes.
+      C(repository), C(version), C(values), C(drains) (whether an upgrade can restart drivers of nodes) and C(serves)
+      (whether the operator runs, or has run).
     - Only operators that are missing, and those that an earlier run installed. Empty if OLM installs operators.
   returned: success
   type: list

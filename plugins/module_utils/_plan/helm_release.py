@@ -31,6 +31,7 @@ class DesiredRelease:
     :ivar version: version of the chart
     :ivar values: values that follow from the intent, or those of the user
     :ivar drains: whether the operator restarts drivers of nodes, and drains the nodes for that
+    :ivar serves: whether the operator runs, or has run, whatever Helm says about the release
     """
 
     operator: str
@@ -39,6 +40,7 @@ class DesiredRelease:
     version: str
     values: typing.Mapping[str, typing.Any]
     drains: bool
+    serves: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +68,10 @@ def plan_release(
     may_wait: bool,
 ) -> ReleasePlan:
     """Return the plan of a release. The values that an admin set and that the run does not set are kept, unless the
-    first installation was not completed.
+    first installation was not completed and its operator never served.
+
+    A first revision that Helm did not complete can serve: helm was killed while it waited, or a hook failed. Another
+    chart or other values are an upgrade then.
 
     :param wanted: the release as the run wants it
     :param there: status of the release, as kubernetes.core.helm_info returns it; empty if there is no such release
@@ -81,13 +86,15 @@ def plan_release(
     state, chart = str(there.get("status") or "deployed"), str(there.get("chart") or "")
     before = there.get("values")
     before = before if isinstance(before, dict) else {}
-    first = state == "pending-install" or (state == "failed" and str(there.get("revision")) == "1")
+    begun = state == "pending-install" or (state == "failed" and str(there.get("revision")) == "1")
     # values of a release that never served are possibly the reason for that
-    values = dict(wanted.values) if first else merge(before, wanted.values)
+    values = dict(wanted.values) if begun and not wanted.serves else merge(before, wanted.values)
     changes = [] if state == "deployed" else [f"revision {there.get('revision')} is {state}"]
-    if not chart.endswith(f"-{wanted.version}"):
+    other = not chart.endswith(f"-{wanted.version}")
+    if other:
         changes.append(f"chart {chart} -> {wanted.version}")
     keys = list(_list_changed_keys(before, values))
+    first = begun and not (wanted.serves and (other or keys))
     if keys:
         changes.append(f"values {join_first(keys, _NAMED)}")
     left = _find_wait(state, there, now, limit)

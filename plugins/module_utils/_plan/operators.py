@@ -13,6 +13,7 @@ from .._check.operators.needed import check
 from .._model.base.errors import RdmaError
 from .._model.base.load import load
 from .._model.intent.intent import Intent
+from .._model.operators.drivers import OF_GPUS, OF_NICS
 from .._model.operators.olm import OPENSHIFT_CATALOGS
 from .._model.operators.operators import (
     GPU,
@@ -118,6 +119,7 @@ class Release:
     :ivar repository: address of the chart repository; empty if the chart is not in one
     :ivar values: values for the chart
     :ivar drains: whether an upgrade can restart drivers of nodes, for which the operator drains the nodes
+    :ivar serves: whether the operator runs, or has run
     """
 
     operator: str
@@ -128,6 +130,7 @@ class Release:
     version: str
     values: dict[str, typing.Any]
     drains: bool = False
+    serves: bool = True
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
@@ -166,9 +169,20 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
             chart.version,
             collect_values(operator, intent, wishes),
             operator.name in _OF_DRIVERS,
+            _has_served(operator, seen),
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
+    )
+
+
+def _has_served(operator: Operator, seen: OperatorsSeen) -> bool:
+    """Return whether a pod of the operator is ready, or the state of its objects shows that one was."""
+    kinds: tuple[str, ...] = {NETWORK: OF_NICS, GPU: OF_GPUS}.get(operator.name, ())
+    return (
+        any(item.operator == operator.name and item.ready for item in seen.controllers)
+        or any(item.kind == operator.configuration and item.state for item in seen.configurations)
+        or any(item.kind in kinds and item.ready for item in seen.drivers)
     )
 
 

@@ -11,6 +11,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverPolicy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.helm_release import parse_updated
@@ -19,7 +21,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release i
     ReleasePlan,
     plan_release,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import collect_requests, list_packages
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import (
+    collect_requests,
+    list_packages,
+    list_releases,
+)
 
 FABRIC: dict[str, typing.Any] = {
     "name": "c",
@@ -100,8 +106,58 @@ def test_texts_of_values_are_in_no_message() -> None:
 def test_first_installation_that_was_interrupted_goes_on() -> None:
     ended = {"updated": "2026-01-01 03:00:05 +0000 UTC", "revision": "1"}
     for state in ("pending-install", "failed"):
-        found = plan({**THERE, **ended, "status": state, "values": {"operator": {"nodeSelector": {"a": "b"}}}}, "none")
-        assert (found.needed, found.values) == (True, WANTED.values)
+        there = {**THERE, **ended, "status": state, "values": {"operator": {"nodeSelector": {"a": "b"}}}}
+        found = plan(there, "none", serves=False)
+        assert (found.needed, found.values, "drain" in found.summary) == (True, WANTED.values, False)
+
+
+@pytest.mark.parametrize("state", ["pending-install", "failed"])
+def test_first_installation_that_serves_is_upgraded_as_any_other(state: str) -> None:
+    """Helm was killed while it waited, or a hook failed: the drivers of the operator are loaded."""
+    values = {"driver": {"version": "570.1", "rdma": {"enabled": True}}}
+    there = {**THERE, "updated": "2026-01-01 03:00:05 +0000 UTC", "revision": "1", "status": state, "values": values}
+    same = plan(there, "none")
+    assert (same.needed, same.values, "drain" in same.summary) == (True, values, False)
+    for other in (
+        {**there, "chart": OLDER["chart"]},
+        {**there, "values": {"driver": {"version": "570.1"}}},
+    ):
+        with pytest.raises(RdmaError, match="disruption is none"):
+            plan(other, "none")
+        found = plan(other)
+        assert found.values == values and "can restart drivers and drain nodes" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("seen", "serves"),
+    [
+        ({}, False),
+        (
+            {
+                "controllers": (
+                    Controller("gpu-operator", "gpu-operator/gpu-operator", "", 1, 0, "helm", "gpu-operator"),
+                )
+            },
+            False,
+        ),
+        (
+            {
+                "controllers": (
+                    Controller("gpu-operator", "gpu-operator/gpu-operator", "", 1, 1, "helm", "gpu-operator"),
+                )
+            },
+            True,
+        ),
+        ({"configurations": (PolicyState("ClusterPolicy", "gpu", ""),)}, False),
+        ({"configurations": (PolicyState("ClusterPolicy", "gpu", "notReady"),)}, True),
+        ({"drivers": (DriverPolicy("ClusterPolicy", "gpu", ready=True),)}, True),
+        ({"drivers": (DriverPolicy("NicClusterPolicy", "nic", ready=True),)}, False),
+    ],
+)
+def test_operator_that_runs_or_has_run_serves(seen: dict[str, typing.Any], serves: bool) -> None:
+    intent = parse_intent([FABRIC], None, {"host": {"gpudirect": "peermem"}})
+    found = list_releases(intent, OperatorsSeen(made=("gpu-operator",), **seen), collect_requests({}, {}, []))
+    assert {item.operator: item.serves for item in found}["gpu-operator"] is serves
 
 
 @pytest.mark.parametrize("state", ["pending-install", "pending-upgrade", "pending-rollback"])
