@@ -69,8 +69,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     nodes = _select_answered_nodes(facts.nodes)
     findings: list[Finding] = []
     if not facts.nodes:
-        why = "The group rdma_nodes of the inventory is empty, or no node was queried, so no HCA was checked."
-        remedy = "Put the nodes into the group rdma_nodes of the inventory, then run stage platform again."
+        why = "No node was queried. The command ansible-inventory --graph rdma_nodes shows the nodes of the group."
+        remedy = (
+            "If the group rdma_nodes is empty, put the nodes into it. Otherwise --limit excluded them: leave it out."
+            " Then run stage platform again."
+        )
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "0 nodes", "at least 1 node", why, remedy))
     memberships, fleet = _compared(intent, facts)
     findings += firmware.report_unread(facts.nics)

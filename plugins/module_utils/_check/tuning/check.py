@@ -51,7 +51,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings: list[Finding] = []
     if not facts.tunings:
-        why = "The group rdma_nodes of the inventory is empty, or no node was queried, so no value was read."
+        why = "No node was queried. The command ansible-inventory --graph rdma_nodes shows the nodes of the group."
         return (
             Finding(
                 "tuning.node",
@@ -60,7 +60,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "0 nodes",
                 "at least 1 node",
                 why,
-                "Put the nodes into the group rdma_nodes of the inventory, then run stage tuning again.",
+                "If the group rdma_nodes is empty, put the nodes into it. Otherwise --limit excluded them: leave it"
+                " out. Then run stage tuning again.",
             ),
         )
     if intent.cluster.tuning.set:

@@ -74,7 +74,14 @@ ROWS: tuple[TuningRow, ...] = (
         OTHER,
         "Run fuser -v /dev/cpu_dma_latency on the node to find the program that has the file open.",
     ),
-    TuningRow("idle_arguments", "cpu", "kernel arguments for idle states", OTHER, OF_ITS_LIKE),
+    TuningRow(
+        "idle_arguments",
+        "cpu",
+        "kernel arguments for idle states",
+        OTHER,
+        "Compare intel_idle.max_cstate=, processor.max_cstate= and idle= in /proc/cmdline with those of the comparable"
+        " nodes. Set the same arguments with grubby --update-kernel=ALL --args=, and reboot the node.",
+    ),
     TuningRow(
         "isolated",
         "cpu",
