@@ -37,7 +37,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
     fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
         why = "The run ended before it read the addresses that the cluster uses."
-        remedy = "Correct the other findings of stage network, then run stage network again."
+        remedy = "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook."
         return tuple(
             Finding(
                 "network.addresses", fabric.name, UNKNOWN, "not read", describe_need(fabric, len(nodes)), why, remedy

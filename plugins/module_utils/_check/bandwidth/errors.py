@@ -45,7 +45,7 @@ def check_errors(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typi
         for end in (pair.client_end, pair.server_end):
             pod = ground.pods.get(end)
             at = end[1], (pod.device if pod is not None else None) or "of an unknown device"
-            found.append(items.pop(at, HcaErrors(*at, why="the counters were not read")))
+            found.append(items.pop(at, HcaErrors(*at, why="the result of the measurement does not contain them")))
             if pod is not None and pod.physical_function not in (None, pod.pci):
                 virtual.add(end[1])
         seen.update(node for node, _device in items)

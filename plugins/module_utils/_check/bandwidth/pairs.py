@@ -107,7 +107,7 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         FAIL,
         measured,
         expected,
-        "rping ended early without an error: the other end closed the connection, or the pod was busy.",
+        "rping ended before its last round trip and reported no error, so the connection is not reliable.",
         "Run stage bandwidth again. If the finding remains, read dmesg of both nodes.",
     )
 

@@ -292,7 +292,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
             check,
             subject,
             UNKNOWN,
-            f"lines in {join_first(process.files)}, with lines of hosts {join_first(process.beside)}",
+            f"lines in {join_first(process.files) or 'one file'}, with lines of hosts {join_first(process.beside)}",
             expected,
             why,
             remedy,
