@@ -573,7 +573,7 @@ class Course:
 
     def _is_slow(self, group: CollectiveGroup) -> bool:
         """Return whether the last run of a group gave a verified figure, so that the group can only be slow."""
-        runs = self._runs_of.get(group, ())
+        runs = self._runs_of.get(group, [])
         return bool(runs) and runs[-1].bus_gbs is not None
 
     def end(self) -> tuple[Finding, ...]:

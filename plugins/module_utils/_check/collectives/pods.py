@@ -44,7 +44,10 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
     :param seen: result of the module rdma_collectives: the pods and the completed tests
     """
     least, most = wanted.least_bytes, wanted.most_bytes
-    other, beyond, reduced, tables = set(), set(), set(), 0
+    other: set[tuple[int, int]] = set()
+    beyond: set[tuple[int, int]] = set()
+    reduced: set[int] = set()
+    tables = 0
     for ran in seen.runs:
         if ran.figures is None or not ran.figures.rows or ran.change == SMALL:
             continue
