@@ -144,7 +144,14 @@ def judged(
         # nothing is negotiated: the other port of its kind can do more; where none does nobody knows it but the intent
         ((200.0, 200.0), (50.0, 200.0), {}, "fail", "fail", "other ports of its kind"),
         ((100.0, 200.0), (50.0, 200.0), {}, "fail", "unknown", "other ports of its kind"),
-        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "rate that both ends of the link support is unknown"),
+        (
+            (100.0, 200.0),
+            (100.0, 200.0),
+            {},
+            "unknown",
+            "unknown",
+            "rate that both ends of the link support is unknown",
+        ),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 100}, "pass", "pass", ""),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
         # the intent expects less than the links run at: only with a reason

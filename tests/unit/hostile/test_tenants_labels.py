@@ -135,7 +135,9 @@ def test_leftovers_of_any_number_fit_their_fact_and_are_counted() -> None:
         load(Leftovers, {"objects": to_data([*many.objects, many.objects[0]])}, "leftovers")
     facts = network.Facts(leftovers=found)
     told = [item for item in network._report_leftovers(INTENT, facts) if item.subject == "more objects"]
-    assert [(item.status, item.measured) for item in told] == [("warn", "1000 more")]
+    assert [(item.status, item.measured) for item in told] == [
+        ("warn", "1000 more objects with this label, not checked")
+    ]
     assert "kubectl get sriovnetwork -A -l" in told[0].remedy and told[0].remedy.endswith(
         "Then run stage network again."
     )
