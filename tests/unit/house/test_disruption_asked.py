@@ -106,7 +106,7 @@ def test_a_run_begins_only_with_an_intent_that_refers_to_it(
 def test_what_a_job_template_sets_is_what_the_intent_of_a_run_says(
     tmp_path: pathlib.Path, variables: dict[str, str], disruption: str
 ) -> None:
-    begun = begin(tmp_path, build_reference("drain"), **variables)
+    begun = begin(tmp_path, build_reference("drain"), STAGE, **variables)
     assert begun.returncode == 0, begun.stdout + begun.stderr
     assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {
         "disruption": disruption

@@ -14,13 +14,14 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import build_user_label
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Disruption, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
-from tests.unit.run.test_intents import KINDS, RUNNING, SELECTOR, A, Api, B, intent_of, job, live, objects_of, scope_of
+from tests.unit.run.test_intents import RUNNING, SELECTOR, A, Api, B, intent_of, job, live, objects_of, scope_of
 from tests.unit.run.test_roll import Operator, roller
 
 Item = dict[str, typing.Any]
@@ -90,7 +91,7 @@ def test_only_a_job_that_has_ended_passes(status: Item, refused: bool) -> None:
         (pytorch(network="jobs-storage/net-compute", resource="openshift.io/storage"), False),
         (pytorch(network="net-compute", namespace="elsewhere"), False),
         (pytorch(), False),
-        (pytorch(network="net-compute", **SUCCEEDED), False),
+        (pytorch("net-compute", "", "jobs-compute", **SUCCEEDED), False),
     ],
 )
 def test_a_job_of_a_user_counts_if_it_uses_the_intent(theirs: Item, refused: bool) -> None:
