@@ -118,6 +118,20 @@ def test_what_runs_ends_with_the_connection() -> None:
         pipe.update(20)
 
 
+def test_what_a_command_leaves_in_its_process_group_ends_with_it() -> None:
+    pipe = Pipe(*commands.render_shell())
+    shell = Shell(typing.cast(Channels, pipe), time.monotonic)
+    # as `timeout` that a signal ends before it knows its child
+    shell.start(("setsid", "sh", "-c", "sleep 600 & echo up; wait"))
+    assert shell.wait_for("up", 30)
+    shell.close()
+    assert pipe.process.wait(20) is not None
+    end = time.monotonic() + 20
+    while pipe.open and time.monotonic() < end:
+        pipe.update(1)
+    assert not pipe.open
+
+
 def part(text: str, commands: int = 0, pieces: int = 1) -> tuple[str, typing.Optional[int]]:
     """What a command printed, and how it ended, where all commands were started at once and the bytes came in pieces of
     one size."""

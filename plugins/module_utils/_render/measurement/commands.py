@@ -58,11 +58,12 @@ while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $va
 """
 
 # One connection to a pod is enough for all that it does: a command a line on stdin, after its name. Who starts a
-# command ends the one before it. Both streams of it are one, so that what it printed is in its order, and all there
-# when its end is reported. The signal may come before it is known which process to end. Until that process has become
-# the command, a signal is lost: the handler of the shell sends it until it has an effect, since no other signal comes
-# that would break the wait. A wait that the signal broke is taken up again, so that nothing of the old command can run
-# beside the new one.
+# command ends the one before it, and with it what is left in its process group: a signal that `timeout` gets before
+# it knows its child ends `timeout` alone. Both streams of it are one, so that what it printed is in its order, and all
+# there when its end is reported. The signal may come before it is known which process to end. Until that process has
+# become the command, a signal is lost: the handler of the shell sends it until it has an effect, since no other signal
+# comes that would break the wait. A wait that the signal broke is taken up again, so that nothing of the old command
+# can run beside the new one.
 _SHELL = f"""
 {_PROBE}
 for tool in {" ".join(dict.fromkeys((*NEEDED, *TCP_NEEDED)))} taskset; do
@@ -81,6 +82,7 @@ while read -r name command; do
         kill "$child" 2> /dev/null
         sleep 0.1 2> /dev/null || sleep 1
       done
+      [ -z "$child" ] || kill -TERM "-$child" 2> /dev/null
     }}
     trap end TERM
     eval "exec $command" 2>&1 &
