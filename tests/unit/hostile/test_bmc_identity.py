@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -399,6 +400,46 @@ def test_a_node_that_names_itself_after_another_machine_while_its_own_system_is_
     site.wanted = {}
     site.facts = {"worker-1": NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),))}
     assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
+
+
+def test_a_node_that_names_itself_after_another_machine_while_its_own_system_shows_no_bios_has_nobody_reset(
+    site: Site,
+) -> None:
+    """The system of the node is off or starts, so the other machine is the only one with a BIOS."""
+    server = site.servers["worker-1"]
+    other = "/redfish/v1/Systems/System.Embedded.2"
+    for path in [path for path in server.bios.answers if path.startswith(SYSTEM)]:
+        text = json.dumps(server.bios.answers[path]).replace(SYSTEM, other)
+        server.bios.answers[path.replace(SYSTEM, other)] = json.loads(text)
+    server.bios.answers[other]["UUID"] = A
+    server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": other})
+    del server.bios.answers[SYSTEM]["Bios"]
+    told(site, "worker-1", A)
+    done = site.run()
+    assert states(done)["worker-1"] == "unknown" and untouched(site, "worker-1")
+    why = of(done, "worker-1").why
+    assert "have no Bios resource at present: System.Embedded.1" in why and "Set rdma_bmc_system" in why
+    site.wanted = {}
+    site.facts = {"worker-1": NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),))}
+    assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
+
+
+def test_a_baseboard_without_a_bios_needs_the_system_of_the_node_by_name_to_write(
+    site: Site, certificates: Certificates
+) -> None:
+    server = site.servers["worker-1"]
+    board = "/redfish/v1/Systems/HGX_Baseboard_0"
+    server.bios.answers[board] = {**copy.deepcopy(server.bios.answers[SYSTEM]), "@odata.id": board, "UUID": B}
+    del server.bios.answers[board]["Bios"]
+    server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": board})
+    claims = Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))})
+    trust, written = Trust(True, str(certificates.authority)), BiosQuery(("sriov",), 30, claims, to_write=True)
+    assert read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, claims), Registries()).vendor == "Dell Inc."
+    with pytest.raises(BmcError, match="have no Bios resource at present: HGX_Baseboard_0") as caught:
+        read_one(_bmc(server), trust, written, Registries())
+    assert "Set rdma_bmc_system" in caught.value.remedy
+    named = dataclasses.replace(_bmc(server), system="System.Embedded.1")
+    assert read_one(named, trust, written, Registries()).vendor == "Dell Inc."
 
 
 def test_systems_beyond_those_that_are_read_may_be_that_of_the_node(site: Site, certificates: Certificates) -> None:

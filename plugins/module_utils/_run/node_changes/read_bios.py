@@ -219,9 +219,9 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     another one is proven to be that of the node, and nothing is written.
 
     :param claims: identities that the nodes report
-    :param to_write: whether the system may be written or reset afterwards. Then the identity that a node reports does
-        not select among several systems with a BIOS, because a lying node could choose another one. A system that was
-        not read may have a BIOS, so it counts as one of them
+    :param to_write: whether the system may be written or reset afterwards. Then only the inventory selects among
+        several systems, because a lying node could choose another one. A system that was not read counts as one of
+        them, and so does a system without a BIOS: a BMC may hide the BIOS of a system that is off or starts
     :raises BmcError: no system matches, or several do
     """
     bmc = session.bmc
@@ -252,7 +252,7 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
         if several and claims.judge(bmc.node, system.identity, False).state == "proven"
     ]
     missing = [name for name in (asked if bmc.system else ids) if name not in systems]
-    if len(own) == 1 and not (to_write and (len(with_bios) > 1 or missing)):
+    if len(own) == 1 and not (to_write and (len(systems) > 1 or missing)):
         return own[0]
     if to_write and with_bios and missing:
         raise session.error(
@@ -272,6 +272,14 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     if len(with_bios) > 1:
         seen = f"several systems of the BMC have a Bios resource: {', '.join(with_bios)}"
         raise session.error("not_found", seen, _NAME_THE_SYSTEM)
+    if to_write and len(systems) > 1:
+        without = ", ".join(name for name in systems if name not in with_bios)
+        raise session.error(
+            "not_found",
+            f"the system of the node is not certain: the BMC has {', '.join(with_bios)}, and these systems have no Bios"
+            f" resource at present: {without}",
+            _NAME_THE_SYSTEM,
+        )
     return next(iter(with_bios.values()))
 
 
