@@ -46,6 +46,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates 
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware, look_at_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
@@ -53,6 +54,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.no
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.observed_source import ObservedSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import PARALLEL
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.resume_checks import resume_own_checks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
@@ -66,7 +68,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, read_firmware_facts
 from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import refuse_limit
 
-FACT = "node_roll"
+FACT, CHECKS = "node_roll", "checks_resumed"
 #: kind of a fact: the HCAs of a node before its reset
 BEFORE = "hcas_before_reset"
 
@@ -146,14 +148,15 @@ class ActionModule(ControllerAction):
             raise
 
     def _resume_checks(self, options: Result) -> Result:
-        """Resume all health checks that an earlier roll has paused, and return a result without any reset. This option
-        is needed after a roll that was killed or whose node did not come back. In check mode the paused health checks
-        are only listed.
+        """Resume the health checks that an earlier roll of the intent has paused, and return a result without any
+        reset. This option is needed after a roll that was killed. In check mode they are only listed.
         """
+        scope = build_scope((), load(ClusterIntent, options["cluster"] or {}, "rdma_cluster"))
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with hold_lease(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held:
             checks = HealthChecks(held.cluster, lambda line: Display().display(f"  {line}"))
-            done = checks.ours() if caller.check_mode else checks.release_all(True)
+            done, stays = resume_own_checks(checks, scope, caller.check_mode)
+        FactFolder(options["facts_dir"], options["run"]).write(CHECKS, value={"stays": to_data(stays)})
         return {
             "changed": bool(done),
             "plan": [],

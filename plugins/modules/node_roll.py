@@ -125,8 +125,9 @@ options:
     default: false
   resume_checks:
     description:
-      - Only let the health checks go on that a run of the collection has paused and that was killed, also if a node is
-        not back. It resets nothing.
+      - Only let the health checks go on that a killed run of the intent in O(cluster) has paused. It resets nothing.
+      - A health check stays paused if a run of another intent paused it, or while a node that it watches is not
+        C(Ready), or is in a roll. The fact C(checks_resumed) names it.
       - The role C(teardown) does that.
     type: bool
     default: false

@@ -158,6 +158,8 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "`teardown_operator` is not set.",
             "Objects of other users remain, or other operators require it.",
+            "It is of another intent, or another intent needs it.",
+            "It is a health check that stays paused, because nodes that it watches are not Ready or in a roll.",
             "A user copied an object of this collection with its label.",
         ),
         look=(

@@ -259,7 +259,7 @@ SOURCES: dict[str, dict[str, Source]] = {
             "applied",
             whole=True,
         ),
-        "stays": Joined(("olm_removed", "release_kept", "roll_prepared"), "stays"),
+        "stays": Joined(("olm_removed", "release_kept", "roll_prepared", "checks_resumed"), "stays"),
         "left": OfCluster("operators_left", "operators"),
         "sync": OfCluster("sync", "sync"),
         "operators": OfCluster("operators", "operators"),

@@ -41,6 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import NodeStep
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import RetainedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -50,14 +51,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node as node_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST, PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster as PlanCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _explain_too_many, describe_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import node_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.resume_checks import resume_own_checks
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -1056,13 +1059,85 @@ def test_health_checks_go_on_after_a_roll_that_ends_by_an_answer_that_nobody_can
 def test_a_teardown_takes_the_pause_back(checked: Site) -> None:
     world = typing.cast(Checked, checked.world)
     checks = HealthChecks(checked.cluster, checked.said.append)
-    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "")
     assert world.paused("MHC") and world.paused("NHC")
     assert sorted(map(str, checks.release_all())) == [
         "MachineHealthCheck openshift-machine-api/workers",
         "NodeHealthCheck nhc",
     ]
     assert not world.paused("MHC") and not world.paused("NHC") and checks.release_all() == []
+
+
+def _resume(checked: Site, intent: ClusterIntent) -> tuple[list[str], dict[str, RetainedObject]]:
+    """What the teardown of an intent resumes, and what stays."""
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    done, stays = resume_own_checks(checks, build_scope((), intent), False)
+    return sorted(map(str, done)), {one.subject: one for one in stays}
+
+
+BOTH = ["MachineHealthCheck openshift-machine-api/workers", "NodeHealthCheck nhc"]
+
+
+def test_a_teardown_resumes_no_health_check_of_a_node_that_is_away(checked: Site) -> None:
+    """The roll of the intent, or of another one, has reset worker-1, which did not come back."""
+    world = typing.cast(Checked, checked.world)
+    world.boot_pauses = None
+    mine = dataclasses.replace(PAUSE, intent_name="compute")
+    assert states(checked.run(mine))["worker-1"] == "failed"
+    assert world.check("MHC")["metadata"]["annotations"][PAUSED] == "linerate.rdma/compute"
+    assert world.check("NHC")["spec"]["pauseRequests"] == [f"{PAUSE_REQUEST}, intent compute"]
+    done, stays = _resume(checked, mine)
+    assert done == [] and sorted(stays) == BOTH and world.paused("MHC") and world.paused("NHC")
+    assert all("worker-1" in one.why for one in stays.values())
+    assert "kubectl annotate machinehealthcheck.machine.openshift.io -n openshift-machine-api workers" in (
+        stays[BOTH[0]].remedy
+    )
+    # Ready again, but the roll has not finished with it
+    world.put("Node", ready(world.seen("worker-1"), True))
+    assert _resume(checked, mine)[0] == [] and world.paused("MHC") and world.paused("NHC")
+
+
+@pytest.mark.parametrize(("cordon", "resumed"), [("linerate.rdma", []), ("kubectl-cordon", BOTH)])
+def test_a_teardown_resumes_no_health_check_of_a_node_that_the_collection_cordoned(
+    checked: Site, cordon: str, resumed: list[str]
+) -> None:
+    world = typing.cast(Checked, checked.world)
+    mine = dataclasses.replace(PAUSE, intent_name="compute")
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "compute")
+    fields: Resource = {"f:spec": {"f:unschedulable": {}}}
+    change = {"metadata": {"managedFields": [{"manager": cordon, "fieldsV1": fields}]}, "spec": {"unschedulable": True}}
+    world.put("Node", merged(world.seen("worker-1"), change))
+    assert _resume(checked, mine)[0] == resumed
+
+
+@pytest.mark.parametrize(
+    ("paused_by", "torn_down", "selects", "resumed"),
+    [
+        ("compute", "compute", False, True),
+        ("compute", "storage", True, False),
+        ("compute", "default", True, False),
+        ("default", "storage", True, False),
+        ("default", "default", True, True),
+        ("default", "default", False, False),
+        # an earlier release named none
+        ("", "storage", True, True),
+        ("", "storage", False, False),
+    ],
+)
+def test_a_teardown_resumes_only_the_health_checks_that_its_own_intent_paused(
+    checked: Site, paused_by: str, torn_down: str, selects: bool, resumed: bool
+) -> None:
+    world = typing.cast(Checked, checked.world)
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], paused_by)
+    if not paused_by:
+        world.put(MHC, merged(world.check("MHC"), {"metadata": {"annotations": {PAUSED: "linerate.rdma"}}}))
+        world.put("NodeHealthCheck", merged(world.check("NHC"), {"spec": {"pauseRequests": [PAUSE_REQUEST]}}))
+    selector = {"watched": "yes"} if selects else {"nowhere": ""}
+    done, stays = _resume(checked, ClusterIntent(intent_name=torn_down, node_selector=selector))
+    assert (done, sorted(stays)) == ((BOTH, []) if resumed else ([], BOTH))
+    assert world.paused("MHC") is world.paused("NHC") is not resumed
 
 
 def test_a_pause_of_others_stays(checked: Site) -> None:
@@ -1102,7 +1177,7 @@ def test_a_node_that_marks_itself_and_stays_away_keeps_no_health_check_paused(ch
         ),
     )
     checks = HealthChecks(checked.cluster, checked.said.append)
-    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "")
     assert len(checks.release_all()) == 2 and not world.paused("MHC") and not world.paused("NHC")
 
 
@@ -1131,7 +1206,7 @@ def test_only_the_status_of_its_pool_says_that_a_pool_rolls_a_node(
         status = {"configuration": {"name": pool["has"]}, "conditions": conditions}
         world.serve("MachineConfigPool", [{"metadata": {"name": "worker"}, "spec": spec, "status": status}])
     checks = HealthChecks(checked.cluster, checked.said.append)
-    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "")
     assert len(checks.release_all()) == (0 if stays else 2)
     assert world.paused("NHC") is world.paused("MHC") is stays
 

@@ -163,9 +163,9 @@ class Site:
         found: dict[str, typing.Any] = json.loads((self.folder / "rolled.json").read_text(encoding="utf-8"))
         return found
 
-    def fact(self) -> dict[str, typing.Any]:
+    def fact(self, kind: str = "node_roll") -> dict[str, typing.Any]:
         found: dict[str, typing.Any] = json.loads(
-            (self.folder / "report/facts/node_roll/cluster.json").read_text(encoding="utf-8")
+            (self.folder / f"report/facts/{kind}/cluster.json").read_text(encoding="utf-8")
         )["value"]
         return found
 
@@ -249,10 +249,16 @@ def test_a_node_that_a_killed_run_has_cordoned_takes_pods_again_when_nothing_is_
 
 def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     del site.cluster["bios"]
+    site.cluster["intent_name"] = "compute"
     site.facts = {"resume": True}
     original, name = site.world.write, "nhc"
-    paused = {"spec": {"pauseRequests": ["an upgrade", PAUSE_REQUEST]}}
-    site.world.serve("NodeHealthCheck", [{"metadata": {"name": name, "resourceVersion": "1"}, **paused}])
+    paused = {"spec": {"pauseRequests": ["an upgrade", f"{PAUSE_REQUEST}, intent compute"]}}
+    other = {
+        "metadata": {"name": "other", "resourceVersion": "1"},
+        "spec": {"pauseRequests": [f"{PAUSE_REQUEST}, intent storage"]},
+    }
+    own = {"metadata": {"name": name, "resourceVersion": "1"}, **paused}
+    site.world.serve("NodeHealthCheck", [own, other])
     monkeypatch.setitem(DISCOVERY, "/apis/remediation.medik8s.io", {"kind": "APIGroup"})
 
     def write(method: str, path: str, body: typing.Any, dry_run: bool = False) -> typing.Any:
@@ -267,6 +273,8 @@ def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeyp
     left = site.world.object(f"/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/{name}")
     assert done["changed"] and done["changes"] == ["NodeHealthCheck nhc is resumed"] and left is not None
     assert left["spec"]["pauseRequests"] == ["an upgrade"], "what others have asked for stays"
+    (stays,) = site.fact("checks_resumed")["stays"]
+    assert stays["subject"] == "NodeHealthCheck other" and "intent 'storage'" in stays["why"]
 
 
 @pytest.mark.thorough

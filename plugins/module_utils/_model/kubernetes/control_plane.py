@@ -50,6 +50,8 @@ class HealthCheck:
     :ivar nodes: names of the nodes that it watches; None if unknown, so that it may watch any node
     :ivar paused: whether it is paused, by any component
     :ivar ours: whether the collection paused it, in this run or in an interrupted one
+    :ivar intent: name of the intent whose run paused it; empty if the collection did not pause it, or an earlier
+        release did
     """
 
     kind: str
@@ -59,6 +61,7 @@ class HealthCheck:
     nodes: typing.Optional[tuple[str, ...]] = None
     paused: bool = False
     ours: bool = False
+    intent: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind.partition('.')[0]} {self.namespace + '/' if self.namespace else ''}{self.name}"

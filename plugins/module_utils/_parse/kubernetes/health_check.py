@@ -8,14 +8,15 @@ from ..._model.base.marks import MANAGER
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from .resource import Resource, labels_of, mapping_at, name_of, selector_of, texts_of
 
-#: annotation that pauses a MachineHealthCheck, whatever its value. Ours has the collection's name for a value, so that
-#: the next run knows whose it is.
+#: annotation that pauses a MachineHealthCheck, whatever its value. The value of the collection is its name, a slash and
+#: the name of the intent, so that a later run knows whose it is. Earlier releases wrote the collection's name alone.
 #: [OpenShift: Updating clusters, Pausing a MachineHealthCheck resource; Cluster API: api/core/v1beta1 PausedAnnotation,
 #: util/annotations HasPaused]
 PAUSED = "cluster.x-k8s.io/paused"
 #: our entry of spec.pauseRequests of a NodeHealthCheck: texts, and while there is any, no new remediation begins
-#: [medik8s.io, NodeHealthCheck configuration]
+#: [medik8s.io, NodeHealthCheck configuration]. The name of the intent follows BY_INTENT, except in earlier releases
 PAUSE_REQUEST = "linerate.rdma: its nodes are being reset"
+BY_INTENT = ", intent "
 
 
 def parse_machine(resource: Resource) -> Machine:
@@ -41,8 +42,10 @@ def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
     name, annotations = name_of(resource), mapping_at(resource, "metadata", "annotations")
     selector = selector_of(mapping_at(resource, "spec"), "selector", f"MachineHealthCheck {name}")
     namespace = str(mapping_at(resource, "metadata").get("namespace", ""))
+    value = str(annotations.get(PAUSED) or "")
+    ours, intent = value == MANAGER or value.startswith(f"{MANAGER}/"), value.partition("/")[2]
     return HealthCheck(
-        kind, namespace, name, selector, paused=PAUSED in annotations, ours=annotations.get(PAUSED) == MANAGER
+        kind, namespace, name, selector, paused=PAUSED in annotations, ours=ours, intent=intent if ours else ""
     )
 
 
@@ -54,4 +57,6 @@ def node_health_check(resource: Resource) -> HealthCheck:
     name, spec = name_of(resource), mapping_at(resource, "spec")
     requests = texts_of(spec, "pauseRequests", f"NodeHealthCheck {name}")
     selector = selector_of(spec, "selector", f"NodeHealthCheck {name}")
-    return HealthCheck("NodeHealthCheck", "", name, selector, paused=bool(requests), ours=PAUSE_REQUEST in requests)
+    own = [text for text in requests if text.startswith(PAUSE_REQUEST)]
+    intent = own[0].partition(BY_INTENT)[2] if own else ""
+    return HealthCheck("NodeHealthCheck", "", name, selector, paused=bool(requests), ours=bool(own), intent=intent)

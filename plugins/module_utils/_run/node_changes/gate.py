@@ -92,7 +92,7 @@ class PoolGate:
         """
         nodes, rolls = self._plan_pool_rolls(pools, rolling)
         stand = read_gate_inputs(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
-        self._checks.pause(list_pauses(rolls, stand, self._intent))
+        self._checks.pause(list_pauses(rolls, stand, self._intent), self._intent.intent_name)
         yield
         self._checks.release_all()
 

@@ -3,8 +3,8 @@
 """Pauses health checks (such as MachineHealthChecks) that would remediate a node while a roll has taken it down, by the
 documented means of each kind, and resumes them when the node is Ready again.
 
-The pause is marked as one of the collection. If a run is killed, the next run or a teardown ends its pause. A pause by
-another user remains.
+The pause is marked as one of the collection, with the intent of the run. If a run is killed, the next run or the
+teardown of its intent ends its pause. A pause by another user remains.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import typing
 
 from ..._analysis.controllers.health_checks import BY_GROUP, of_machines, of_nodes
 from ..._analysis.controllers.sriov_operator import find_machine_pool, pool_may_roll
-from ..._model.base.marks import MANAGER
+from ..._model.base.marks import DEFAULT_INTENT, MANAGER
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
@@ -71,36 +71,26 @@ class HealthChecks:
             # then each MachineHealthCheck may be about each node
             return None
 
-    def pause(self, checks: typing.Iterable[HealthCheck]) -> list[HealthCheck]:
+    def pause(self, checks: typing.Iterable[HealthCheck], intent: str) -> list[HealthCheck]:
         """Pause those health checks that are not paused yet, and return them.
 
+        :param intent: name of the intent of the run; empty: the default
         :raises ApiError: a change is refused
         """
         mine = [check for check in checks if not check.paused]
         for check in mine:
-            self._write_pause_state(check, True)
+            self._write_pause_state(check, intent or DEFAULT_INTENT)
             self._say(f"{check}: paused until its nodes are back")
         return mine
 
-    def ours(self) -> list[HealthCheck]:
-        """Return the health checks that a run of the collection has paused.
-
-        :raises ApiError: the API server cannot be reached
-        """
-        return self._list_paused_checks()[0]
-
-    def release_all(self, whatever: bool = False) -> list[HealthCheck]:
+    def release_all(self) -> list[HealthCheck]:
         """Resume all health checks that a run of the collection has paused, except those that watch a node that a roll
         has taken down and that is not Ready again. Return the resumed ones.
 
-        :param whatever: resume also the health checks of nodes that are not Ready again, because no later run will
-            bring these nodes back
         :raises ApiError: the API server cannot be reached, or refuses a change
         """
-        checks, resources = self._list_paused_checks()
-        if not checks:
-            return []
-        return self.release(checks, self._list_nodes_away(resources) if not whatever else ())
+        checks, resources = self.list_paused()
+        return self.release(checks, self._list_nodes_away(resources)) if checks else []
 
     def _list_nodes_away(self, resources: typing.Iterable[Resource]) -> list[str]:
         """Return the nodes that are NotReady because of a roll. A roll of the collection is recognized by a label that
@@ -115,8 +105,11 @@ class HealthChecks:
         pools = tuple(map(machine_pool, self._cluster.list("MachineConfigPool").items))
         return [node.name for item, node in lost if is_proven(item) or _is_pool_rolling(node, pools)]
 
-    def _list_paused_checks(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
-        """Return the health checks that the collection has paused, and the current Node objects."""
+    def list_paused(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
+        """Return the health checks that the collection has paused, and the current Node objects.
+
+        :raises ApiError: the API server cannot be reached
+        """
         resources = self._cluster.list("Node").items
         checks, _unread = self.read(tuple(map(core.parse_node, resources)))
         return [check for check in checks if check.ours], resources
@@ -137,39 +130,39 @@ class HealthChecks:
                     " them back resumes the health check"
                 )
                 continue
-            self._write_pause_state(check, False)
+            self._write_pause_state(check, "")
             self._say(f"{check}: resumed")
             done.append(check)
         return done
 
-    def _write_pause_state(self, check: HealthCheck, paused: bool) -> None:
+    def _write_pause_state(self, check: HealthCheck, intent: str) -> None:
         for left in reversed(range(_TRIES)):
             try:
-                self._cluster.patch(check.kind, check.namespace, check.name, self._build_pause_patch(check, paused))
+                self._cluster.patch(check.kind, check.namespace, check.name, self._build_pause_patch(check, intent))
                 return
             except ApiError as error:
-                if error.absent and not paused:
+                if error.absent and not intent:
                     # it is gone, and its pause with it
                     return
                 if error.reason != "Conflict" or not left:
                     raise
 
-    def _build_pause_patch(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
+    def _build_pause_patch(self, check: HealthCheck, intent: str) -> dict[str, typing.Any]:
         """Return the merge patch that pauses or resumes a health check. The patch for a NodeHealthCheck replaces a
         whole list of pause requests, so it contains the resourceVersion that was read, and fails if the list has
         changed since.
 
-        :param paused: True to pause, False to resume
+        :param intent: name of the intent that pauses it; empty to resume it
         """
         if check.kind != "NodeHealthCheck":
-            return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}
+            return {"metadata": {"annotations": {parse.PAUSED: f"{MANAGER}/{intent}" if intent else None}}}
         live = self._cluster.get(check.kind, "", check.name)
         others = [
             text
             for text in texts_of(mapping_at(live, "spec"), "pauseRequests", str(check))
-            if text != parse.PAUSE_REQUEST
+            if not text.startswith(parse.PAUSE_REQUEST)
         ]
-        wanted = [*others, parse.PAUSE_REQUEST] if paused else others
+        wanted = [*others, f"{parse.PAUSE_REQUEST}{parse.BY_INTENT}{intent}"] if intent else others
         return {
             "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
             "spec": {"pauseRequests": wanted or None},

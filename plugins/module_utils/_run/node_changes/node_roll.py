@@ -130,7 +130,7 @@ class NodeRoller:
             changes = () if planned.refusal else tuple(describe_step(step) for step in planned.steps if step.is_due)
             return NodeRoll(planned, tuple(found.values()), changes=changes)
         try:
-            self._checks.pause(planned.pauses)
+            self._checks.pause(planned.pauses, self._turns.intent.intent_name)
         except ApiError:
             # before anything is touched
             self._let_checks_go_on()

@@ -54,7 +54,7 @@ def find_paused_pools(cluster: Cluster, scope: Scope) -> PausedPools:
     for item, pool in ((item, pool) for item, pool in zip(items, pools) if pool.paused_by_us):
         members = tuple(node for node in nodes if find_machine_pool(node, pools) == pool)
         intent = str(mapping_at(item, "metadata", "annotations").get(PAUSED_ANNOTATION))
-        why = _explain_other(intent, members, scope)
+        why = explain_other_pause(intent, members, scope)
         if why:
             found.others[pool.name] = why
         else:
@@ -78,12 +78,13 @@ def find_rebooting_nodes(cluster: Cluster, objects: typing.Sequence[Resource]) -
     return tuple(node.name for node in nodes if find_machine_pool(node, pools) in rolling)
 
 
-def _explain_other(intent: str, members: tuple[ClusterNode, ...], scope: Scope) -> str:
-    """Return why a paused pool does not belong to the intent; empty if it does.
+def explain_other_pause(intent: str, members: tuple[ClusterNode, ...], scope: Scope) -> str:
+    """Return why a pool or a health check that a run paused does not belong to the intent; empty if it does.
 
-    :param intent: value of the annotation of the pool
-    :param members: nodes of the pool
+    :param intent: name of the intent that the pause has; empty or ``true`` if it is of an earlier release
+    :param members: nodes of the pool, or those that the health check watches
     """
+    intent = intent or _UNNAMED
     unproven = (_UNNAMED, DEFAULT_INTENT)
     if intent == scope.intent and intent not in unproven:
         return ""
