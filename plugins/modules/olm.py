@@ -28,6 +28,8 @@ description:
   - O(state=absent) removes each operator whose C(Subscription) has the label of the collection. The order is labelled
     objects of the operator, C(ClusterServiceVersion), C(Subscription), custom resource definitions without objects,
     C(Operator), C(OperatorGroup). RV(stays) lists what remains.
+  - With O(cluster) or O(fabrics), an operator stays while another intent has objects in the cluster. Node feature
+    discovery stays while the SR-IOV, GPU or network operator does.
 options:
   state:
     description: Whether to install O(operators), to remove the operators of the collection, or only to show which ones

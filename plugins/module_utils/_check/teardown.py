@@ -25,7 +25,7 @@ from .._model.kubernetes.wait import SyncFacts
 from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.node.kernel_arguments import RECORD, LeftArguments
 from .._model.node.node_tuning import ObservedSettings
-from .._model.operators.olm import IN_USE, RetainedObject
+from .._model.operators.olm import IN_USE, NEEDED, RetainedObject
 from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
@@ -474,7 +474,7 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
     kept = [
         item
         for item in stays
-        if item.why.startswith(IN_USE)
+        if item.why.startswith((IN_USE, NEEDED))
         and (item.subject.startswith("Helm release ") or (package and item.subject == f"operator {package.name}"))
     ]
     if kept:

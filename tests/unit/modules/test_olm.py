@@ -179,6 +179,99 @@ def test_an_operator_that_others_use_stays_with_its_configuration(
     assert {"policy-of-another-team", "configuration"} <= set(installed._objects[EVERYWHERE] | installed._objects[HERE])
 
 
+FABRIC = {
+    "name": "c",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 1, "vendor": "15b3"},
+    "virtual_functions": 4,
+    "resource_name": "r",
+    "network": {"name": "n", "namespace": "t"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+}
+INTENT = {"fabrics": [FABRIC], "cluster": {"intent_name": "a", "node_selector": {"kind": "a"}}}
+WRITTEN: Resource = {"managedFields": [{"manager": "linerate.rdma", "fieldsV1": {}}]}
+
+
+def _have_policy(world: OlmWorld, kind: str, labels: dict[str, str], metadata: Resource) -> None:
+    item = {"kind": kind, "metadata": {"name": "x", "uid": "x", "labels": labels, **metadata}, "spec": {}}
+    world.serve(kind, [item])
+
+
+@pytest.mark.parametrize(
+    "intent", [{"linerate.rdma/intent": "b"}, {"linerate.rdma/intent": "default"}, {}], ids=["named", "default", "none"]
+)
+@pytest.mark.parametrize("kind", ["SriovNetworkNodePolicy", "NicClusterPolicy", "MachineConfig", "TrainJob"])
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_an_operator_stays_if_another_intent_has_objects(
+    run: Run, installed: OlmWorld, kind: str, intent: dict[str, str], check_mode: bool
+) -> None:
+    """The configuration of the operator is of no intent, so the objects of its own kinds do not tell."""
+    custom(installed, "nfd-instance", OURS, WRITTEN)
+    metadata: Resource = dict(WRITTEN)
+    if kind == "NicClusterPolicy" and not intent:
+        intent = {"linerate.rdma/intent": "b"}
+    _have_policy(installed, kind, {**OURS, **intent}, metadata)
+    gone = run(state="absent", _ansible_check_mode=check_mode, **INTENT)
+    assert gone["changes"] == [] and gone["namespaces"] == [SPACE]
+    kept = gone["stays"][0]
+    assert kept["subject"] == "operator nfd" and f"{kind} x" in kept["why"] and "last intent" in kept["remedy"]
+    assert installed.names("Subscription") == {"nfd"} and "nfd-instance" in installed._objects[HERE]
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "metadata"),
+    [
+        ("SriovNetworkNodePolicy", {**OURS, "linerate.rdma/intent": "a"}, WRITTEN),
+        # a tenant's copy, and what an operator made
+        ("TrainJob", {**OURS, "linerate.rdma/intent": "b"}, {"managedFields": [{"manager": "kubectl"}]}),
+        ("NetworkAttachmentDefinition", {**OURS, "linerate.rdma/intent": "b"}, {**WRITTEN, **OWNED_BY}),
+    ],
+)
+def test_an_operator_goes_if_no_other_intent_has_objects(
+    run: Run, installed: OlmWorld, kind: str, labels: dict[str, str], metadata: Resource
+) -> None:
+    custom(installed, "nfd-instance", OURS, WRITTEN)
+    _have_policy(installed, kind, labels, metadata)
+    gone = run(state="absent", **INTENT)
+    assert not installed.names("Subscription") and gone["namespaces"] == []
+
+
+@pytest.mark.parametrize(
+    "needing", ["gpu-operator-certified.v1.0.0", "nvidia-network-operator.v1.0.0", "sriov-network-operator.v1.0.0"]
+)
+def test_node_feature_discovery_stays_while_an_operator_that_needs_its_labels_does(
+    run: Run, installed: OlmWorld, needing: str
+) -> None:
+    installed.have(version(needing))
+    gone = run(state="absent", **INTENT)
+    kept = gone["stays"][0]
+    assert kept["subject"] == "operator nfd" and f"ClusterServiceVersion {SPACE}/{needing}" in kept["why"]
+    assert installed.names("Subscription") == {"nfd"}
+
+
+@pytest.mark.parametrize("kind", ["ClusterPolicy", "NicClusterPolicy", "SriovNetworkNodePolicy"])
+def test_node_feature_discovery_stays_while_others_configure_an_operator_that_needs_its_labels(
+    run: Run, installed: OlmWorld, kind: str
+) -> None:
+    """Helm has installed that operator, so no ClusterServiceVersion tells."""
+    _have_policy(installed, kind, {}, {})
+    gone = run(state="absent", **INTENT)
+    assert f"{kind} x" in gone["stays"][0]["why"] and installed.names("Subscription") == {"nfd"}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_node_feature_discovery_goes_after_the_operators_that_need_its_labels(
+    run: Run, installed: OlmWorld, check_mode: bool
+) -> None:
+    gpu = "gpu-operator-certified"
+    label = {"labels": OURS, "currentCSV": f"{gpu}.v1", "installedCSV": f"{gpu}.v1"}
+    # by its name it would be the last
+    installed.have(version(f"{gpu}.v1"), subscription("z", spec={"name": gpu}, **label))
+    gone = run(state="absent", _ansible_check_mode=check_mode, **INTENT)
+    order = [line.split("/")[-1] for line in gone["changes"] if " Subscription " in line]
+    assert order == ["z", "nfd"] and gone["stays"] == []
+
+
 def test_objects_that_an_operator_made_stay_with_their_definition(run: Run, installed: OlmWorld) -> None:
     custom(installed, "theirs", metadata=OWNED_BY)
     gone = run(state="absent")

@@ -233,6 +233,8 @@ class OlmFacts:
 
 #: beginning of the reason of an operator that stays because of objects of others
 IN_USE = "objects that this collection did not create use the operator"
+#: the same of an operator that another intent or another operator may need
+NEEDED = "other intents or operators may need the operator"
 
 
 @dataclasses.dataclass(frozen=True)

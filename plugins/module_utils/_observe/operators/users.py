@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the custom resources of other users and of other intents that an operator serves. A teardown keeps an operator
-that has some.
+"""Find the custom resources of other users and of other intents that an operator serves, and the objects of other
+intents. A teardown keeps an operator that has some.
 """
 
 from __future__ import annotations
 
 import typing
 
+from ..._model.base.marks import SELECTOR
 from ..._model.kubernetes.scope import Scope
-from ..._model.operators.olm import IN_USE, RetainedObject
+from ..._model.operators.olm import IN_USE, NEEDED, RetainedObject
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..kubernetes.client import Cluster
@@ -19,6 +20,25 @@ from ..kubernetes.outcome import has_our_label
 
 #: kinds of the SR-IOV network operator by which a user asks for something
 SRIOV_KINDS = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovNetworkPoolConfig")
+#: kinds of objects that a run makes for its intent
+_OF_INTENTS = (
+    *SRIOV_KINDS,
+    "MacvlanNetwork",
+    "IPoIBNetwork",
+    "HostDeviceNetwork",
+    "NetworkAttachmentDefinition",
+    "NicClusterPolicy",
+    "IPPool.nv-ipam.nvidia.com",
+    "CIDRPool.nv-ipam.nvidia.com",
+    "NicConfigurationTemplate",
+    "Tuned",
+    "MachineConfig",
+    "KubeletConfig",
+    "PyTorchJob",
+    "TrainJob",
+)
+#: kinds of the GPU operator and of the network operator, whose objects need the labels of node feature discovery
+_NEEDING_LABELS = ("ClusterPolicy", "NicClusterPolicy")
 #: kinds whose objects operators and their daemons make
 _MADE_BY_OPERATORS = ("NicDevice", "NodeFeature", "SriovNetworkNodeState")
 #: names of objects that the SR-IOV network operator makes
@@ -53,14 +73,45 @@ def find_sriov_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> 
     :param scope: objects of the intent; None: all objects of the collection
     :raises ApiError: the API server refuses, or cannot be reached
     """
+    return tuple(fold_users(_find_users(cluster, SRIOV_KINDS, scope)))
+
+
+def find_label_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> list[str]:
+    """Return the objects of other users and intents that may need the labels of node feature discovery: of the SR-IOV
+    network operator, the GPU operator and the network operator.
+
+    :param scope: objects of the intent; None: all objects of the collection
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
+    return _find_users(cluster, (*SRIOV_KINDS, *_NEEDING_LABELS), scope)
+
+
+def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:
+    """Return the objects that a run made for another intent, or that may belong to another one. What an operator made
+    of an object is left out.
+
+    :param scope: objects of the intent
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
     found: list[str] = []
-    for kind in SRIOV_KINDS:
-        try:
-            found += name_users(kind, cluster.list(kind).items, scope)
-        except ApiError as error:
-            if not error.absent:
-                raise
-    return tuple(fold_users(found))
+    for kind in _OF_INTENTS:
+        items = _list_objects(cluster, kind, SELECTOR)
+        found += name_users(kind.partition(".")[0], [item for item in items if not is_copied(item)], scope)
+    return found
+
+
+def _find_users(cluster: Cluster, kinds: typing.Iterable[str], scope: typing.Optional[Scope]) -> list[str]:
+    return [user for kind in kinds for user in name_users(kind, _list_objects(cluster, kind), scope)]
+
+
+def _list_objects(cluster: Cluster, kind: str, selector: str = "") -> tuple[Resource, ...]:
+    """Return the objects of a kind; none if the API server does not serve it."""
+    try:
+        return cluster.list(kind, selector=selector).items
+    except ApiError as error:
+        if not error.absent:
+            raise
+        return ()
 
 
 def fold_users(users: typing.Sequence[str]) -> list[str]:
@@ -83,3 +134,17 @@ def keep_operator(subject: str, users: typing.Sequence[str]) -> RetainedObject:
         " If they are needed, set teardown_operator: false"
     )
     return RetainedObject(subject, f"{IN_USE}: {', '.join(users)}", remedy)
+
+
+def keep_needed(subject: str, others: typing.Sequence[str]) -> RetainedObject:
+    """Return an operator as retained by the teardown, because other intents or other operators may need it.
+
+    :param subject: operator, as subject of the finding
+    :param others: objects that :func:`fold_users` returned
+    """
+    remedy = (
+        "If another intent needs them, set teardown_operator: false, and remove the operator with the teardown of the"
+        " last intent. If they are no longer needed, delete these objects, then run the teardown again with"
+        " teardown_operator: true"
+    )
+    return RetainedObject(subject, f"{NEEDED}: {', '.join(others)}", remedy)

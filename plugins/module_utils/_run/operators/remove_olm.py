@@ -5,8 +5,8 @@ the ClusterServiceVersion, the Subscription, and then CustomResourceDefinitions 
 
 The objects of the operator's kinds are removed first, while the operator runs, because only the operator removes their
 finalizers. The Subscription is removed after the ClusterServiceVersion, because its label identifies the operator after
-an interrupted removal. An operator with objects of other users remains, with its configuration. The Operator object,
-which OLM never removes itself, is removed last.
+an interrupted removal. An operator with objects of other users remains, with its configuration, and so does one that
+another intent or another operator may need. The Operator object, which OLM never removes itself, is removed last.
 
 A tenant can give its own Subscription the label of the collection, and a finalizer that is never removed. Therefore the
 default namespaces of the collection come first, and all waits together have a limit.
@@ -33,6 +33,7 @@ from ..._observe.operators.users import fold_users, keep_operator, name_users
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
 from ..._parse.operators import olm
+from .needed import NEEDED_BY, Needs
 
 #: of a definition that OLM has made
 _MADE_BY_OLM = ("olm.managed", "true")
@@ -101,7 +102,13 @@ class Remover:
         """
         if not self._cluster.serves(GROUP):
             return Removed()
-        left = [item for item, uid in self._list_own_subscriptions() if not self._remove_operator(item, uid)]
+        needs, left = Needs(self._cluster, self._scope), typing.cast(list[Subscription], [])
+        for item, uid in self._list_own_subscriptions():
+            stay = needs.explain_stay(item.package, self._list_changed())
+            if stay is not None:
+                self._stays.append(stay)
+            if stay is not None or not self._remove_operator(item, uid):
+                left.append(item)
         self._delete_operator_groups()
         stays = self._stays[:MOST_OF_KIND]
         if len(self._stays) > len(stays):
@@ -124,12 +131,22 @@ class Remover:
         return self._cluster.list(kind, only=of_namespaces(_USUAL | spaces)).items
 
     def _list_own_subscriptions(self) -> list[tuple[Subscription, str]]:
-        """Return the Subscriptions of the collection, each with its uid."""
+        """Return the Subscriptions of the collection, each with its uid. Those that other operators need come after
+        these operators.
+        """
         found = [(olm.parse_subscription(item), _read_uid(item)) for item in self._list_olm_objects("Subscription")]
         return sorted(
             ((item, uid) for item, uid in found if item.ours),
-            key=lambda pair: (pair[0].namespace not in _USUAL, pair[0].place),
+            key=lambda pair: (pair[0].namespace not in _USUAL, pair[0].package in NEEDED_BY, pair[0].place),
         )
+
+    def _list_changed(self) -> set[tuple[str, str, str]]:
+        """Return kind, namespace and name of each object that was removed, in check mode of each that would be."""
+        return {
+            (outcome.applied.kind, outcome.applied.namespace, outcome.applied.name)
+            for outcome in self._outcomes
+            if outcome.changed
+        }
 
     def _remove_operator(self, subscription: Subscription, uid: str) -> bool:
         """Remove one operator with its objects. Return whether it was removed completely.
@@ -290,11 +307,7 @@ class Remover:
 
     def _delete_operator_groups(self) -> None:
         """Delete the OperatorGroups of the collection in namespaces without other operators."""
-        gone = {
-            (outcome.applied.kind, outcome.applied.namespace, outcome.applied.name)
-            for outcome in self._outcomes
-            if outcome.changed
-        }
+        gone = self._list_changed()
         left = [*self._list_olm_objects("Subscription"), *self._list_olm_objects("ClusterServiceVersion")]
         used = {
             str(item["metadata"].get("namespace", ""))

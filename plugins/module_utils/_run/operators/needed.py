@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds what may need an operator of OLM, so that a teardown keeps it: objects of other intents, and operators that
+stay. The custom resources of an operator do not tell this: node feature discovery gives labels to all of them.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.kubernetes.scope import Scope
+from ..._model.operators.olm import ORIGINALS, RetainedObject
+from ..._model.operators.operators import CERTIFICATES, GPU, JOBSET, KUEUE, NETWORK, NFD, SRIOV, TABLE
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.operators.users import find_label_users, find_other_intents, fold_users, keep_needed
+from ..._parse.operators import olm
+
+_PACKAGES = {operator.name: operator.package for operator in TABLE if operator.package is not None}
+#: packages, each with the prefixes of the ClusterServiceVersions of operators that need it: the labels of node feature
+#: discovery, and the certificates of cert-manager
+NEEDED_BY = {
+    _PACKAGES[name].name: tuple(_PACKAGES[other].csv for other in others)
+    for name, others in ((NFD, (SRIOV, NETWORK, GPU)), (CERTIFICATES, (JOBSET, KUEUE)))
+}
+
+
+class Needs:
+    """What may need operators. The objects of other intents are read once.
+
+    :param scope: objects of the intent; None: all objects of the collection, so that there is no other intent
+    :raises ApiError: an object cannot be read
+    """
+
+    def __init__(self, cluster: Cluster, scope: typing.Optional[Scope]) -> None:
+        self._cluster, self._scope = cluster, scope
+        self._others = find_other_intents(cluster, scope) if scope is not None else []
+
+    def explain_stay(
+        self, package: str, gone: typing.Container[tuple[str, str, str]]
+    ) -> typing.Optional[RetainedObject]:
+        """Return the operator of a package as an object that stays, because another intent or an operator that stays
+        may need it; None if neither does. The custom resources of the SR-IOV network operator tell which intents need
+        it, so objects of other kinds do not keep it.
+
+        :param package: name of the package
+        :param gone: kind, namespace and name of each object that was removed, in check mode of each that would be
+        :raises ApiError: an object cannot be read
+        """
+        users = list(self._others) if package != _PACKAGES[SRIOV].name else []
+        users += self._list_needing_operators(NEEDED_BY.get(package, ()), gone)
+        if package == _PACKAGES[NFD].name:
+            users += find_label_users(self._cluster, self._scope)
+        return keep_needed(f"operator {package}", fold_users(list(dict.fromkeys(users)))) if users else None
+
+    def _list_needing_operators(
+        self, prefixes: tuple[str, ...], gone: typing.Container[tuple[str, str, str]]
+    ) -> list[str]:
+        """Return the ClusterServiceVersions that stay and whose names have one of the prefixes."""
+        if not prefixes:
+            return []
+        versions = map(olm.service_version, self._cluster.list("ClusterServiceVersion", selector=ORIGINALS).items)
+        return [
+            f"ClusterServiceVersion {version.namespace}/{version.name}"
+            for version in versions
+            if version.name.startswith(prefixes)
+            and ("ClusterServiceVersion", version.namespace, version.name) not in gone
+        ]
