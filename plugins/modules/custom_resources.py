@@ -133,7 +133,7 @@ options:
       - With O(state=absent), whether the module fails before it removes anything if C(disruption) of O(cluster) does
         not permit what the removal does to nodes, or if a job that uses the intent has not ended.
       - It counts all jobs in the namespaces of the intent that use its networks or resources, whoever made them, and
-        pods that hold its resources.
+        pods of all namespaces that hold its resources on its nodes.
       - It counts policies, pool configurations and drivers of O(kinds), and MachineConfigs and KubeletConfigs of the
         intent, which M(linerate.rdma.machine_config_roll) removes.
     type: bool

@@ -86,6 +86,10 @@ class Api(Base):
         )
         return dataclasses.replace(super().list("none"), items=tuple(mine))
 
+    def pages(self, kind: str, *, partial: bool = False) -> typing.Iterator[dict[str, typing.Any]]:
+        assert partial
+        yield from copy.deepcopy(self.list(kind).items)
+
     def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         return super().get(kind.partition(".")[0], namespace, name)
 

@@ -146,6 +146,65 @@ def test_a_pod_that_holds_a_resource_counts(owner: str, phase: str, resource: st
         gate(api)
 
 
+def holder(namespace: str, node: str, resource: str = "openshift.io/compute", **labels: str) -> Item:
+    pod = {**foreign(job("mpi", namespace, phase="Running"), **template("", resource)["spec"]), "kind": "Pod"}
+    pod["spec"]["nodeName"] = node
+    pod["metadata"]["labels"] = labels
+    return pod
+
+
+NODES = [
+    {"kind": "Node", "metadata": {"name": f"{kind}0", "labels": {"kind": kind}}, "spec": {}} for kind in ("a", "b")
+]
+OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "refused"),
+    [
+        (holder("team-x", "a0"), True),
+        # it may be a new node
+        (holder("team-x", "c0"), True),
+        # a job of another intent
+        (holder("team-x", "a0", **OURS), True),
+        # another intent offers a resource of this name there
+        (holder("team-x", "b0"), False),
+        (holder("team-x", "a0", "openshift.io/storage"), False),
+        (holder("team-x", ""), False),
+        # the next measurement deletes it
+        (holder("linerate-measure", "a0", **OURS), False),
+        (
+            {
+                "kind": "Pod",
+                "metadata": {"name": "mpi", "namespace": "team-x", "labels": {}},
+                "linerate.rdma/not-read": "large",
+            },
+            True,
+        ),
+    ],
+)
+def test_a_pod_of_any_namespace_counts_on_a_node_of_the_intent(pod: Item, refused: bool) -> None:
+    api = Api(*objects_of(A), *NODES, pod)
+    if not refused:
+        gate(api)
+        return
+    with pytest.raises(RdmaError, match="have not ended: Pod team-x/mpi"):
+        gate(api)
+
+
+def test_a_resource_that_the_intent_no_longer_asks_for_counts_while_its_policy_is_there() -> None:
+    api = Api(*objects_of(intent_of("retired", "a", "b")), *NODES, holder("team-x", "b0", "openshift.io/retired"))
+    with pytest.raises(RdmaError, match="Pod team-x/mpi"):
+        gate(api)
+    gate(Api(*NODES, holder("team-x", "b0", "openshift.io/retired")))
+
+
+def test_the_pods_that_are_listed_have_a_limit() -> None:
+    pods = [holder(f"team-{number}", "a0") for number in range(1_100)]
+    with pytest.raises(RdmaError, match="and 990 more"):
+        gate(Api(*objects_of(A), *NODES, *pods))
+
+
 class WithPools(Api):
     """An API server with the pools and nodes of an operator."""
 

@@ -5,19 +5,30 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import typing
 
 from ..._model.base.marks import INTENT_LABEL, is_ours
+from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.kubernetes.own_kinds import NETWORKS
-from ..._model.kubernetes.scope import Scope
+from ..._model.kubernetes.scope import Scope, find_selector
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.copies import split_copies, split_other_intents
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.remove import Removal, list_objects
 from ..._parse.job.pod_template import NETWORKS_ANNOTATION
 from ..._parse.job.train_job import find_runtime
-from ..._parse.kubernetes.resource import ResourceError, items_of, labels_of, mapping_at, name_of, read_namespace
+from ..._parse.kubernetes.foreign import is_mirror_pod
+from ..._parse.kubernetes.resource import (
+    ResourceError,
+    items_of,
+    labels_of,
+    mapping_at,
+    name_of,
+    read_namespace,
+    why_not_read,
+)
 
 #: jobs whose state is looked at
 _JOBS = ("PyTorchJob", "TrainJob")
@@ -25,15 +36,20 @@ _JOBS = ("PyTorchJob", "TrainJob")
 _ENDED = ("Succeeded", "Complete", "Failed")
 #: controllers whose pods do not end, so that they are no jobs. A drain evicts and replaces these pods
 _SERVICES = ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet")
+#: pods that are listed; any tenant can create pods
+_MOST_PODS = 1_000
 #: name of an object, with its namespace or without, in the annotation of a pod
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?")
 
 
 class _Used(typing.NamedTuple):
-    """The networks and resources of an intent, without namespaces and prefixes."""
+    """The networks and resources of an intent, without namespaces and prefixes, and the labels of the nodes that offer
+    its resources. A node with all labels of one of the selectors counts.
+    """
 
     networks: frozenset[str]
     resources: frozenset[str]
+    selectors: tuple[typing.Mapping[str, str], ...] = ()
 
 
 def list_own(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
@@ -51,14 +67,15 @@ def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
     the intent, and those of all other users in its namespaces that use its networks or resources. A job of the
     collection without the name of an intent, which an earlier release submitted, counts in these namespaces too.
 
-    Pods of other jobs count if they hold resources of the intent on a node. Pods of services do not count.
+    Pods of other jobs count in all namespaces if they hold resources of the intent on one of its nodes. Pods of
+    services do not count. At most ``_MOST_PODS`` pods are returned.
 
     :param removal: the removal; without a scope, only the jobs with its label count
     :raises ApiError: the API server refuses a list, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
     scope = removal.scope if removal.scope is not None else Scope()
-    used = _Used(frozenset(name for kind, name, _fabric in scope.names if kind in NETWORKS), scope.resources)
+    used = _find_used(cluster, removal, scope)
     found: dict[tuple[str, str, str], Resource] = {}
     for kind in _JOBS:
         for job in list_own(cluster, kind, removal):
@@ -70,14 +87,50 @@ def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
                 if _is_of_earlier_release(job) or _uses_job(kind, job, runtimes, used):
                     found[(kind, namespace, name_of(job))] = job
     unended = [key for key, job in found.items() if not _has_ended(job)]
-    for namespace in sorted(scope.namespaces):
-        jobs = {name for _kind, space, name in unended if space == namespace}
-        unended += [
-            ("Pod", namespace, name_of(pod))
-            for pod in _list_all(cluster, "Pod", namespace)
-            if jobs.isdisjoint(labels_of(pod).values()) and _holds_resources(pod, used)
-        ]
+    unended += itertools.islice(_find_pods(cluster, scope, used, unended.copy()), _MOST_PODS)
     return [f"{kind} {namespace}/{name}" for kind, namespace, name in unended]
+
+
+def _find_used(cluster: Cluster, removal: Removal, scope: Scope) -> _Used:
+    """Return what the intent offers to jobs. The policies in the cluster count too, because a removal takes those that
+    the intent no longer asks for.
+    """
+    networks = frozenset(name for kind, name, _fabric in scope.names if kind in NETWORKS)
+    specs = [mapping_at(item, "spec") for item in list_own(cluster, "SriovNetworkNodePolicy", removal)]
+    resources = {str(spec["resourceName"]) for spec in specs if spec.get("resourceName")}
+    selectors = [find_selector("SriovNetworkNodePolicy", {"spec": spec}) or {} for spec in specs]
+    return _Used(networks, scope.resources | resources, (scope.selector, *selectors))
+
+
+def _find_pods(
+    cluster: Cluster, scope: Scope, used: _Used, jobs: typing.Sequence[tuple[str, str, str]]
+) -> typing.Iterator[tuple[str, str, str]]:
+    """Yield the pods that hold resources of the intent, as kind, namespace and name. A pod outside of the namespaces of
+    the intent counts unless its node is known and offers no resource of the intent. A pod that is too large to be read
+    counts.
+
+    :param jobs: jobs that have not ended, whose pods are left out
+    """
+    if not used.resources:
+        return
+    others = {
+        name_of(node)
+        for node in cluster.pages("Node", partial=True)
+        if not any(selector.items() <= labels_of(node).items() for selector in used.selectors)
+    }
+    names: dict[str, set[str]] = {}
+    for _kind, namespace, name in jobs:
+        names.setdefault(namespace, set()).add(name)
+    for pod in cluster.pages("Pod", partial=True):
+        namespace = read_namespace(pod)
+        if is_mirror_pod("Pod", pod) or not names.get(namespace, set()).isdisjoint(labels_of(pod).values()):
+            continue
+        inside = namespace in scope.namespaces
+        # the jobs of the collection were counted in the namespaces of the intent only
+        if is_ours(labels_of(pod)) if inside else namespace == MEASURING or _find_node(pod) in others:
+            continue
+        if why_not_read(pod) or _holds_resources(pod, used):
+            yield "Pod", namespace, name_of(pod)
 
 
 def _list_all(cluster: Cluster, kind: str, namespace: str) -> tuple[Resource, ...]:
@@ -137,12 +190,15 @@ def _uses(value: typing.Any, namespace: str, used: _Used) -> bool:
     return False
 
 
+def _find_node(pod: Resource) -> str:
+    """Return the name of the node of a pod; empty if it has none, or if only its metadata was read."""
+    return "" if why_not_read(pod) else str(mapping_at(pod, "spec").get("nodeName") or "")
+
+
 def _holds_resources(pod: Resource, used: _Used) -> bool:
-    """Return whether a pod holds resources of the intent on a node, and no controller of a service replaces it. Pods
-    of the collection do not count.
-    """
+    """Return whether a pod holds resources of the intent on a node, and no controller of a service replaces it."""
     spec, owners = mapping_at(pod, "spec"), items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
-    if is_ours(labels_of(pod)) or not spec.get("nodeName") or any(one.get("kind") in _SERVICES for one in owners):
+    if not spec.get("nodeName") or any(one.get("kind") in _SERVICES for one in owners):
         return False
     if mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
         return False
