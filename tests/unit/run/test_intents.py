@@ -199,10 +199,11 @@ def live(intent: str) -> list[dict[str, typing.Any]]:
 @pytest.mark.parametrize(("theirs", "taken"), [("b", 0), ("a", 1)])
 def test_machine_configs_of_the_other_intent_reboot_nobody(theirs: str, taken: int) -> None:
     operator = Operator()
-    prepared = roller(operator).prepare(live(theirs), check_mode=False)
+    prepared = roller(operator, (A if theirs == "a" else B).cluster).prepare(live(theirs), check_mode=False)
     roller(operator).release(prepared.paused, 600)
     operator.away.clear()
-    gone = roller(operator).remove([], False, live(theirs), scope_of(A))
+    there = [{**copy.deepcopy(item), "kind": "MachineConfig"} for item in operator.configs.values()]
+    gone = roller(operator).remove([], False, there, scope_of(A))
     roller(operator).release(gone.paused, 600)
     assert (len(gone.outcomes), sorted(set(operator.away))) == (taken, [0, 1, 2] if taken else [])
     assert [item.subject for item in gone.stays] == (

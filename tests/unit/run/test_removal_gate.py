@@ -275,6 +275,7 @@ def test_a_pool_of_another_intent_rolls_for_an_object_of_this_one_and_is_not_sai
     operator, _b = killed(B)
     (config,) = (copy.deepcopy(item) for item in live("a"))
     config["metadata"]["name"] = "99-worker-linerate-memlock"
+    config["metadata"]["labels"] |= build_user_label("a", {})
     operator.configs["99-worker-linerate-memlock"] = {**config, "metadata": {**config["metadata"], "generation": 1}}
     config["metadata"]["uid"] = "uid-99-worker-linerate-memlock"
     gone = roller(operator).remove([], False, [config], scope_of(A))

@@ -18,7 +18,7 @@ from ..._observe.kubernetes.machines import find_labelled
 from ..._observe.kubernetes.remove import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
-from ..node_changes.paused_pools import find_paused_pools, find_rebooting_nodes
+from ..node_changes.paused_pools import explain_unrecorded, find_paused_pools, find_rebooting_nodes
 from .removal_jobs import find_unended, list_own
 
 #: kinds whose removal may drain or reboot nodes
@@ -55,7 +55,9 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
     configs = [
         item
         for item in labelled.objects
-        if not is_copied(item) and not _scope_of(removal).explain_foreign(str(item["kind"]), item)
+        if not is_copied(item)
+        and not _scope_of(removal).explain_foreign(str(item["kind"]), item)
+        and not explain_unrecorded(cluster, item, _scope_of(removal))
     ]
     found["reboot"] += [_describe(str(item["kind"]), item) for item in configs]
     beyond = [effect for effect in _DISRUPTIONS if _exceeds(effect, permitted) and found.get(effect)]

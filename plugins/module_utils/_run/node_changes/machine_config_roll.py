@@ -42,7 +42,7 @@ from ..._parse.kubernetes.resource import labels_of, name_of
 from ..._parse.operators import machine_config
 from .drain import NodeFailed
 from .gate import PoolGate
-from .paused_pools import find_paused_pools
+from .paused_pools import explain_unrecorded, find_paused_pools
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -165,8 +165,14 @@ class PoolRoller:
         ]
         present += labelled
         reasons = [_explain_stay(live, scope) for live in present]
-        found = [live for live, why in zip(present, reasons) if not why]
+        unrecorded = [
+            explain_unrecorded(self._cluster, live, scope) if scope is not None and not why else ""
+            for live, why in zip(present, reasons)
+        ]
         stays = tuple(_retain(live, why, scope) for live, why in zip(present, reasons) if why)
+        stays += tuple(_retain_unrecorded(live, why) for live, why in zip(present, unrecorded) if why)
+        reasons = [why or more for why, more in zip(reasons, unrecorded)]
+        found = [live for live, why in zip(present, reasons) if not why]
         pauses = {name: _retain_pause(name, why) for name, why in self._find_other_pauses(scope).items()}
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
@@ -467,6 +473,21 @@ def _retain(live: Resource, why: str, scope: typing.Optional[Scope]) -> Retained
         why,
         "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
         f" {kind.lower()} {name}",
+    )
+
+
+def _retain_unrecorded(live: Resource, why: str) -> RetainedObject:
+    """Return an object of an earlier release that is not deleted, because another intent may need it.
+
+    :param why: the reason
+    """
+    kind, name = str(live["kind"]), name_of(live)
+    return RetainedObject(
+        f"{kind} {name}",
+        why,
+        "Run stage network once with each intent that needs it, this one included: it records the intents, and no node"
+        " reboots for that. Then run the teardown again. If no intent needs it, delete it, and the nodes of its"
+        f" MachineConfigPool reboot: kubectl delete {kind.lower()} {name}",
     )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Find the MachineConfigPools that interrupted runs left paused, and which of them belong to an intent. If such a pool
-is unpaused, its nodes reboot. Find the nodes that reboot if MachineConfigs are removed.
+is unpaused, its nodes reboot. Find the nodes that reboot if MachineConfigs are removed, and MachineConfigs that other
+intents may need.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import typing
 
 from ..._analysis.controllers.machine_config_operator import find_rendered_configs, is_current
 from ..._analysis.controllers.sriov_operator import find_machine_pool
-from ..._model.base.marks import DEFAULT_INTENT
+from ..._model.base.marks import DEFAULT_INTENT, find_users
+from ..._model.base.text import join_first
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.core import parse_node
-from ..._parse.kubernetes.resource import mapping_at
+from ..._parse.kubernetes.resource import labels_of, mapping_at
 from ..._parse.operators.machine_config import PAUSED_ANNOTATION, host_config, machine_pool
 
 #: value of the annotation that earlier releases wrote
 _UNNAMED = "true"
+#: nodes that a message names
+_NAMED = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,13 +73,41 @@ def find_rebooting_nodes(cluster: Cluster, objects: typing.Sequence[Resource]) -
     :raises ApiError: the API server refuses, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
+    return tuple(node.name for node in _list_rebooting(cluster, objects))
+
+
+def explain_unrecorded(cluster: Cluster, live: Resource, scope: Scope) -> str:
+    """Return why another intent may need a MachineConfig or KubeletConfig although no intent has recorded that it needs
+    it, which earlier releases did not do. Return an empty text if an intent has recorded it, or if the intent selects
+    all nodes whose MachineConfigPools take the object.
+
+    :param live: the object as it is in the cluster
+    :param scope: objects of the intent
+    :raises ApiError: the API server refuses, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    if find_users(labels_of(live)):
+        return ""
+    others = [
+        node.name for node in _list_rebooting(cluster, [live]) if not scope.selector.items() <= node.labels.items()
+    ]
+    if not others:
+        return ""
+    return (
+        "an earlier release wrote it and did not record which intents need it, and its MachineConfigPool has nodes that"
+        f" this intent does not select: {join_first(others, _NAMED)}"
+    )
+
+
+def _list_rebooting(cluster: Cluster, objects: typing.Sequence[Resource]) -> tuple[ClusterNode, ...]:
+    """Return the nodes whose MachineConfigPools take at least one of the objects."""
     if not objects:
         return ()
     configs = [host_config(item, item) for item in objects]
     pools = tuple(map(machine_pool, cluster.list("MachineConfigPool").items))
     rolling = [pool for pool in pools if any(find_rendered_configs(pool, config, pools) for config in configs)]
     nodes = map(parse_node, cluster.list("Node").items) if rolling else ()
-    return tuple(node.name for node in nodes if find_machine_pool(node, pools) in rolling)
+    return tuple(node for node in nodes if find_machine_pool(node, pools) in rolling)
 
 
 def explain_other_pause(intent: str, members: tuple[ClusterNode, ...], scope: Scope) -> str:
