@@ -49,7 +49,7 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
     if labelled.unread and _exceeds("reboot", permitted):
         raise RdmaError(
             f"rdma_cluster.disruption is '{permitted}', and MachineConfigs, whose removal reboots nodes, could not be"
-            f" read: {join_first(labelled.unread, _NAMED)}. Nothing was removed",
+            f" read: {join_first(labelled.unread, _NAMED)}. No object of the cluster was removed",
             "Correct the error in this message, then run the teardown again",
         )
     configs = [
@@ -73,14 +73,14 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
         beyond.append("reboot")
     if said:
         raise RdmaError(
-            f"rdma_cluster.disruption is '{permitted}', and {'; '.join(said)}. Nothing was removed",
+            f"rdma_cluster.disruption is '{permitted}', and {'; '.join(said)}. No object of the cluster was removed",
             f"If you permit this, set rdma_cluster.disruption: {beyond[-1]}, then run the teardown again",
         )
     unended = find_unended(cluster, removal)
     if unended:
         raise RdmaError(
-            f"Jobs that use networks or resources of this intent have not ended: {join_first(unended, _NAMED)}. Nothing"
-            " was removed",
+            f"Jobs that use networks or resources of this intent have not ended: {join_first(unended, _NAMED)}. No"
+            " object of the cluster was removed",
             "Wait until they end, or delete them: kubectl delete KIND NAME -n NAMESPACE. Then run the teardown again",
         )
 
