@@ -15,12 +15,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from tests.unit.run.test_intents import Api, applied, objects_of
 
 
-def _of_network(kind: str, addresses: str, resource: str = "shared", selector: str = "a") -> Intent:
+def _of_network(kind: str, addresses: str, resource: str = "shared", selector: str = "a", **select: str) -> Intent:
     """Return an intent without a name, whose fabric compute has a network of a kind."""
     wanted: dict[str, typing.Any] = {
         "name": "compute",
         "profile": kind,
-        "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+        "select": {"hcas_per_node": 1, "netdev": ["ens1"], **select},
         "resource_name": resource,
         "network": {"name": "net", "namespace": "jobs"},
         "ipam": {"type": "whereabouts", "range": addresses},
@@ -71,23 +71,26 @@ def test_network_of_the_intent_itself_may_change() -> None:
     ],
 )
 def test_network_without_a_policy_in_the_cluster_keeps_its_range(kind: str, network: str) -> None:
-    kept = [item for item in objects_of(_of_network(kind, "100.64.0.0/24")) if item["kind"] != "SriovNetworkNodePolicy"]
-    api = Api(*kept)
+    theirs = objects_of(_of_network(kind, "100.64.0.0/24", vendor="15b3"))
+    api = Api(*(item for item in theirs if item["kind"] != "SriovNetworkNodePolicy"))
     before = copy.deepcopy([item for key, item in api.items.items() if key[0] == network])
     done = applied(api, _of_network(kind, "100.65.0.0/24"))[network]
     assert (done.action, done.reason) == ("refused", "OtherIntent")
     assert "it has the addresses 100.64.0.0/24 instead of 100.65.0.0/24" in done.refusal
-    assert "set rdma_cluster.intent_name: NAME, and label it" in done.refusal
+    if kind.startswith("sriov"):
+        assert "If it is of this intent, set rdma_cluster.intent_name: NAME, and label it" in done.refusal
+    else:
+        assert "If it is of this intent, label it" in done.refusal
     assert [item for key, item in api.items.items() if key[0] == network] == before
     assert applied(api, _of_network(kind, "100.64.0.0/24"))[network].action == "unchanged"
 
 
 def test_attachment_of_the_default_name_keeps_its_range_and_a_named_one_does_not() -> None:
-    def plain(addresses: str, name: str) -> Intent:
+    def plain(addresses: str, name: str, netdev: str = "ens1") -> Intent:
         wanted = {
             "name": "fast",
             "profile": "macvlan",
-            "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+            "select": {"hcas_per_node": 1, "netdev": [netdev]},
             "network": {"name": "fast", "namespace": "jobs"},
             "ipam": {"type": "whereabouts", "range": addresses},
         }
@@ -95,13 +98,15 @@ def test_attachment_of_the_default_name_keeps_its_range_and_a_named_one_does_not
 
     kind = "NetworkAttachmentDefinition"
     api = Api(*objects_of(plain("100.64.0.0/24", "default")))
-    assert applied(api, plain("100.65.0.0/24", "default"))[kind].reason == "OtherIntent"
+    # of the same nodes, another NIC
+    assert applied(api, plain("100.65.0.0/24", "default", "ens2"))[kind].reason == "OtherIntent"
     api = Api(*objects_of(plain("100.64.0.0/24", "a")))
     assert applied(api, plain("100.65.0.0/24", "a"))[kind].action == "changed"
 
 
 def test_network_of_another_resource_is_refused() -> None:
-    api = Api(*(item for item in objects_of(_of_network("host_device", "100.64.0.0/24")) if "Network" in item["kind"]))
+    theirs = objects_of(_of_network("host_device", "100.64.0.0/24", selector="b"))
+    api = Api(*(item for item in theirs if "Network" in item["kind"]))
     done = applied(api, _of_network("host_device", "100.64.0.0/24", "other"))["HostDeviceNetwork"]
     assert "instead of other" in done.refusal and "it has the resource shared" in done.refusal
 

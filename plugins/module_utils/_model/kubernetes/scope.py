@@ -152,7 +152,8 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False) -> str
     :param wanted: the rendered object; without the label of an intent it belongs to none
     :param there: the object in the cluster
     :param proven: whether existing objects that select nodes prove that the fabric is of this intent. Without a proof,
-        a network or pool belongs to another intent if it has another resource or other addresses
+        a network or pool belongs to another intent if it has another resource or other addresses, and no record of
+        this intent
     """
     labels, found = _mapping(wanted, "metadata", "labels"), _mapping(there, "metadata", "labels")
     mine, theirs, kind = labels.get(INTENT_LABEL), found.get(INTENT_LABEL), str(wanted.get("kind"))
@@ -169,7 +170,7 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False) -> str
     selected, selector = find_selector(kind, there), find_selector(kind, wanted)
     if selected != selector:
         return f"it selects the nodes with {_format_labels(selected or {})} instead of {_format_labels(selector or {})}"
-    if proven or selector is not None:
+    if proven or selector is not None or find_users(labels).keys() & find_users(found).keys():
         return ""
     for what, own, other in zip(_OF_NETWORK, _find_network(kind, wanted), _find_network(kind, there)):
         if own != other:

@@ -200,6 +200,14 @@ def _plan_one(
         why = explain_other_intent(definition, there, proven)
         if why:
             return _compare_other_intent(cluster, applied, definition, there, why)
+        recorded = find_users(there["metadata"].get("labels") or {})
+        if (
+            not proven
+            and recorded
+            and not recorded.keys() & find_users(definition["metadata"].get("labels") or {}).keys()
+        ):
+            # another intent with the default name may have made it
+            definition = _keep_record(definition, there)
     if there is not None and definition["kind"] in JOINT_KINDS and not has_our_label(there):
         # with the collection's label the teardown would delete an object of others
         definition = {**definition, "metadata": {"name": definition["metadata"]["name"]}}
@@ -236,6 +244,17 @@ def _keep_users(definition: Resource, there: Resource) -> Resource:
     return {**definition, "metadata": {**metadata, "labels": {**users, **(metadata.get("labels") or {})}}}
 
 
+def _keep_record(definition: Resource, there: Resource) -> Resource:
+    """Return a rendered network or pool with the record of its intent that the existing object has, or without one. An
+    object of another kind is returned as it is, because each intent that needs it adds its record.
+    """
+    if definition["kind"] in HOST_KINDS:
+        return definition
+    made = _strip_users(definition)
+    users = find_users(there["metadata"].get("labels") or {})
+    return {**made, "metadata": {**made["metadata"], "labels": {**made["metadata"]["labels"], **users}}}
+
+
 def _strip_users(resource: Resource) -> Resource:
     """Return an object without the labels by which intents record that they need it."""
     metadata = resource["metadata"]
@@ -255,7 +274,7 @@ def _compare_other_intent(
 
     :param why: why it may belong to another intent
     """
-    kept = _keep_intent(definition, there)
+    kept = _keep_record(_keep_intent(definition, there), there)
     before, mine = strip_volatile(there), definition["metadata"]["labels"][INTENT_LABEL]
     try:
         result, warnings = cluster.apply(kept, FIELD_MANAGER, dry_run=True)
@@ -268,8 +287,12 @@ def _compare_other_intent(
         return definition, Outcome(same, before, before)
     if definition["kind"] in HOST_KINDS and _strip_users(after) == _strip_users(before):
         return kept, Outcome(dataclasses.replace(applied, action="changed", warnings=warnings), before, after)
+    record = "" if definition["kind"] in HOST_KINDS else _format_labels(find_users(definition["metadata"]["labels"]))
     name = mine if mine != DEFAULT_INTENT else "NAME"
-    rename = "" if mine != DEFAULT_INTENT else f"set rdma_cluster.intent_name: {name}, and "
+    # the name of another intent stays a proof
+    recorded = record and there["metadata"].get("labels", {}).get(INTENT_LABEL, mine) == mine
+    label = record if recorded else f"{INTENT_LABEL}={name} --overwrite"
+    rename = "" if recorded or mine != DEFAULT_INTENT else f"set rdma_cluster.intent_name: {name}, and "
     where = f"-n {applied.namespace} " if applied.namespace else ""
     another = (
         "A cluster has one NicClusterPolicy: list all fabrics that need it in one intent"
@@ -278,10 +301,14 @@ def _compare_other_intent(
     )
     refusal = (
         f"{why}, and differs from the rendered object. {another}. If it is of this intent, {rename}label it: kubectl"
-        f" {where}label {kind_of(definition).lower()} {applied.name} {INTENT_LABEL}={name} --overwrite"
+        f" {where}label {kind_of(definition).lower()} {applied.name} {label}"
     )
     refused = dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=refusal)
     return definition, Outcome(refused, before, before)
+
+
+def _format_labels(labels: typing.Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in labels.items())
 
 
 def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource) -> Outcome:
@@ -292,7 +319,7 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
     :param definition: the rendered object
     :param there: the existing object
     """
-    metadata, before = dict(definition["metadata"]), strip_volatile(there)
+    metadata, before = dict(_keep_record(definition, there)["metadata"]), strip_volatile(there)
     metadata["labels"] = {
         key: value for key, value in metadata["labels"].items() if key not in (LABEL, FABRIC_LABEL, INTENT_LABEL)
     }

@@ -10,7 +10,8 @@ import dataclasses
 import json
 import typing
 
-from ..._model.base.marks import mark_intent
+from ..._model.base.load import to_data
+from ..._model.base.marks import DEFAULT_INTENT, build_user_label, mark_intent
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
 from ..._model.intent.profiles import HOST_DEVICE, attachment_kind, find_traits, needs_nic_policy
 from ..cluster.names import MANAGED_BY, Members, Object, RenderError
@@ -105,7 +106,24 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
             objects.append((fabric.name, RENDERERS[fabric.profile](fabric, cluster)))
         except RenderError as error:
             unmade[fabric.name] = str(error)
-    return Rendered(tuple((name, mark_intent(item, cluster.intent_name)) for name, item in objects), unmade)
+    # no object of these fabrics selects nodes, so nothing else tells two intents with the default name apart
+    unnamed = cluster.intent_name in ("", DEFAULT_INTENT)
+    alike = {fabric.name: fabric for fabric in fabrics if unnamed and not find_traits(fabric).functions}
+    marked = [(name, mark_intent(item, cluster.intent_name)) for name, item in objects]
+    return Rendered(
+        tuple((name, _add_record(item, alike[name], cluster) if name in alike else item) for name, item in marked),
+        unmade,
+    )
+
+
+def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """Return an object of a fabric with the label by which an intent with the default name recognizes it later. Its
+    digest is that of the nodes and the HCAs that the intent selects.
+    """
+    metadata = made["metadata"]
+    selected = {**cluster.node_selector, f"select of {fabric.name}": json.dumps(to_data(fabric.select), sort_keys=True)}
+    labels = {**metadata["labels"], **build_user_label(cluster.intent_name, selected)}
+    return {**made, "metadata": {**metadata, "labels": labels}}
 
 
 def drop_held(
