@@ -264,7 +264,7 @@ def test_node_feature_discovery_goes_after_the_operators_that_need_its_labels(
     run: Run, installed: OlmWorld, check_mode: bool
 ) -> None:
     gpu = "gpu-operator-certified"
-    label = {"labels": OURS, "currentCSV": f"{gpu}.v1", "installedCSV": f"{gpu}.v1"}
+    label: dict[str, typing.Any] = {"labels": OURS, "currentCSV": f"{gpu}.v1", "installedCSV": f"{gpu}.v1"}
     # by its name it would be the last
     installed.have(version(f"{gpu}.v1"), subscription("z", spec={"name": gpu}, **label))
     gone = run(state="absent", _ansible_check_mode=check_mode, **INTENT)
