@@ -87,7 +87,7 @@ TABLE: dict[str, str] = {
         ClusterPolicies
         names; ClusterQueue name groups cohort;
         Controller operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind
-        namespace name nodes; HostConfig kind name
+        namespace name nodes intent; HostConfig kind name
         labels generated; ForeignObjects foreign going; InstallPlan name namespace phase versions; InventoryNode groups;
         LabelExpression key operator values;
         LabelSelector labels; AddressLease pod; LocalQueue name cluster_queue; Machine namespace name labels

@@ -30,7 +30,7 @@ class Served:
     def __init__(self, objects: dict[str, list[typing.Any]], **statuses: int) -> None:
         self.objects, self.statuses = objects, statuses
 
-    def list(self, kind: str) -> Listing:
+    def list(self, kind: str, selector: str = "") -> Listing:
         if kind in self.statuses:
             raise ApiError(self.statuses[kind], "Forbidden", "no", "GET")
         return Listing(tuple(self.objects.get(kind, ())), "1")

@@ -91,9 +91,10 @@ def serve(trusted: pathlib.Path) -> typing.Iterator[Serve]:
 
 
 def bmc(server: BmcServer, **other: typing.Any) -> Bmc:
-    return Bmc(
-        **{"node": "worker-1", "address": "localhost", "port": server.port, "user": USER, "password": PASSWORD, **other}
-    )
+    access = {"node": "worker-1", "address": "localhost", "port": server.port, "user": USER, "password": PASSWORD}
+    # beside the node this BMC has a baseboard, which is a system as well: the inventory says which one is the node
+    system = "DGX" if "/DGX/" in server.bios.path else ""
+    return Bmc(**{**access, "system": system, **other})
 
 
 def put(server: BmcServer, trust: Trust, check_mode: bool = False, **wanted: typing.Any) -> BiosChange:
