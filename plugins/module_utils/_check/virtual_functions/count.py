@@ -11,7 +11,7 @@ import typing
 from ..._analysis.controllers.sync_errors import explain
 from ..._analysis.fleet import vendors, why_no_sriov
 from ..._model.base.phrases import count_of, format_clause
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from ..._model.run.findings import FAIL, Finding, build_pass
 from . import unread
 from .function_reports import FunctionReports
 
@@ -35,16 +35,7 @@ def check_count(layers: FunctionReports) -> Finding:
     expected = f"{wanted} VFs in sysfs, reported and requested"
     if layers.unread:
         measured = f"VFs in sysfs: {in_kernel}, reported by the config daemon and requested by the operator: not read"
-        why = f"The SriovNetworkNodeState of the node could not be read: {layers.unread}."
-        return Finding(
-            "virtual_functions.count",
-            layers.subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            unread.choose_remedy(layers.unread),
-        )
+        return unread.report_unread("virtual_functions.count", layers.subject, layers.unread, measured, expected)
     if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
         return build_pass("virtual_functions.count", layers.subject, measured, expected)
     why, remedy = _find_wrong_layer(

@@ -68,16 +68,7 @@ def check_report(layers: FunctionReports) -> Finding:
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     expected = "every VF with the same PCI address and driver in sysfs and in the report of the config daemon"
     if layers.unread:
-        measured, why = "not read", f"The SriovNetworkNodeState of the node could not be read: {layers.unread}."
-        return Finding(
-            "virtual_functions.report",
-            layers.subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            unread.choose_remedy(layers.unread),
-        )
+        return unread.report_unread("virtual_functions.report", layers.subject, layers.unread, "not read", expected)
     if in_kernel == reported:
         return _check_desired(layers, f"{count_of(len(in_kernel), 'VF')}, the same in sysfs and in the report")
     differing = [

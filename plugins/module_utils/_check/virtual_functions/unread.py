@@ -8,6 +8,7 @@ import typing
 
 from ..._model.base.phrases import format_clause
 from ..._model.operators.sriov_operator import OperatorFacts
+from ..._model.run.findings import UNKNOWN, Finding
 
 _NOT_RUN = "the run ended before the module sriov_operator_info ran"
 _RUN_AGAIN = (
@@ -37,3 +38,13 @@ def choose_remedy(reason: str) -> str:
     :param reason: reason of :func:`join_errors`
     """
     return _RUN_AGAIN if reason == _NOT_RUN else _CORRECT
+
+
+def report_unread(check: str, subject: str, reason: str, measured: str, expected: str) -> Finding:
+    """Return the finding, unknown, on a function whose SriovNetworkNodeState was not read.
+
+    :param reason: reason of :func:`join_errors`
+    :param measured: what was measured without it, as text
+    """
+    why = f"The SriovNetworkNodeState of the node could not be read: {reason}."
+    return Finding(check, subject, UNKNOWN, measured, expected, why, choose_remedy(reason))
