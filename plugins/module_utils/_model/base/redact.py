@@ -35,8 +35,8 @@ _WORDS = (
 _SECRET_KEY = re.compile(
     rf"(?:{_WORDS})$"
     r"|[_.-](?:pass|pwd)$|^pwd$"
-    r"|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|sa_?key|dockerconfigjson|dockercfg|psk"
-    r"|community|keytab|credentials)$|[a-z0-9]\.key$"
+    r"|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|sa_?key"
+    r"|dockerconfigjson|dockercfg|psk|community|keytab|credentials)$|[a-z0-9]\.key$"
     r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
     re.IGNORECASE,
 )
