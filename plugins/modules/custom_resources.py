@@ -255,6 +255,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import SELECTOR
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import JOBS, KINDS, OF_FABRICS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
@@ -269,7 +270,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
 
-LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 Wanted = typing.Sequence[tuple[str, Resource]]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
 NIC_MAP = "ConfigMap"
@@ -305,9 +305,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
                 " removed together with it"
             )
         )
-    if LABEL not in selector.split(","):
+    if SELECTOR not in selector.split(","):
         module.fail_json(
-            msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that no other object is deleted"
+            msg=f"label_selector is '{selector}'; it must contain {SELECTOR}, so that no other object is deleted"
         )
     present = options["state"] == "present"
     wanted = [(item["fabric"], item["object"]) for item in get_objects(module, "hosts", "objects")] if present else []
@@ -370,7 +370,7 @@ def main() -> None:
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP, ADMISSION], "default": list(KINDS)},
             absent_namespaces={"type": "list", "elements": "str", "default": []},
             find_leftovers={"type": "bool", "default": False},
-            label_selector={"type": "str", "default": LABEL},
+            label_selector={"type": "str", "default": SELECTOR},
             namespaces={"type": "list", "elements": "str", "default": []},
             keep_namespaces={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 300},

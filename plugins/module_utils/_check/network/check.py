@@ -21,6 +21,7 @@ from ..._model.kubernetes.addresses import AddressFacts
 from ..._model.kubernetes.apply import COPIED, FOREIGN, OTHER_INTENT, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import HOST_KINDS, KubeletStatus, Roll
+from ..._model.kubernetes.own_kinds import NETWORKS
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
 from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, build_pass
 from ..._parse.kubernetes.refusal import explain, unknown_fields
@@ -29,17 +30,7 @@ from .wished import find_unapplied
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
 _CHECKS = {
     "SriovNetworkNodePolicy": _POLICY,
-    **dict.fromkeys(
-        (
-            "SriovNetwork",
-            "SriovIBNetwork",
-            "MacvlanNetwork",
-            "IPoIBNetwork",
-            "HostDeviceNetwork",
-            "NetworkAttachmentDefinition",
-        ),
-        _ATTACHMENT,
-    ),
+    **dict.fromkeys(NETWORKS, _ATTACHMENT),
 }
 
 

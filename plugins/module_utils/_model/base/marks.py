@@ -15,6 +15,8 @@ MANAGER = "linerate.rdma"
 LABEL = "app.kubernetes.io/managed-by"
 #: selects the objects of the collection
 SELECTOR = f"{LABEL}={MANAGER}"
+#: fabric of an object
+FABRIC_LABEL = "linerate.rdma/fabric"
 #: of pods: the run that made them
 RUN_LABEL = "linerate.rdma/run"
 #: name of the intent that an object belongs to, `rdma_cluster.intent_name`

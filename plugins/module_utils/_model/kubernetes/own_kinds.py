@@ -13,15 +13,18 @@ NETWORKS = (
     "HostDeviceNetwork",
     "NetworkAttachmentDefinition",
 )
+#: jobs whose status says whether they run
+RUNNING_JOBS = ("PyTorchJob", "TrainJob")
 #: objects of a training job
-JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
+JOBS = (*RUNNING_JOBS, "TrainingRuntime")
+#: pools of addresses of nv-ipam
+POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
 #: objects of the fabrics
 OF_FABRICS = (
     *NETWORKS,
     "NicClusterPolicy",
     "SriovNetworkNodePolicy",
     "SriovNetworkPoolConfig",
-    "IPPool.nv-ipam.nvidia.com",
-    "CIDRPool.nv-ipam.nvidia.com",
+    *POOLS,
 )
 KINDS = (*JOBS, "Pod", *OF_FABRICS, "NicConfigurationTemplate", "Tuned", "Namespace")

@@ -27,11 +27,9 @@ from .admission import ACCOUNT
 from .measuring import NAMESPACE as MEASURING
 from .measuring import POLICY
 from .observers import DAEMON_SET
+from .own_kinds import JOBS, POOLS
 from .rights import ANYTHING, Right
 
-#: of jobs that the filter render_job writes
-_JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
-_POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
 _NETWORKS = ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")
 #: what remediates nodes, and the Machines of its selectors
 _HEALTH_CHECKS = ("MachineHealthCheck.machine.openshift.io", "MachineHealthCheck.cluster.x-k8s.io", "NodeHealthCheck")
@@ -78,7 +76,7 @@ _READ: tuple[tuple[str, str, str], ...] = (
     ),
     *(
         ("network", "list", kind)
-        for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")
+        for kind in ("IPPool.whereabouts.cni.cncf.io", *POOLS, "MachineConfigPool", "Network.config.openshift.io")
     ),
     *(
         ("network", "list", kind)
@@ -92,11 +90,11 @@ _READ: tuple[tuple[str, str, str], ...] = (
     ("platform", "list", "NicDevice"),
     ("network", "get", "Namespace"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),
-    *(("network", "watch", kind) for kind in _POOLS),
+    *(("network", "watch", kind) for kind in POOLS),
     # a KubeletConfig of an earlier intent is found by its label
     *(
         ("teardown", "list", kind)
-        for kind in ("KubeletConfig", "Namespace", "NicConfigurationTemplate", "Tuned", *_JOBS)
+        for kind in ("KubeletConfig", "Namespace", "NicConfigurationTemplate", "Tuned", *JOBS)
     ),
 )
 
@@ -267,7 +265,7 @@ def _list_measuring_rights(intent: Intent) -> typing.Iterator[Right]:
 
 def _list_job_rights(intent: Intent) -> typing.Iterator[Right]:
     for name in _list_namespaces(intent):
-        for kind in (*_JOBS, "ConfigMap"):
+        for kind in (*JOBS, "ConfigMap"):
             yield from _list_object_rights(kind, name, need="jobs")
         yield Right("teardown", "list", "ConfigMap", name)
 

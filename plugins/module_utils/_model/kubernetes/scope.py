@@ -14,24 +14,18 @@ import dataclasses
 import json
 import typing
 
-from ..base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, RUN_LABEL, build_user_label, find_users
+from ..base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, MANAGER, RUN_LABEL, build_user_label, find_users
 from .host import HOST_KINDS
 from .measuring import NAMESPACE as MEASURING
+from .own_kinds import JOBS, NETWORKS
 
 Item = typing.Mapping[str, typing.Any]
-#: label with the fabric of an object
-FABRIC = "linerate.rdma/fabric"
 _HOSTNAME = "kubernetes.io/hostname"
 #: kinds of jobs and their pods, whose names are free
-JOB_KINDS = ("PyTorchJob", "TrainJob", "TrainingRuntime", "Pod")
+JOB_KINDS = (*JOBS, "Pod")
 #: kinds with a fixed name for each fabric or intent
 _NAMED = (
-    "SriovNetwork",
-    "SriovIBNetwork",
-    "MacvlanNetwork",
-    "IPoIBNetwork",
-    "HostDeviceNetwork",
-    "NetworkAttachmentDefinition",
+    *NETWORKS,
     "IPPool",
     "CIDRPool",
     "SriovNetworkPoolConfig",
@@ -85,7 +79,7 @@ class Scope:
         # pods and accounts of a measurement belong to no intent: the Lease permits one run at a time
         if metadata.get("namespace") == MEASURING or RUN_LABEL in labels:
             return ""
-        why = self._find_difference(kind, item, str(labels.get(FABRIC) or ""), intent is not None)
+        why = self._find_difference(kind, item, str(labels.get(FABRIC_LABEL) or ""), intent is not None)
         if not why:
             return ""
         unproven = f"has the label {INTENT_LABEL}={DEFAULT_INTENT}, the default of all intents"
@@ -165,8 +159,8 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False) -> str
         asked = list_entries({"spec": wanted.get("spec")})
         dropped = [entry for entry in list_entries(there) if entry not in asked]
         return f"it has the resources {', '.join(dropped)}, which would be dropped" if dropped else ""
-    if found.get(FABRIC, labels.get(FABRIC)) != labels.get(FABRIC):
-        return f"it is of the fabric '{found.get(FABRIC)}'"
+    if found.get(FABRIC_LABEL, labels.get(FABRIC_LABEL)) != labels.get(FABRIC_LABEL):
+        return f"it is of the fabric '{found.get(FABRIC_LABEL)}'"
     selected, selector = find_selector(kind, there), find_selector(kind, wanted)
     if selected != selector:
         return f"it selects the nodes with {_format_labels(selected or {})} instead of {_format_labels(selector or {})}"

@@ -8,7 +8,7 @@ import dataclasses
 import time
 import typing
 
-from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, LABEL, SELECTOR, find_users, mark_intent
+from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, LABEL, SELECTOR, find_users, mark_intent
 from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.scope import explain_other_intent, find_selector
@@ -17,7 +17,6 @@ from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource, kind_of
 from .outcome import (
-    FABRIC_LABEL,
     FIELD_MANAGER,
     JOINT_KINDS,
     Outcome,
@@ -92,8 +91,8 @@ def apply_all(
 
 
 class _Owners:
-    """What objects that select nodes by labels prove about the other objects of their fabrics. Two intents with the
-    default name may have a fabric of the same name, and a network selects no nodes.
+    """Proofs that a fabric in the cluster is that of the intent, by the objects of the fabric that select nodes. Two
+    intents with the default name may have a fabric of the same name, and a network selects no nodes.
     """
 
     def __init__(self, wanted: typing.Iterable[tuple[str, Resource]]) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.marks import FABRIC_LABEL
 from ..._model.kubernetes.apply import COPIED, KEPT, OTHER_INTENT, AppliedObject
-from ..._model.kubernetes.scope import FABRIC, Scope
+from ..._model.kubernetes.scope import Scope
 from ..._parse.kubernetes.foreign import is_copied
 from .kinds import Resource
 from .outcome import JOINT_KINDS, Outcome, identify_object, strip_volatile
@@ -72,7 +73,7 @@ def keep_other(item: Resource, why: str) -> Outcome:
 
     :param why: the reason
     """
-    fabric = str((item["metadata"].get("labels") or {}).get(FABRIC) or "")
+    fabric = str((item["metadata"].get("labels") or {}).get(FABRIC_LABEL) or "")
     applied = dataclasses.replace(identify_object(fabric, item), action=KEPT, reason=OTHER_INTENT, refusal=why)
     return Outcome(applied, strip_volatile(item), strip_volatile(item))
 

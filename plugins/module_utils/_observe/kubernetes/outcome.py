@@ -18,8 +18,6 @@ FIELD_MANAGER = MANAGER
 #: kinds of which a cluster has one object for all its users: the collection adds its fields to those of others, and
 #: removes them without deleting the object
 JOINT_KINDS = ("NicClusterPolicy",)
-#: label with the fabric of an object
-FABRIC_LABEL = "linerate.rdma/fabric"
 _VOLATILE = (
     "managedFields",
     "resourceVersion",

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import typing
 
-from ..._model.base.marks import INTENT_LABEL, LABEL, RUN_LABEL
+from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL, LABEL, RUN_LABEL
 from ..._model.base.text import cut_texts
 from ..._model.kubernetes.apply import (
     FOREIGN,
@@ -22,7 +22,7 @@ from ..._model.kubernetes.apply import (
     Leftovers,
 )
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._model.kubernetes.own_kinds import NETWORKS
+from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
 from ..._model.kubernetes.scope import Scope
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
 from .client import Cluster
@@ -31,7 +31,6 @@ from .errors import ApiError
 from .foreign import Kept, objects_of_others
 from .kinds import Resource, kind_of, version_of
 from .outcome import (
-    FABRIC_LABEL,
     FIELD_MANAGER,
     JOINT_KINDS,
     Outcome,
@@ -51,7 +50,7 @@ _ALL_WAITS = 2.0
 #: least seconds for reading the content of all namespaces
 _LOOKS = 600.0
 #: kinds whose objects of other intents keep a namespace, and that name it
-_USERS = ("PyTorchJob", "TrainJob", *NETWORKS)
+_USERS = (*RUNNING_JOBS, *NETWORKS)
 #: least seconds of the wait for each kind
 _LEAST_WAIT = 60.0
 _Left = typing.TypeVar("_Left")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.marks import SELECTOR
+from ..._model.kubernetes.host import HOST_KINDS
+from ..._model.kubernetes.own_kinds import OF_FABRICS, RUNNING_JOBS
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import IN_USE, NEEDED, RetainedObject
 from ..._parse.kubernetes.foreign import is_copied
@@ -22,20 +24,11 @@ from ..kubernetes.outcome import has_our_label
 SRIOV_KINDS = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovNetworkPoolConfig")
 #: kinds of objects that a run makes for its intent
 _OF_INTENTS = (
-    *SRIOV_KINDS,
-    "MacvlanNetwork",
-    "IPoIBNetwork",
-    "HostDeviceNetwork",
-    "NetworkAttachmentDefinition",
-    "NicClusterPolicy",
-    "IPPool.nv-ipam.nvidia.com",
-    "CIDRPool.nv-ipam.nvidia.com",
+    *dict.fromkeys((*SRIOV_KINDS, *OF_FABRICS)),
     "NicConfigurationTemplate",
     "Tuned",
-    "MachineConfig",
-    "KubeletConfig",
-    "PyTorchJob",
-    "TrainJob",
+    *HOST_KINDS,
+    *RUNNING_JOBS,
 )
 #: kinds of the GPU operator and of the network operator, whose objects need the labels of node feature discovery
 _NEEDING_LABELS = ("ClusterPolicy", "NicClusterPolicy")

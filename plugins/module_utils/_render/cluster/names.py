@@ -20,7 +20,7 @@ Members = typing.Mapping[str, typing.Sequence[str]]
 
 #: on every object
 MANAGED_BY = marks.MANAGED_BY
-FABRIC_LABEL = "linerate.rdma/fabric"
+FABRIC_LABEL = marks.FABRIC_LABEL
 #: on pods: the run that owns them, see _model/run/lease.py
 RUN_LABEL = marks.RUN_LABEL
 

@@ -11,7 +11,7 @@ import typing
 
 from ..._model.base.marks import INTENT_LABEL, is_ours
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._model.kubernetes.own_kinds import NETWORKS
+from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
 from ..._model.kubernetes.scope import Scope, find_selector
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.copies import split_copies, split_other_intents
@@ -30,8 +30,6 @@ from ..._parse.kubernetes.resource import (
     why_not_read,
 )
 
-#: jobs whose state is looked at
-_JOBS = ("PyTorchJob", "TrainJob")
 #: conditions of a job that has ended
 _ENDED = ("Succeeded", "Complete", "Failed")
 #: controllers whose pods do not end, so that they are no jobs. A drain evicts and replaces these pods
@@ -77,12 +75,12 @@ def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
     scope = removal.scope if removal.scope is not None else Scope()
     used = _find_used(cluster, removal, scope)
     found: dict[tuple[str, str, str], Resource] = {}
-    for kind in _JOBS:
+    for kind in RUNNING_JOBS:
         for job in list_own(cluster, kind, removal):
             found[(kind, read_namespace(job), name_of(job))] = job
     for namespace in sorted(scope.namespaces):
         runtimes = _list_all(cluster, "TrainingRuntime", namespace)
-        for kind in _JOBS:
+        for kind in RUNNING_JOBS:
             for job in _list_all(cluster, kind, namespace):
                 if _is_of_earlier_release(job) or _uses_job(kind, job, runtimes, used):
                     found[(kind, namespace, name_of(job))] = job

@@ -58,7 +58,9 @@ class RenderedObjects:
 
     @property
     def are_for_nodes(self) -> bool:
-        """Whether the SR-IOV operator or the machine config operator applies at least one of them to nodes."""
+        """Return whether the SR-IOV operator or the machine config operator applies at least one of the objects to
+        nodes.
+        """
         return bool(self.policies or self.pools or self.host_configs)
 
 

@@ -25,7 +25,7 @@ NEEDED_BY = {
 
 
 class Needs:
-    """What may need operators. The objects of other intents are read once.
+    """A reader of the objects and operators that need an operator. It reads the objects of other intents once.
 
     :param scope: objects of the intent; None: all objects of the collection, so that there is no other intent
     :raises ApiError: an object cannot be read
