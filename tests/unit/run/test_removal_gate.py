@@ -289,6 +289,30 @@ def test_a_paused_pool_without_another_configuration_reboots_nobody() -> None:
     gate(with_pools(operator), mine, "none")
 
 
+class Counting(WithPools):
+    """An API server that records the lists of pools and nodes."""
+
+    listed: list[str]
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> typing.Any:
+        self.listed += [kind] if kind in ("MachineConfigPool", "Node") else []
+        return super().list(kind, namespace, selector)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_pools_and_nodes_are_listed_once_for_any_number_of_machine_configs(number: int) -> None:
+    operator, mine = killed(A)
+    # an earlier release did not record which intents need them
+    configs = [copy.deepcopy(item) for _place in range(number) for item in live("a")]
+    for place, config in enumerate(configs):
+        config["metadata"]["name"] = f"99-worker-{place}"
+    api = Counting(*configs)
+    api.operator, api.listed = operator, []
+    with pytest.raises(RdmaError, match="unpausing MachineConfigPool worker"):
+        gate(api, mine, "none")
+    assert sorted(api.listed) == ["MachineConfigPool", "Node"]
+
+
 class Busy(Api):
     """An API server that refuses lists of MachineConfigs for a while."""
 

@@ -18,7 +18,7 @@ from ..._observe.kubernetes.machines import find_labelled
 from ..._observe.kubernetes.remove import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
-from ..node_changes.paused_pools import explain_unrecorded, find_paused_pools, find_rebooting_nodes
+from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_paused_pools, find_rebooting_nodes
 from .removal_jobs import find_unended, list_own
 
 #: kinds whose removal may drain or reboot nodes
@@ -44,8 +44,8 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
             effect = _find_effect(kind, item)
             if effect != "none":
                 found[effect].append(_describe(kind, item))
-    labelled = find_labelled(cluster)
-    paused = _find_own_paused_pools(cluster, _scope_of(removal))
+    labelled, view = find_labelled(cluster), PoolView(cluster)
+    paused = _find_own_paused_pools(cluster, view, _scope_of(removal))
     if labelled.unread and _exceeds("reboot", permitted):
         raise RdmaError(
             f"rdma_cluster.disruption is '{permitted}', and MachineConfigs, whose removal reboots nodes, could not be"
@@ -57,12 +57,12 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
         for item in labelled.objects
         if not is_copied(item)
         and not _scope_of(removal).explain_foreign(str(item["kind"]), item)
-        and not explain_unrecorded(cluster, item, _scope_of(removal))
+        and not explain_unrecorded(view, item, _scope_of(removal))
     ]
     found["reboot"] += [_describe(str(item["kind"]), item) for item in configs]
     beyond = [effect for effect in _DISRUPTIONS if _exceeds(effect, permitted) and found.get(effect)]
     said = [f"removing {join_first(found[effect], _NAMED)} may {effect} nodes" for effect in beyond]
-    rebooting = find_rebooting_nodes(cluster, configs) if "reboot" in beyond else ()
+    rebooting = find_rebooting_nodes(view, configs) if "reboot" in beyond else ()
     said += [f"the nodes of their MachineConfigPools are {join_first(rebooting, _NAMED)}"] if rebooting else []
     if paused and _exceeds("reboot", permitted):
         said += [
@@ -89,14 +89,14 @@ def _scope_of(removal: Removal) -> Scope:
     return removal.scope if removal.scope is not None else Scope()
 
 
-def _find_own_paused_pools(cluster: Cluster, scope: Scope) -> dict[str, tuple[str, ...]]:
+def _find_own_paused_pools(cluster: Cluster, view: PoolView, scope: Scope) -> dict[str, tuple[str, ...]]:
     """Return the paused MachineConfigPools whose nodes reboot as soon as the teardown unpauses them, with these nodes.
 
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
     if not cluster.serves(group_of("MachineConfigPool")):
         return {}
-    return {pool: nodes for pool, nodes in find_paused_pools(cluster, scope).own.items() if nodes}
+    return {pool: nodes for pool, nodes in find_paused_pools(view, scope).own.items() if nodes}
 
 
 def _find_effect(kind: str, item: Resource) -> Disruption:

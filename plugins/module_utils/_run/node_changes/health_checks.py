@@ -20,11 +20,11 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.machines import read_machine_pools
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import health_check as parse
 from ..._parse.kubernetes.resource import mapping_at, texts_of
 from ..._parse.kubernetes.roll_mark import is_proven
-from ..._parse.operators.machine_config import machine_pool
 
 #: writes that somebody else may come before, one after the other
 _TRIES = 5
@@ -102,7 +102,7 @@ class HealthChecks:
         lost = [(item, found) for item in resources for found in (core.parse_node(item),) if not found.ready]
         if not lost or not self._cluster.serves(_POOLS):
             return [node.name for item, node in lost if is_proven(item)]
-        pools = tuple(map(machine_pool, self._cluster.list("MachineConfigPool").items))
+        pools = read_machine_pools(self._cluster)
         return [node.name for item, node in lost if is_proven(item) or _is_pool_rolling(node, pools)]
 
     def list_paused(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:

@@ -42,7 +42,7 @@ from ..._parse.kubernetes.resource import labels_of, name_of
 from ..._parse.operators import machine_config
 from .drain import NodeFailed
 from .gate import PoolGate
-from .paused_pools import explain_unrecorded, find_paused_pools
+from .paused_pools import PoolView, explain_unrecorded, find_paused_pools
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -164,16 +164,17 @@ class PoolRoller:
             live for live in (machines.find_object(self._cluster, config) for config in configs) if live is not None
         ]
         present += labelled
+        view = PoolView(self._cluster)
         reasons = [_explain_stay(live, scope) for live in present]
         unrecorded = [
-            explain_unrecorded(self._cluster, live, scope) if scope is not None and not why else ""
+            explain_unrecorded(view, live, scope) if scope is not None and not why else ""
             for live, why in zip(present, reasons)
         ]
         stays = tuple(_retain(live, why, scope) for live, why in zip(present, reasons) if why)
         stays += tuple(_retain_unrecorded(live, why) for live, why in zip(present, unrecorded) if why)
         reasons = [why or more for why, more in zip(reasons, unrecorded)]
         found = [live for live, why in zip(present, reasons) if not why]
-        pauses = {name: _retain_pause(name, why) for name, why in self._find_other_pauses(scope).items()}
+        pauses = {name: _retain_pause(name, why) for name, why in _find_other_pauses(view, scope).items()}
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
@@ -213,8 +214,8 @@ class PoolRoller:
             pools are unpaused that the collection has paused
         :raises ApiError: the API server cannot be reached
         """
-        pools = machines.read_machine_pools(self._cluster)
-        others = self._find_other_pauses(scope)
+        view = PoolView(self._cluster)
+        pools, others = view.pools, _find_other_pauses(view, scope)
         mine = [pool for pool in pools if pool.paused_by_us and (pool.name in names or pool.name not in others)]
         ours = [pool.name for pool in mine]
         rolling = [pool.name for pool in mine if not is_current(pool)]
@@ -282,17 +283,6 @@ class PoolRoller:
         )
         if mine or heir:
             self._cluster.patch(kind, "", name_of(live), {"metadata": {"labels": {**mine, **heir}}}, MANAGER)
-
-    def _find_other_pauses(self, scope: typing.Optional[Scope]) -> dict[str, str]:
-        """Return the pools that runs of other intents left paused, each with the reason. A cluster without the machine
-        config operator has none, and neither has a scope of None.
-        """
-        try:
-            return find_paused_pools(self._cluster, scope).others if scope is not None else {}
-        except ApiError as error:
-            if not error.absent:
-                raise
-            return {}
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
         """Return the state of the KubeletConfigs among the objects, and the pools of which all inventory nodes have
@@ -429,6 +419,18 @@ class PoolRoller:
                     f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; {remedy}"
                 )
             self._sleep(LOOK)
+
+
+def _find_other_pauses(view: PoolView, scope: typing.Optional[Scope]) -> dict[str, str]:
+    """Return the pools that runs of other intents left paused, each with the reason. A cluster without the machine
+    config operator has none, and neither has a scope of None.
+    """
+    try:
+        return find_paused_pools(view, scope).others if scope is not None else {}
+    except ApiError as error:
+        if not error.absent:
+            raise
+        return {}
 
 
 def _add_label(config: Resource, label: typing.Mapping[str, str]) -> Resource:

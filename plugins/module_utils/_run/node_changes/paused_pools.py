@@ -8,12 +8,14 @@ intents may need.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 
 from ..._analysis.controllers.machine_config_operator import find_rendered_configs, is_current
 from ..._analysis.controllers.sriov_operator import find_machine_pool
 from ..._model.base.marks import DEFAULT_INTENT, find_users
 from ..._model.base.text import join_first
+from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
@@ -41,7 +43,42 @@ class PausedPools:
     others: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def find_paused_pools(cluster: Cluster, scope: Scope) -> PausedPools:
+class PoolView:
+    """The MachineConfigPools and Nodes of a cluster at one time. Each kind is listed once, when it is first needed, so
+    that a user without the right to list it is refused only if it is needed.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @functools.cached_property
+    def items(self) -> tuple[Resource, ...]:
+        """The MachineConfigPools as they are in the cluster.
+
+        :raises ApiError: the API server refuses, or cannot be reached
+        """
+        return tuple(self._cluster.list("MachineConfigPool").items)
+
+    @functools.cached_property
+    def pools(self) -> tuple[MachinePool, ...]:
+        """The MachineConfigPools, parsed, in the order of ``items``.
+
+        :raises ApiError: the API server refuses, or cannot be reached
+        :raises ResourceError: a pool has an unexpected form
+        """
+        return tuple(map(machine_pool, self.items))
+
+    @functools.cached_property
+    def nodes(self) -> tuple[ClusterNode, ...]:
+        """The Nodes, parsed.
+
+        :raises ApiError: the API server refuses, or cannot be reached
+        :raises ResourceError: a Node has an unexpected form
+        """
+        return tuple(map(parse_node, self._cluster.list("Node").items))
+
+
+def find_paused_pools(view: PoolView, scope: Scope) -> PausedPools:
     """Return the MachineConfigPools that interrupted runs left paused. The annotation of a pool names the intent of the
     run. If it names none, or the default, the pool belongs to each intent that selects a node of it.
 
@@ -49,14 +86,9 @@ def find_paused_pools(cluster: Cluster, scope: Scope) -> PausedPools:
     :raises ApiError: the API server refuses, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
-    items = cluster.list("MachineConfigPool").items
-    pools = tuple(map(machine_pool, items))
     found = PausedPools()
-    if not any(pool.paused_by_us for pool in pools):
-        return found
-    nodes = tuple(map(parse_node, cluster.list("Node").items))
-    for item, pool in ((item, pool) for item, pool in zip(items, pools) if pool.paused_by_us):
-        members = tuple(node for node in nodes if find_machine_pool(node, pools) == pool)
+    for item, pool in ((item, pool) for item, pool in zip(view.items, view.pools) if pool.paused_by_us):
+        members = tuple(node for node in view.nodes if find_machine_pool(node, view.pools) == pool)
         intent = str(mapping_at(item, "metadata", "annotations").get(PAUSED_ANNOTATION))
         why = explain_other_pause(intent, members, scope)
         if why:
@@ -66,17 +98,17 @@ def find_paused_pools(cluster: Cluster, scope: Scope) -> PausedPools:
     return found
 
 
-def find_rebooting_nodes(cluster: Cluster, objects: typing.Sequence[Resource]) -> tuple[str, ...]:
+def find_rebooting_nodes(view: PoolView, objects: typing.Sequence[Resource]) -> tuple[str, ...]:
     """Return the names of the nodes whose MachineConfigPools take at least one of the objects.
 
     :param objects: MachineConfigs and KubeletConfigs as they are in the cluster
     :raises ApiError: the API server refuses, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
-    return tuple(node.name for node in _list_rebooting(cluster, objects))
+    return tuple(node.name for node in _list_rebooting(view, objects))
 
 
-def explain_unrecorded(cluster: Cluster, live: Resource, scope: Scope) -> str:
+def explain_unrecorded(view: PoolView, live: Resource, scope: Scope) -> str:
     """Return why another intent may need a MachineConfig or KubeletConfig although no intent has recorded that it needs
     it, which earlier releases did not do. Return an empty text if an intent has recorded it, or if the intent selects
     all nodes whose MachineConfigPools take the object.
@@ -88,9 +120,7 @@ def explain_unrecorded(cluster: Cluster, live: Resource, scope: Scope) -> str:
     """
     if find_users(labels_of(live)):
         return ""
-    others = [
-        node.name for node in _list_rebooting(cluster, [live]) if not scope.selector.items() <= node.labels.items()
-    ]
+    others = [node.name for node in _list_rebooting(view, [live]) if not scope.selector.items() <= node.labels.items()]
     if not others:
         return ""
     return (
@@ -99,15 +129,14 @@ def explain_unrecorded(cluster: Cluster, live: Resource, scope: Scope) -> str:
     )
 
 
-def _list_rebooting(cluster: Cluster, objects: typing.Sequence[Resource]) -> tuple[ClusterNode, ...]:
+def _list_rebooting(view: PoolView, objects: typing.Sequence[Resource]) -> tuple[ClusterNode, ...]:
     """Return the nodes whose MachineConfigPools take at least one of the objects."""
     if not objects:
         return ()
     configs = [host_config(item, item) for item in objects]
-    pools = tuple(map(machine_pool, cluster.list("MachineConfigPool").items))
+    pools = view.pools
     rolling = [pool for pool in pools if any(find_rendered_configs(pool, config, pools) for config in configs)]
-    nodes = map(parse_node, cluster.list("Node").items) if rolling else ()
-    return tuple(node for node in nodes if find_machine_pool(node, pools) in rolling)
+    return tuple(node for node in view.nodes if find_machine_pool(node, pools) in rolling) if rolling else ()
 
 
 def explain_other_pause(intent: str, members: tuple[ClusterNode, ...], scope: Scope) -> str:
