@@ -36,15 +36,22 @@ def is_ours(labels: typing.Mapping[str, typing.Any]) -> bool:
     return labels.get(LABEL) == MANAGER
 
 
+def replace_labels(definition: dict[str, typing.Any], labels: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """Return a copy of an object that has these labels and no others.
+
+    :param definition: object with ``metadata``
+    """
+    return {**definition, "metadata": {**definition["metadata"], "labels": {**labels}}}
+
+
 def mark_intent(definition: dict[str, typing.Any], intent: str) -> dict[str, typing.Any]:
     """Return a rendered object with the label of its intent.
 
     :param definition: object with ``metadata``
     :param intent: name of the intent; empty: the default
     """
-    metadata = definition["metadata"]
-    labels = {**metadata.get("labels", {}), INTENT_LABEL: intent or DEFAULT_INTENT}
-    return {**definition, "metadata": {**metadata, "labels": labels}}
+    labels = definition["metadata"].get("labels", {})
+    return replace_labels(definition, {**labels, INTENT_LABEL: intent or DEFAULT_INTENT})
 
 
 def build_user_label(intent: str, selector: typing.Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,16 @@ import dataclasses
 import time
 import typing
 
-from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, LABEL, SELECTOR, find_users, mark_intent
+from ..._model.base.marks import (
+    DEFAULT_INTENT,
+    FABRIC_LABEL,
+    INTENT_LABEL,
+    LABEL,
+    SELECTOR,
+    find_users,
+    mark_intent,
+    replace_labels,
+)
 from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.scope import explain_other_intent, find_selector
@@ -239,8 +248,7 @@ def _keep_users(definition: Resource, there: Resource) -> Resource:
     users = find_users(there["metadata"].get("labels") or {}) if definition["kind"] in HOST_KINDS else {}
     if not users:
         return definition
-    metadata = definition["metadata"]
-    return {**definition, "metadata": {**metadata, "labels": {**users, **(metadata.get("labels") or {})}}}
+    return replace_labels(definition, {**users, **(definition["metadata"].get("labels") or {})})
 
 
 def _keep_record(definition: Resource, there: Resource) -> Resource:
@@ -251,16 +259,14 @@ def _keep_record(definition: Resource, there: Resource) -> Resource:
         return definition
     made = _strip_users(definition)
     users = find_users(there["metadata"].get("labels") or {})
-    return {**made, "metadata": {**made["metadata"], "labels": {**made["metadata"]["labels"], **users}}}
+    return replace_labels(made, {**made["metadata"]["labels"], **users})
 
 
 def _strip_users(resource: Resource) -> Resource:
     """Return an object without the labels by which intents record that they need it."""
-    metadata = resource["metadata"]
-    labels = metadata.get("labels") or {}
+    labels = resource["metadata"].get("labels") or {}
     users = find_users(labels)
-    kept = {key: value for key, value in labels.items() if key not in users}
-    return {**resource, "metadata": {**metadata, "labels": kept}}
+    return replace_labels(resource, {key: value for key, value in labels.items() if key not in users})
 
 
 def _compare_other_intent(

@@ -11,7 +11,7 @@ import json
 import typing
 
 from ..._model.base.load import to_data
-from ..._model.base.marks import DEFAULT_INTENT, build_user_label, mark_intent
+from ..._model.base.marks import DEFAULT_INTENT, build_user_label, mark_intent, replace_labels
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
 from ..._model.intent.profiles import HOST_DEVICE, attachment_kind, find_traits, needs_nic_policy
 from ..cluster.names import MANAGED_BY, Members, Object, RenderError
@@ -120,10 +120,8 @@ def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Return an object of a fabric with the label by which an intent with the default name recognizes it later. Its
     digest is that of the nodes and the HCAs that the intent selects.
     """
-    metadata = made["metadata"]
     selected = {**cluster.node_selector, f"select of {fabric.name}": json.dumps(to_data(fabric.select), sort_keys=True)}
-    labels = {**metadata["labels"], **build_user_label(cluster.intent_name, selected)}
-    return {**made, "metadata": {**metadata, "labels": labels}}
+    return replace_labels(made, {**made["metadata"]["labels"], **build_user_label(cluster.intent_name, selected)})
 
 
 def drop_held(

@@ -13,6 +13,7 @@ import typing
 
 from ..._analysis.controllers.observers import Patience, judge, select_nodes
 from ..._model.base.errors import RdmaError
+from ..._model.base.marks import replace_labels
 from ..._model.kubernetes.observers import Observer, ObserversFacts, Wanted
 from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
@@ -208,10 +209,7 @@ class Observers:
             run = definition["metadata"]["labels"].get(RUN_LABEL)
             if (before["metadata"].get("labels") or {}).get(RUN_LABEL) == run:
                 return Outcome(describe_object(before, "unchanged"), strip_volatile(before), strip_volatile(before))
-            after = {
-                **before,
-                "metadata": {**before["metadata"], "labels": {**before["metadata"]["labels"], RUN_LABEL: run}},
-            }
+            after = replace_labels(before, {**before["metadata"]["labels"], RUN_LABEL: run})
             if not check_mode:
                 # with the uid the server refuses the change of another namespace of this name
                 change = {"metadata": {"uid": before["metadata"]["uid"], "labels": {RUN_LABEL: run}}}

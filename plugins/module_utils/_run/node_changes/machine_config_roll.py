@@ -21,7 +21,7 @@ from ..._analysis.controllers.machine_config_operator import (
     waits_for,
 )
 from ..._analysis.controllers.sriov_operator import describe_pool
-from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, SELECTOR, build_user_label
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, SELECTOR, build_user_label, replace_labels
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
@@ -110,7 +110,9 @@ class PoolRoller:
         :raises ApiError: the API server cannot be reached, or refuses to pause a pool
         :raises NodeFailed: a pool may not roll now; then nothing is applied
         """
-        wanted = [("", _add_label(config, self._user)) for config in configs]
+        wanted = [
+            ("", replace_labels(config, {**config["metadata"].get("labels", {}), **self._user})) for config in configs
+        ]
         planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
         if check_mode or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
@@ -431,12 +433,6 @@ def _find_other_pauses(view: PoolView, scope: typing.Optional[Scope]) -> dict[st
         if not error.absent:
             raise
         return {}
-
-
-def _add_label(config: Resource, label: typing.Mapping[str, str]) -> Resource:
-    """Return a rendered object with a further label."""
-    metadata = config["metadata"]
-    return {**config, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **label}}}
 
 
 def _changes_nodes(outcome: Outcome) -> bool:
