@@ -12,6 +12,7 @@ import typing
 from .._analysis.controllers.installation import describe_helm_removal
 from .._analysis.controllers.labelled_objects import describe_ways_out, fold_alike, name_kind
 from .._analysis.disruption import machine_config
+from .._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from .._model.base.marks import LABEL, SELECTOR
 from .._model.base.phrases import format_clause
 from .._model.base.text import cut_text
@@ -334,7 +335,7 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
 
 def _drop_in(name: str, facts: Facts) -> Finding:
     seen, expected = (
-        facts.drop_ins.get(name, ObservedText(error="the node was not queried")),
+        facts.drop_ins.get(name, ObservedText(error=NOT_QUERIED)),
         "no drop-in of linerate.rdma for the containerd unit",
     )
     if seen.value == "absent" and seen.error is None:
@@ -382,7 +383,7 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
         f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and derivatives)'
     )
     if seen is None or seen.value is None or seen.error is not None:
-        error = "the node was not queried" if seen is None else format_clause(seen.error, "no data was returned")
+        error = NOT_QUERIED if seen is None else format_clause(seen.error, "no data was returned")
         why = (
             f"It is unknown whether kernel arguments of linerate.rdma are still set for the next boot:"
             f" {format_clause(error)}."

@@ -23,6 +23,7 @@ from ..._model.infiniband.fabric import (
 )
 from .hcas_of_fabric import Member, Membership
 from .layouts import group_families
+from .unreachable_nodes import NOT_QUERIED
 
 __all__ = (
     "End",
@@ -145,7 +146,7 @@ def find_topology_with_source(
         ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
         observed = topologies.get(name)
         if observed is None or observed.value is None:
-            words.append(f"{name}: {format_clause(observed.error if observed else None, 'the node was not queried')}")
+            words.append(f"{name}: {format_clause(observed.error if observed else None, NOT_QUERIED)}")
             continue
         for seen in observed.value:
             if (seen.rdma_device, seen.port) in ports:

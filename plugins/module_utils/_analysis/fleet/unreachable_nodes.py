@@ -8,6 +8,11 @@ import typing
 
 from ..._model.kubernetes.observers import DAEMON_SET
 
+#: reason for a node without data
+NOT_QUERIED = "the node was not queried"
+#: the same, with a possible cause
+NOT_QUERIED_BY_LIMIT = f"{NOT_QUERIED}, for example because --limit excluded it"
+
 
 def get_remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
     """Return the remedy for a node that gave no answer.

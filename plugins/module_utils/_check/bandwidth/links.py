@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.line_rates import HcaRates, LineRates, Pcie
+from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits, is_infiniband
@@ -64,7 +65,7 @@ def check_links(
     seen = {node for node, _address in rates}
     for node in nodes:
         if node not in seen:
-            error = (hcas[node].error if node in hcas else "the node was not queried") or why or "it reports no HCA"
+            error = (hcas[node].error if node in hcas else NOT_QUERIED) or why or "it reports no HCA"
             text = f"The HCA of this node on the fabric is unknown: {format_clause(error)}."
             remedy = (
                 "Follow the remedies of the findings fabric.node and fabric.hcas of this node, then run stages fabric"

@@ -15,6 +15,7 @@ from ..._analysis.fleet import unreachable_nodes
 from ..._analysis.fleet.claims import why_apart
 from ..._analysis.fleet.hca_locations import find_topology_or_first_view, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import Member, Membership, find_candidates, hca_matches, resolve_members
+from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
@@ -115,7 +116,7 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
     findings = []
     for name, hcas in facts.nodes.items():
         expected = "HCAs and the subnet managers of their ports" if infiniband else "HCAs"
-        seen = facts.subnets.get(name, ObservedSubnets(error="the node was not queried"))
+        seen = facts.subnets.get(name, ObservedSubnets(error=NOT_QUERIED))
         unread = []
         errors = []
         if hcas.value is None or hcas.error is not None:

@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import explain, is_image_pull_message, of_pods
+from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED_BY_LIMIT
 from ..._model.base.phrases import format_clause
 from ..._model.intent.host_intent import Memlock
 from ..._model.intent.intent import Fabric, Intent
@@ -21,7 +22,7 @@ from ..._model.node.platform import ObservedPlatform
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
 from . import gpudirect
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
-from .unread_nodes import NOT_QUERIED, choose_remedy
+from .unread_nodes import choose_remedy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings += gpudirect.check(
             name,
             intent.cluster.host,
-            facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED)),
+            facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT)),
             facts.by_pods,
         )
     if intent.cluster.host.gpudirect == "peermem":
@@ -82,7 +83,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings.append(_check_memlock_limit(memlock))
     if memlock.by == "containerd":
         findings += [
-            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error=NOT_QUERIED)), facts)
+            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error=NOT_QUERIED_BY_LIMIT)), facts)
             for name in facts.nodes
         ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
@@ -127,7 +128,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
     ]
     planned = facts.check_mode and any(item.action != "unchanged" for item in made)
     for name in facts.nodes if wanted else ():
-        seen = facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED))
+        seen = facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED_BY_LIMIT))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
         missing = [argument for argument in wanted if argument not in (runs or ())]

@@ -8,9 +8,6 @@ import typing
 
 from ..._analysis.fleet import unreachable_nodes
 
-#: reason for a node without data
-NOT_QUERIED = "the node was not queried, for example because --limit excluded it"
-
 
 def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Container[str], needs: str) -> str:
     """Return the remedy for a node without data, which depends on the reason.
@@ -20,7 +17,7 @@ def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Contai
     :param by_pods: names of the nodes that are read by pods instead of ssh
     :param needs: programs that the node, or the image of the observers, must provide
     """
-    if error == NOT_QUERIED:
+    if error == unreachable_nodes.NOT_QUERIED_BY_LIMIT:
         return (
             "Run stages platform and host again, with this node in --limit or without --limit. Or remove the node from"
             " the group rdma_nodes."

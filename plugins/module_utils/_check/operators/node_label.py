@@ -13,6 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
+from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
@@ -87,7 +88,7 @@ def _explain_missing_label(
     if value is None:
         why += (
             " The HCAs of the node were not read, so they are not part of this explanation:"
-            f" {format_clause(observed.error if observed is not None else None, 'the node was not queried')}."
+            f" {format_clause(observed.error if observed is not None else None, NOT_QUERIED)}."
         )
     return why, remedy
 

@@ -30,7 +30,6 @@ from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from . import bios, bmc, firmware, firmware_fleet, returned, roll, sriov
 
 _NO_DATA = "the module node_info returned no data"
-_NOT_QUERIED = "the node was not queried, for example because --limit excluded it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,14 +114,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
     for name, hcas in facts.nodes.items():
-        observed = facts.platforms.get(name, ObservedPlatform(error=_NOT_QUERIED))
+        observed = facts.platforms.get(name, ObservedPlatform(error=unreachable_nodes.NOT_QUERIED_BY_LIMIT))
         errors = [format_clause(hcas.error, _NO_DATA)] if name not in nodes else []
         if observed.value is None or observed.error is not None:
             errors.append(format_clause(observed.error, _NO_DATA))
         expected = "its HCAs, PCI functions and kernel read"
         if errors or observed.value is None:
             remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later")
-            if {*errors} == {_NOT_QUERIED}:
+            if {*errors} == {unreachable_nodes.NOT_QUERIED_BY_LIMIT}:
                 remedy = (
                     "Run stages discover and platform again, with this node in --limit or without --limit. Or remove"
                     " the node from the group rdma_nodes."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.boundary.devices import assigned_address
@@ -44,7 +45,7 @@ def check(
         )
         yield Finding(_CHECK, node, UNKNOWN, "not compared", _EXPECTED, why, _COMPARE)
     for node, had in before.items():
-        seen = now.get(node, ObservedHcas(error="the node was not queried"))
+        seen = now.get(node, ObservedHcas(error=NOT_QUERIED))
         if seen.value is None or seen.error is not None:
             why = (
                 "The HCAs and links of the node after its reset are unknown:"

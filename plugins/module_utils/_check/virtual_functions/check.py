@@ -13,6 +13,7 @@ import typing
 from ..._analysis.controllers.device_plugin import why_not_offered
 from ..._analysis.fleet import machines
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
+from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
@@ -137,7 +138,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             findings += [sync.check_sync(intent, fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
-                held = facts.held.get(name, ObservedHcas(error="the node was not queried"))
+                held = facts.held.get(name, ObservedHcas(error=NOT_QUERIED))
                 findings.append(
                     vf_settings.check_settings(
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
