@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from .._analysis.controllers.installation import describe_helm_removal
-from .._analysis.controllers.labelled_objects import describe_ways_out, fold_alike, name_kind
+from .._analysis.controllers.labelled_objects import describe_delete, describe_ways_out, fold_alike, name_kind
 from .._analysis.disruption import machine_config
 from .._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from .._model.base.marks import LABEL, SELECTOR
@@ -204,7 +204,7 @@ def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
     """Return a warning on an object that may belong to another intent of the cluster. It does not close the gate,
     because that intent needs the object.
     """
-    delete = f"kubectl delete {name_kind(item.kind)} {item.name}{f' -n {item.namespace}' if item.namespace else ''}"
+    delete = describe_delete(item.kind, item.name, item.namespace)
     if item.name.startswith("("):
         delete = f"kubectl get {name_kind(item.kind)} -A -l {SELECTOR} --show-labels lists them"
     remedy = (

@@ -44,13 +44,21 @@ def name_kind(kind: str) -> str:
     return "ippools.nv-ipam.nvidia.com" if kind == "IPPool" else kind.lower()
 
 
+def describe_delete(kind: str, name: str, namespace: str = "") -> str:
+    """Return the command that deletes an object.
+
+    :param namespace: namespace of the object; empty for a kind without namespaces
+    """
+    return f"kubectl delete {name_kind(kind)} {name}{f' -n {namespace}' if namespace else ''}"
+
+
 def describe_ways_out(item: AppliedObject) -> str:
     """Return the remedy for an object that a user copied with the label of the collection: the command that removes the
     label, and the command that deletes the object."""
     kind, where = name_kind(item.kind), f" -n {item.namespace}" if item.namespace else ""
     return (
         f"If it is needed, remove the label: kubectl label {kind} {item.name}{where} {LABEL}-. If it is not, delete it:"
-        f" kubectl delete {kind} {item.name}{where}"
+        f" {describe_delete(item.kind, item.name, item.namespace)}"
     )
 
 

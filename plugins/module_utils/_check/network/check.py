@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.addresses import in_use as ipam
-from ..._analysis.controllers.labelled_objects import describe_ways_out, fold_alike, name_kind
+from ..._analysis.controllers.labelled_objects import describe_delete, describe_ways_out, fold_alike, name_kind
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.base.marks import SELECTOR
@@ -261,11 +261,10 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             why = f"An earlier run created the object for fabric {item.fabric}, {now}."
         if item.kind == "SriovNetworkNodePolicy":
             why += " The policy still reserves its virtual functions."
-        place = f" -n {item.namespace}" if item.namespace else ""
         remedy = (
-            f"If no other intent for this cluster contains the object, delete it: kubectl delete {name_kind(item.kind)}"
-            f" {item.name}{place}. With rdma_cluster.intent_name, a teardown also deletes the object. Then"
-            " run stage network again."
+            "If no other intent for this cluster contains the object, delete it:"
+            f" {describe_delete(item.kind, item.name, item.namespace)}. With rdma_cluster.intent_name, a teardown also"
+            " deletes the object. Then run stage network again."
         )
         if item.kind == "NicClusterPolicy":
             remedy = (

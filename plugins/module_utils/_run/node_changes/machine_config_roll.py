@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._analysis.controllers.labelled_objects import describe_delete
 from ..._analysis.controllers.machine_config_operator import (
     find_outdated_nodes,
     find_outdated_nodes_outside_run,
@@ -469,8 +470,8 @@ def _retain(live: Resource, why: str, scope: typing.Optional[Scope]) -> Retained
     return RetainedObject(
         f"{kind} {name}",
         why,
-        "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
-        f" {kind.lower()} {name}",
+        "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot:"
+        f" {describe_delete(kind, name)}",
     )
 
 
@@ -485,7 +486,7 @@ def _retain_unrecorded(live: Resource, why: str) -> RetainedObject:
         why,
         "Run stage network once with each intent that needs it, this one included: it records the intents, and no node"
         " reboots for that. Then run the teardown again. If no intent needs it, delete it, and the nodes of its"
-        f" MachineConfigPool reboot: kubectl delete {kind.lower()} {name}",
+        f" MachineConfigPool reboot: {describe_delete(kind, name)}",
     )
 
 
