@@ -891,6 +891,14 @@ DATA: dict[str, Data] = {
     "kubernetes.core.unread_pod": Data(parser("kubernetes.core.unread_pod"), POD),
     "kubernetes.core.parse_controller": Data(parser("kubernetes.core.parse_controller"), POD),
     "kubernetes.core.controller_uid": Data(parser("kubernetes.core.controller_uid"), POD, ("",)),
+    "kubernetes.core.tolerates": Data(
+        lambda toleration: [
+            parser("kubernetes.core.tolerates")(item, {"key": "role", "effect": "NoSchedule"})
+            for item in parser("kubernetes.resource.items_of")({"tolerations": [toleration]}, "tolerations", "Pod")
+        ],
+        [{"key": "role", "operator": "Equal", "value": "", "effect": "NoSchedule"}],
+        ([False],),
+    ),
     "kubernetes.core.parse_workload": Data(parser("kubernetes.core.parse_workload"), [DEPLOYMENT]),
     # of anything else nobody knows that it is ours
     "operators.sriov_operator.kept_release": Data(

@@ -38,6 +38,8 @@ from .resource import (
 
 #: labels, expressions and their values of a budget's selector; real ones have one or two
 MOST_ASKED = 16
+#: taint of a cordoned node
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 def parse_node(resource: Resource) -> ClusterNode:
@@ -172,7 +174,7 @@ def parse_pod(resource: Resource) -> ClusterPod:
         empty_dir=any(volume.get("emptyDir") is not None for volume in items_of(spec, "volumes", what)),
         of_run=is_ours(labels) and RUN_LABEL in labels,
         controller=controller_uid(resource),
-        tolerates_cordon=any(map(_tolerates_cordon, items_of(spec, "tolerations", what))),
+        tolerates_cordon=any(tolerates(item, _CORDON) for item in items_of(spec, "tolerations", what)),
     )
 
 
@@ -192,16 +194,14 @@ def unread_pod(resource: Resource) -> ClusterPod:
     )
 
 
-def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
-    """Return whether a toleration matches the taint of a cordoned node, which has no value. [k8s.io/component-helpers
-    scheduling/corev1 ToleratesTaint]
-    """
-    if toleration.get("effect") not in (None, "", "NoSchedule"):
+def tolerates(toleration: typing.Mapping[str, typing.Any], taint: typing.Mapping[str, typing.Any]) -> bool:
+    """Return whether a toleration matches a taint. [k8s.io/component-helpers scheduling/corev1 ToleratesTaint]"""
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
-    return (exists and not key) or (
-        key == "node.kubernetes.io/unschedulable" and (exists or not toleration.get("value"))
-    )
+    if not key:
+        return exists
+    return bool(key == taint.get("key") and (exists or (toleration.get("value") or "") == (taint.get("value") or "")))
 
 
 def parse_controller(resource: Resource) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from ..._model.base.marks import MANAGER, is_ours
 from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
 from ..._model.operators.drivers import DriverChange
+from ..kubernetes.core import tolerates
 from ..kubernetes.resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
 
 #: settings by which the operator drains nodes; a change of them alone restarts no driver
@@ -101,19 +102,9 @@ def _is_kept_out(node: Resource, tolerations: typing.Sequence[typing.Mapping[str
         taint.get("effect") in _EVICTING
         and not str(taint.get("key")).startswith(_TOLERATED)
         and (taint.get("key"), taint.get("effect")) != _GPU_TAINT
-        and not any(_tolerates(toleration, taint) for toleration in tolerations)
+        and not any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in items_of(mapping_at(node, "spec"), "taints", "Node")
     )
-
-
-def _tolerates(toleration: typing.Mapping[str, typing.Any], taint: typing.Mapping[str, typing.Any]) -> bool:
-    """Return whether a toleration matches a taint. [k8s.io/api core/v1 toleration.go ToleratesTaint]"""
-    if toleration.get("effect") not in (None, "", taint.get("effect")):
-        return False
-    key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
-    if not key:
-        return exists
-    return bool(key == taint.get("key") and (exists or (toleration.get("value") or "") == (taint.get("value") or "")))
 
 
 def _is_set_by_us(policy: Resource) -> bool:
