@@ -126,13 +126,16 @@ def add_gate(
     return dataclasses.replace(planned, closed=found, pauses=tuple(map(str, list_pauses(rolls, stand, cluster))))
 
 
-def make_untouched_plan(inventory: typing.Iterable[str]) -> DisruptionPlan:
+def make_untouched_plan(
+    inventory: typing.Iterable[str], unread: typing.Optional[typing.Mapping[str, str]] = None
+) -> DisruptionPlan:
     """Return a plan in which no node changes, for fabrics that do not use the SR-IOV network operator. The operator
     need not be installed.
 
     :param inventory: names of the nodes of the inventory
+    :param unread: reason for each kind of object that could not be read, by kind
     """
-    return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
+    return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory), unread=dict(unread or {}))
 
 
 def list_disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:

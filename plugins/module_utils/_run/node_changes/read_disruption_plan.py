@@ -72,6 +72,7 @@ class _Reader:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._nodes: typing.Optional[tuple[Resource, ...]] = None
         self.unread: dict[str, str] = {}
 
     def items(self, kind: str, namespace: str = "") -> tuple[Resource, ...]:
@@ -80,6 +81,24 @@ class _Reader:
         except ApiError as error:
             self._record_unread_kind(kind, error)
             return ()
+
+    def read_nodes(self) -> tuple[Resource, ...]:
+        """Return the nodes of the cluster, which only the first call reads. Return an empty tuple if they cannot be
+        read.
+        """
+        if self._nodes is None:
+            self._nodes = self.items("Node")
+        return self._nodes
+
+    def is_whole(self, kind: str, item: Resource) -> bool:
+        """Return whether the API server sent the whole object. Otherwise record the reason.
+
+        :param kind: kind of the object
+        """
+        reason = why_not_read(item)
+        if reason:
+            self.unread[kind] = f"{kind} {name_of(item)} is {reason}"
+        return not reason
 
     def kept(self, kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
         """Return the objects of a kind that has many objects, reduced to the required fields. Return an empty tuple if
@@ -131,21 +150,22 @@ def read_plan(
     :raises ResourceError: an object does not have the form of its kind
     """
     reader = _Reader(cluster)
-    nodes = reader.items("Node") if rendered.are_for_nodes else ()
-    driver, nodes = _read_driver_change(reader, rendered, nodes)
+    if rendered.are_for_nodes:
+        # first, because unread kinds are reported in the order of the reads
+        reader.read_nodes()
+    driver = _read_driver_change(reader, rendered)
     gpu = _read_gpu_driver_change(reader) if rendered.peermem else None
     changes = tuple(change for change in (driver, gpu) if change is not None)
     if not rendered.are_for_nodes and not changes:
-        return dataclasses.replace(make_untouched_plan(inventory), unread=reader.unread)
-    nodes = nodes or reader.items("Node")
-    live = _read_live(reader, namespace, rendered, nodes)
+        return make_untouched_plan(inventory, reader.unread)
+    live = _read_live(reader, namespace, rendered)
     prefix = intent.resource_prefix
 
     def predict(world: Live) -> DisruptionPlan:
         planned = (
             plan(world, rendered.policies, inventory, prefix)
             if rendered.are_for_nodes
-            else dataclasses.replace(make_untouched_plan(inventory), unread=dict(world.unread))
+            else make_untouched_plan(inventory, world.unread)
         )
         for change in changes:
             planned = merge_driver(planned, change, list_driver_nodes(change, world.nodes, inventory), world)
@@ -187,24 +207,16 @@ def read_plan(
     return add_gate(planned, stand, machine_pools, intent, inventory)
 
 
-def _read_driver_change(
-    reader: _Reader, rendered: RenderedObjects, nodes: tuple[Resource, ...]
-) -> tuple[typing.Optional[DriverChange], tuple[Resource, ...]]:
-    """Return the change of the driver that NVIDIA's network operator loads, None for no change, and the nodes of the
-    cluster.
-
-    :param nodes: nodes of the cluster; empty if they were not read, then they are read if the driver changes
-    """
+def _read_driver_change(reader: _Reader, rendered: RenderedObjects) -> typing.Optional[DriverChange]:
+    """Return the change of the driver that NVIDIA's network operator loads. Return None for no change."""
     for wanted in rendered.nic_policies:
         there = next((item for item in reader.items("NicClusterPolicy") if name_of(item) == name_of(wanted)), None)
-        if there is not None and why_not_read(there):
-            reader.unread["NicClusterPolicy"] = f"NicClusterPolicy {name_of(there)} is {why_not_read(there)}"
+        if there is not None and not reader.is_whole("NicClusterPolicy", there):
             continue
         change = parse_driver_change(wanted, there)
         if change is not None:
-            nodes = nodes or reader.items("Node")
-            return dataclasses.replace(change, kept_out=list_kept_out(nodes, there)), nodes
-    return None, nodes
+            return dataclasses.replace(change, kept_out=list_kept_out(reader.read_nodes(), there))
+    return None
 
 
 def _read_gpu_driver_change(reader: _Reader) -> typing.Optional[DriverChange]:
@@ -212,21 +224,17 @@ def _read_gpu_driver_change(reader: _Reader) -> typing.Optional[DriverChange]:
     exactly one ClusterPolicy: then stage host changes none.
     """
     found = reader.items("ClusterPolicy")
-    if len(found) != 1:
-        return None
-    if why_not_read(found[0]):
-        reader.unread["ClusterPolicy"] = f"ClusterPolicy {name_of(found[0])} is {why_not_read(found[0])}"
+    if len(found) != 1 or not reader.is_whole("ClusterPolicy", found[0]):
         return None
     return parse_gpu_driver_change(found[0])
 
 
-def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects, nodes: tuple[Resource, ...]) -> Live:
+def _read_live(reader: _Reader, namespace: str, rendered: RenderedObjects) -> Live:
     """Read the objects from which the drains are predicted, without pods.
 
     :param namespace: namespace of the SR-IOV network operator
-    :param nodes: nodes of the cluster, as the API server returns them
     """
-    known = tuple(map(kubernetes.parse_node, nodes))
+    known = tuple(map(kubernetes.parse_node, reader.read_nodes()))
     if not rendered.are_for_nodes:
         return Live(known, unread=reader.unread)
     return Live(
