@@ -19,7 +19,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, jud
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError
 from ..._parse.kubernetes.nv_ipam import Blocks
 from .arithmetic import count_needed_on_a_node, describe_need, find_pool
-from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_pool
+from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_own_pool, is_pool
 
 #: end of the reason for a network that is not valid
 _INVALID = "is not a valid network"
@@ -46,6 +46,9 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
         )
     seen = _exclude_invalid_networks(seen)
     ours = {f"{fabric.network.namespace}/{fabric.network.name}" for fabric in intent.fabrics}
+    taken = [item for item in seen.taken if not _is_ours(item.owner, ours)]
+    taken += _list_other_pools(intent, seen.pools)
+    known = [(ipaddress.ip_network(item.network), item) for item in taken]
     findings: list[Finding] = []
     overlapping: list[tuple[str, Overlaps]] = []
     for fabric, ipam in fabrics:
@@ -60,11 +63,9 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             findings.append(_check_free(fabric, pool, nodes, seen))
         else:
             findings.append(_check_pool(fabric, pool, nodes, seen))
-        taken = [item for item in seen.taken if not _is_ours(item.owner, ours)]
-        taken += _list_other_pools(intent, seen.pools)
-        overlaps = find_overlaps(ipam, pool.network, taken)
+        overlaps = find_overlaps(ipam, pool.network, known)
         overlapping.append((fabric.name, overlaps))
-        findings.append(_check_overlap(fabric, pool.network, len(taken), overlaps))
+        findings.append(_check_overlap(fabric, pool.network, len(known), overlaps))
     return (*findings, *check_claims(overlapping), *check_unread_pools(intent, seen), *_check_compared(seen))
 
 
@@ -84,9 +85,8 @@ def _list_other_pools(intent: Intent, pools: typing.Iterable[SharedPool]) -> typ
 
     :param pools: nv-ipam pools of the cluster
     """
-    ours = [fabric.pool for fabric in intent.fabrics if fabric.pool]
     for pool in pools:
-        if not any(is_pool(pool, own) for own in ours) and _is_network(pool.network):
+        if not is_own_pool(intent, pool) and _is_network(pool.network):
             yield UsedNetwork("attachment", pool.network, f"{pool.kind} {pool.namespace}/{pool.name}", "nv-ipam")
 
 

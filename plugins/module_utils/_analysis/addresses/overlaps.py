@@ -13,7 +13,6 @@ OpenShift's Network names, are not for kubelets to write.
 from __future__ import annotations
 
 import collections
-import ipaddress
 import typing
 
 from ..._model.base.phrases import count_of, format_clause
@@ -57,15 +56,14 @@ class Overlaps(typing.NamedTuple):
     claimed: tuple[Overlap, ...]
 
 
-def find_overlaps(ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Overlaps:
+def find_overlaps(ipam: Ipam, network: Network, known: typing.Sequence[tuple[Network, UsedNetwork]]) -> Overlaps:
     """Return the overlaps of the range of a fabric and of the destinations of its routes. Overlaps of a route with
     attachments are left out, because a route to the network of an attachment may be intended.
 
     :param network: range of the fabric
-    :param taken: valid networks in use, without those of the intent
+    :param known: networks in use, without those of the intent, each with its item
     """
-    known = [(ipaddress.ip_network(item.network), item) for item in taken]
-    nodes = {item.node for item in taken if item.node}
+    nodes = {item.node for _network, item in known if item.node}
     real: list[Overlap] = []
     claimed: list[Overlap] = []
     for place, target, attachments in (
@@ -142,8 +140,7 @@ def check_unread_pools(intent: Intent, seen: AddressFacts) -> typing.Iterator[Fi
 
     :param seen: addresses that are in use in the cluster
     """
-    ours = [fabric.pool for fabric in intent.fabrics if fabric.pool]
-    others = [item for item in seen.unread_pools if not any(is_pool(item, own) for own in ours)]
+    others = [item for item in seen.unread_pools if not is_own_pool(intent, item)]
     if others:
         texts = [f"{item.kind} {item.namespace}/{item.name}: {item.why}" for item in others]
         yield Finding(
@@ -161,6 +158,11 @@ def check_unread_pools(intent: Intent, seen: AddressFacts) -> typing.Iterator[Fi
 def is_pool(item: typing.Union[SharedPool, UnreadPool], pool: NvIpamPool) -> bool:
     """Return whether a pool of the cluster is the pool that the intent names."""
     return (item.kind, item.namespace, item.name) == (pool.kind, pool.namespace, pool.name)
+
+
+def is_own_pool(intent: Intent, item: typing.Union[SharedPool, UnreadPool]) -> bool:
+    """Return whether a fabric of the intent names a pool of the cluster."""
+    return any(is_pool(item, fabric.pool) for fabric in intent.fabrics if fabric.pool)
 
 
 def _list_routes(ipam: Ipam) -> list[Network]:
