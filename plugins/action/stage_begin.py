@@ -120,8 +120,7 @@ class ActionModule(ControllerAction):
         asked, of_job = (self._templar.template(variables.get(name)) for name in (DISRUPTION, OF_JOB))
         check_override(asked, options["cluster"], of_job)
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
-        written = read_as_written(nodes, variables)
-        values, of_nodes = find_mistyped(variables, self._templar.template), find_misspelt_of_nodes(written, variables)
+        values = find_mistyped(variables, self._templar.template)
         strict = "rdma_strict_images" in values or boolean(
             self._template_variable(variables, "rdma_strict_images", False)
         )
@@ -129,6 +128,8 @@ class ActionModule(ControllerAction):
         if options["resume_from"]:
             uid = read_cluster_uid_of(variables, self._templar.template) if access else ""
             return resume_run(options, nodes, check_mode, strict, images, get_holder(), access, uid, Display().warning)
+        written = read_as_written(nodes, variables)
+        of_nodes = find_misspelt_of_nodes(written, variables)
         names = (*list_names(variables), *of_nodes)
         start = RunStart(
             "",
