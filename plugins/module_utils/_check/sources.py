@@ -10,7 +10,7 @@ import typing
 
 from .._analysis.schedule.measurements import by_links
 from .._model.intent.intent import Intent
-from .._model.intent.profiles import carries_rdma, is_infiniband
+from .._model.intent.profiles import carries_roce
 from .._model.run.fact_kinds import FABRIC, NODE, TOPOLOGY, list_kinds_at
 
 
@@ -344,7 +344,7 @@ def needs_lldp(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> b
     if NEIGHBOURS not in SOURCES[stage].values():
         return False
     asked = intent()
-    ethernet = [fabric for fabric in asked.fabrics if not is_infiniband(fabric) and carries_rdma(fabric)]
+    ethernet = [fabric for fabric in asked.fabrics if carries_roce(fabric)]
     if stage == "collectives":
         wanted = asked.cluster.collectives
         if wanted is None or wanted.leaves or nodes < 3:

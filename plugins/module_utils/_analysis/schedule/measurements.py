@@ -11,7 +11,7 @@ import itertools
 import typing
 
 from ..._model.intent.intent import Bandwidth, Fabric
-from ..._model.intent.profiles import carries_rdma, is_infiniband
+from ..._model.intent.profiles import carries_rdma, carries_roce
 from ..._model.intent.profiles import list_rails as rails_of
 from ..._model.measurement.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
 from .coverage import compute_coverage
@@ -170,7 +170,7 @@ def compute_seconds_of_counters(fabric: Fabric) -> tuple[int, int]:
     """Return the usual and the maximum duration in seconds of the readings of error counters around one measurement in
     one direction. Both are 0 on a fabric on which no counters are read around a pair.
     """
-    if is_infiniband(fabric) or not carries_rdma(fabric):
+    if not carries_roce(fabric):
         return 0, 0
     return _USUAL_READINGS, 4 * READING_LIMIT
 

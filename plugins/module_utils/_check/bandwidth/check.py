@@ -25,7 +25,7 @@ from ..._analysis.schedule.coverage import compute_coverage
 from ..._analysis.schedule.measurements import by_links
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
-from ..._model.intent.profiles import carries_rdma, is_infiniband, list_rails
+from ..._model.intent.profiles import carries_rdma, carries_roce, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, PairResult, RoundPlan
 from ..._model.run.findings import UNKNOWN, Finding
 from .errors import check_errors
@@ -218,7 +218,7 @@ def _report_unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding
 
     :param covered: whether the rounds were planned to use each link
     """
-    if is_infiniband(fabric) or not carries_rdma(fabric):
+    if not carries_roce(fabric):
         return []
     return report_ports_without_lldp(
         "bandwidth.coverage", fabric, find_membership(fabric, facts), facts.neighbours, covered

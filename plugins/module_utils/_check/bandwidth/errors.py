@@ -11,7 +11,7 @@ import typing
 from ..._analysis.bandwidth.floors import PairLimits
 from ..._analysis.fleet.hca_errors import Measurement, judge_errors, merge_errors
 from ..._model.base.phrases import count_of
-from ..._model.intent.profiles import carries_rdma, is_infiniband
+from ..._model.intent.profiles import carries_roce
 from ..._model.measurement.bandwidth import PairResult
 from ..._model.measurement.hca_counters import HcaErrors
 from ..._model.run.findings import Finding
@@ -33,7 +33,7 @@ def check_errors(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typi
     :param pairs: measurements of the fabric, with the counter changes of their HCAs
     """
     fabric = ground.fabric
-    if is_infiniband(fabric) or not carries_rdma(fabric):
+    if not carries_roce(fabric):
         return
     found: list[HcaErrors] = []
     virtual: set[str] = set()

@@ -160,6 +160,11 @@ def carries_rdma(fabric: Fabric) -> bool:
     return owns_rdma(fabric) or (find_traits(fabric).rdma and isolates_rdma(fabric))
 
 
+def carries_roce(fabric: Fabric) -> bool:
+    """Return whether the fabric is RoCE: Ethernet, with RDMA devices for its pods."""
+    return not is_infiniband(fabric) and carries_rdma(fabric)
+
+
 def is_interface_moved(fabric: Fabric) -> bool:
     """Return whether a pod of the fabric gets a whole physical interface of the node. The node does not have the
     interface while the pod runs.

@@ -18,7 +18,7 @@ from ..._analysis.fleet.hca_errors import Readings, compare_readings
 from ..._analysis.schedule.measurements import READING_LIMIT
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma, is_infiniband
+from ..._model.intent.profiles import carries_roce
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import PairResult, RdmaPod
 from ..._model.measurement.hca_counters import HcaErrors
@@ -73,7 +73,7 @@ class PairCounters:
 
         :param measure: function that measures the pair
         """
-        if is_infiniband(fabric) or not carries_rdma(fabric) or client.device is None or server.device is None:
+        if not carries_roce(fabric) or client.device is None or server.device is None:
             return measure()
         ends = (client, server)
         before, started = [self._read(end) for end in ends], self._clock()
