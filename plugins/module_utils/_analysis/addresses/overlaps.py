@@ -135,7 +135,7 @@ def check_claims(found: typing.Iterable[tuple[str, Overlaps]]) -> list[Finding]:
 
 
 def check_unread_pools(intent: Intent, seen: AddressFacts) -> typing.Iterator[Finding]:
-    """Return a warning about invalid nv-ipam pools that no fabric of the intent names. A tenant may have created them,
+    """Yield a warning about invalid nv-ipam pools that no fabric of the intent names. A tenant may have created them,
     so they keep no fabric from being applied.
 
     :param seen: addresses that are in use in the cluster

@@ -19,8 +19,11 @@ from .pairs import on_rail
 
 
 def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> list[Finding]:
-    """Yield a warning for each HCA port that was left out of later rounds because its pairs failed, with these failures
-    and the remedy."""
+    """Return a failed finding for each HCA port that was left out of later rounds because its pairs failed, with these
+    failures and the remedy.
+
+    :param pairs: measurements of the fabric
+    """
     out: dict[End, int] = collections.Counter()
     for pair in pairs:
         if pair.failure in LEFT_OUT:
