@@ -10,7 +10,7 @@ import dataclasses
 import ipaddress
 import typing
 
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric, Intent, NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork
@@ -37,7 +37,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
     fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
         why = "The run ended before it read the addresses that the cluster uses."
-        remedy = "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook."
+        remedy = describe_rerun("network")
         return tuple(
             Finding(
                 "network.addresses", fabric.name, UNKNOWN, "not read", describe_need(fabric, len(nodes)), why, remedy

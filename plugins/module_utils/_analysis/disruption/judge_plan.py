@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import count_of
+from ..._model.base.phrases import count_of, describe_rerun
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import (
@@ -96,7 +96,7 @@ def check_plan(
                 "drains and reboots not determined",
                 f"drains and reboots determined; {_allowed_text(cluster)}",
                 why,
-                "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook.",
+                describe_rerun("network"),
             ),
         )
     found = [_report_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in _ESSENTIAL]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from ..._analysis.fleet.cause import Cause, link_of
 from ..._analysis.fleet.completions import COMPLETIONS
 from ..._analysis.fleet.providers import PROVIDERS
+from ..._model.base.phrases import describe_rerun
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.measuring import NAMESPACE, REFUSALS
 from ..._model.measurement.bandwidth import LEFT_OUT
@@ -219,7 +220,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "not_run": Cause(
         "The stage ended before this measurement.",
-        "Run stage bandwidth again. If it ends early again, correct the error in the output of ansible-playbook.",
+        describe_rerun("bandwidth"),
     ),
     **dict.fromkeys(
         LEFT_OUT,

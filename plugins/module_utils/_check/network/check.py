@@ -14,7 +14,7 @@ from ..._analysis.controllers.labelled_objects import describe_delete, describe_
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.base.marks import SELECTOR
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
@@ -137,7 +137,7 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
                 "objects not checked",
                 "objects checked against the nodes before they are applied",
                 why,
-                "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook.",
+                describe_rerun("network"),
             )
         ]
     if not lint.errors:
@@ -459,7 +459,7 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
             else "Run stage network again. If the object is missing again, search the audit log of the API server for"
             " the program that deletes it."
             if item.action
-            else "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook."
+            else describe_rerun("network")
         )
     return "Correct the cause that the message under 'measured' reports, then run stage network again."
 
@@ -644,7 +644,7 @@ def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str,
     if facts.sync is None:
         return (
             "The run ended before it waited until the operators configured the nodes.",
-            "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook.",
+            describe_rerun("network"),
         )
     waited = sorted({node.node for node in facts.sync.nodes if node.fabric == fabric.name})
     if not waited:

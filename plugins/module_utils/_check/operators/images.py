@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import format_clause
+from ..._model.base.phrases import describe_rerun, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import on_mirror
 from ..._model.kubernetes.images import ImageFacts, ImageReference, MirrorRule
@@ -66,9 +66,7 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
             if seen
             else "The run ended before it read the mirror rules from the API server."
         )
-        remedy = (
-            "Run stage operators again. If it ends early again, correct the error in the output of ansible-playbook."
-        )
+        remedy = describe_rerun("operators")
         if seen:
             remedy = (
                 "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"

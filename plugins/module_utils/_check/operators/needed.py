@@ -17,7 +17,7 @@ from ..._analysis.controllers.installation import (
     name_way_to_trust,
     served_by_labels,
 )
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import needs_nic_policy
 from ..._model.job.stack import Controller
@@ -54,8 +54,7 @@ def check(
                 "installations not read",
                 _describe_expected_operator(row),
                 why,
-                "Run stage operators again. If it ends early again, correct the error in the output of"
-                " ansible-playbook.",
+                describe_rerun("operators"),
             )
         return
     for row in list_needed_operators(intent, seen.job, seen.olm):

@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import format_clause
+from ..._model.base.phrases import describe_rerun, format_clause
 from ..._model.operators.sriov_operator import OperatorFacts
 from ..._model.run.findings import UNKNOWN, Finding
 
 _NOT_RUN = "the run ended before the module sriov_operator_info ran"
-_RUN_AGAIN = (
-    "Run stage virtual_functions again. If it ends early again, correct the error in the output of ansible-playbook."
-)
 _CORRECT = (
     "Run stage validate: it checks the kubeconfig and the rights of its user, and names what is missing. Correct that,"
     " then run stage virtual_functions again."
@@ -37,7 +34,7 @@ def choose_remedy(reason: str) -> str:
 
     :param reason: reason of :func:`join_errors`
     """
-    return _RUN_AGAIN if reason == _NOT_RUN else _CORRECT
+    return describe_rerun("virtual_functions") if reason == _NOT_RUN else _CORRECT
 
 
 def report_unread(check: str, subject: str, reason: str, measured: str, expected: str) -> Finding:

@@ -24,3 +24,11 @@ def format_clause(text: typing.Optional[str], none: str = "no reason was reporte
     """
     words = (text or "").strip()
     return (words[:-1].rstrip() if words.endswith(".") and not words.endswith("..") else words) or none
+
+
+def describe_rerun(stage: str) -> str:
+    """Return the remedy for a stage that ended before it read or measured something.
+
+    :param stage: name of the stage
+    """
+    return f"Run stage {stage} again. If it ends early again, correct the error in the output of ansible-playbook."
