@@ -27,17 +27,20 @@ Steps = tuple[NodeStep, ...]
 Rolls = tuple[PoolPlan, ...]
 
 
-def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
+def add_rolls(
+    steps: typing.Sequence[NodeStep], machines: Machines, paused_by_others: typing.Container[str] = ()
+) -> tuple[Steps, Rolls]:
     """Add to each step the MachineConfigPool that reboots its node, if one does.
 
     :param steps: steps of the nodes of the inventory, as if a BMC rebooted each node. A step that has a pool already
         waits for the roll of that pool that is in progress
     :param machines: nodes and pools of the cluster; ``configs`` are the MachineConfigs and KubeletConfigs to apply
+    :param paused_by_others: names of the pools that interrupted runs of other intents left paused
     :returns: the steps, and the planned rolls of the pools
     """
     found = (find_machine_pool(node, machines.pools) for node in machines.nodes)
     pools = {node.name: pool for node, pool in zip(machines.nodes, found) if pool is not None}
-    new = _collect_roll_reasons(machines)
+    new = _collect_roll_reasons(machines, paused_by_others)
     waiting = {step.pool for step in steps if step.pool}
     if waiting:
         rolls = tuple(roll_of(pool, _list_members(pool, pools)) for pool in machines.pools if pool.name in waiting)
@@ -61,7 +64,7 @@ def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
     mine = [step for step in steps if step.pool in names or step.also in names]
     if not mine or any(step.phase == "wait" for step in mine if step.pool):
         return steps, rolls
-    why = [one for roll in rolls for one in roll.blockers] + [
+    why = [one.rstrip(".") for roll in rolls for one in roll.blockers] + [
         f"{step.node}: {one.rstrip('.')}" for step in mine for one in step.blockers
     ]
     if not why:
@@ -73,16 +76,18 @@ def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
     return tuple(_hold_back_step(step, text) if step in mine else step for step in steps), ()
 
 
-def _collect_roll_reasons(machines: Machines) -> dict[str, tuple[str, ...]]:
+def _collect_roll_reasons(machines: Machines, paused_by_others: typing.Container[str]) -> dict[str, tuple[str, ...]]:
     """Return the reasons why pools will roll, by the name of the pool. The reasons are new MachineConfigs and
-    KubeletConfigs, and an interrupted run that left the pool paused.
+    KubeletConfigs, and an interrupted run that left the pool paused. A pool that only a run of another intent left
+    paused is not rolled.
     """
     found = {}
     for pool in machines.pools:
         mine = [config for config in machines.configs if find_rendered_configs(pool, config, machines.pools)]
         new = [config for config in mine if not config.there or has_unrendered_config(pool, config, machines.pools)]
         reasons = [f"{config.kind} {config.name} ({config.what})" for config in new]
-        reasons += [f"an interrupted run left MachineConfigPool {pool.name} paused"] if pool.paused_by_us else []
+        if pool.paused_by_us and (reasons or pool.name not in paused_by_others):
+            reasons.append(f"an interrupted run left MachineConfigPool {pool.name} paused")
         if reasons:
             found[pool.name] = tuple(reasons)
     return found

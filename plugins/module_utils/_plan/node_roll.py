@@ -12,7 +12,14 @@ import typing
 from .._analysis.controllers.budgets import PodsOfCluster, find_held_pods
 from .._analysis.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
 from .._analysis.controllers.drain import list_drain_blockers
-from .._analysis.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, list_node_blockers
+from .._analysis.controllers.gate import (
+    GateInputs,
+    explain_too_many,
+    find_room,
+    list_counted_nodes,
+    list_node_blockers,
+    list_pool_blockers,
+)
 from .._analysis.controllers.health_checks import list_watching
 from .._analysis.controllers.machine_config_operator import find_rollout_blocker, under_way
 from .._analysis.controllers.sriov_operator import find_machine_pool, is_evicted
@@ -43,6 +50,7 @@ class RollCluster(GateInputs, PodsOfCluster):
     :ivar kubelets: KubeletConfigs that the collection does not manage, and the present MachineConfig of each pool that
         would lose limits of CRI-O
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
+    :ivar paused_by_others: names of the MachineConfigPools that interrupted runs of other intents left paused
     """
 
     marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
@@ -52,6 +60,7 @@ class RollCluster(GateInputs, PodsOfCluster):
     configs: tuple[HostConfig, ...] = ()
     kubelets: tuple[HostConfig, ...] = ()
     machines: frozenset[str] = frozenset()
+    paused_by_others: frozenset[str] = frozenset()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
         """Return the reason why a node must not be reset by its BMC, with a remedy: the machine config operator reboots
@@ -95,13 +104,13 @@ def plan_roll(
     machines = Machines(
         cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets
     )
-    every, pools = add_rolls(every, machines)
+    every, pools = add_rolls(every, machines, cluster.paused_by_others)
     awaited = {step.node for step in every if step.is_due and step.phase != "begin"}
     every = tuple(
         _looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step
         for step in every
     )
-    every, pools = read_held(every, pools)
+    every, pools = read_held(every, tuple(_find_pool_blockers(roll, cluster, intent, names) for roll in pools))
     # of what a run began and nobody asks for any more its end is left
     steps = [step for step in every if step.node in seen or step.pool or step.also or step.node in cluster.marks]
     resets = [step for step in steps if step.goes]
@@ -451,6 +460,24 @@ def _looked_into(
     return dataclasses.replace(
         step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers)
     )
+
+
+def _find_pool_blockers(
+    roll: PoolPlan, cluster: RollCluster, intent: ClusterIntent, inventory: typing.Container[str]
+) -> PoolPlan:
+    """Return the planned roll of a MachineConfigPool with the reasons against it that no step has: the limits of the
+    intent, and the nodes of the pool that are not in the inventory. The roll reboots these nodes as well.
+
+    :param inventory: names of the nodes of the inventory
+    """
+    found = list(list_pool_blockers(roll, intent))
+    for node in (node for node in cluster.nodes if node.name in roll.nodes and node.name not in inventory):
+        alone = NodeStep(node.name, "reboot", pool=roll.name)
+        found += (
+            f"{node.name} (not in the inventory): {why}"
+            for why in _looked_into(alone, node, cluster, intent, inventory, ()).blockers
+        )
+    return dataclasses.replace(roll, blockers=(*roll.blockers, *found))
 
 
 def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -> str:

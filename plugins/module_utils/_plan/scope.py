@@ -16,10 +16,11 @@ from .._render.network.sriov import render_node_pools
 from .._render.node.host import render_host_configs
 
 
-def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> Scope:
+def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent, nodes: typing.Iterable[str] = ()) -> Scope:
     """Return which objects with the label of the collection belong to the intent.
 
     :param fabrics: fabrics of the intent; empty if only the shared objects are asked for
+    :param nodes: names of the nodes of the inventory, which may not have the labels of the node selector yet
     """
     labels = {fabric.name: build_labels(fabric.name)[FABRIC_LABEL] for fabric in fabrics}
     names = {(attachment_kind(fabric), fabric.network.name, labels[fabric.name]) for fabric in fabrics}
@@ -33,4 +34,5 @@ def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> Sco
         frozenset(fabric.network.namespace for fabric in fabrics),
         frozenset(fabric.resource_name for fabric in fabrics if fabric.resource_name),
         dict(cluster.node_selector),
+        frozenset(nodes),
     )

@@ -172,13 +172,7 @@ def list_roll_blockers(
                 f"{_describe_pool(roll)} allows more than one control-plane node to go down at the same time"
                 f" ({roll.limit}). Set its maxUnavailable to 1."
             )
-        if intent.node_pool is not None and (roll.at_once is None or roll.at_once > intent.node_pool.max_unavailable):
-            more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
-            found.append(
-                f"{_describe_pool(roll)} allows {more} to go down at the same time ({roll.limit}), and"
-                f" rdma_cluster.node_pool.max_unavailable is {intent.node_pool.max_unavailable}. Set both to the same"
-                " number."
-            )
+        found += list_pool_blockers(roll, intent)
         how = (
             HOW if roll.machines else "Pause the health check manually until the node is back, then run the stage again"
         )
@@ -194,6 +188,22 @@ def list_roll_blockers(
                 " the same time. Let only one of them proceed at a time."
             )
     return tuple(dict.fromkeys(filter(None, found)))
+
+
+def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent) -> tuple[str, ...]:
+    """Return the reason why a pool must not roll, with its remedy: it takes down more nodes at the same time than the
+    intent permits. The result is empty if it may roll, or if the intent has no limit.
+
+    :param roll: nodes that an operator will drain or reboot
+    :param intent: settings of the intent that all fabrics share
+    """
+    if intent.node_pool is None or (roll.at_once is not None and roll.at_once <= intent.node_pool.max_unavailable):
+        return ()
+    more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
+    return (
+        f"{_describe_pool(roll)} allows {more} to go down at the same time ({roll.limit}), and"
+        f" rdma_cluster.node_pool.max_unavailable is {intent.node_pool.max_unavailable}. Set both to the same number.",
+    )
 
 
 def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: ClusterIntent) -> tuple[HealthCheck, ...]:

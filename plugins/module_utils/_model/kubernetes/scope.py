@@ -51,6 +51,7 @@ class Scope:
     :ivar namespaces: namespaces of the jobs
     :ivar resources: names of the resources of the fabrics, without prefix
     :ivar selector: labels of the nodes that the intent selects
+    :ivar nodes: names of further nodes that belong to the intent, although they may not have its labels yet
     """
 
     intent: str = DEFAULT_INTENT
@@ -59,6 +60,7 @@ class Scope:
     namespaces: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
     selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    nodes: frozenset[str] = frozenset()
 
     def explain_foreign(self, kind: str, item: Item) -> str:
         """Return why an object with the label of the collection does not belong to this intent. Return an empty text if

@@ -97,7 +97,9 @@ class PoolRoller:
         self._intent = mine.intent_name or DEFAULT_INTENT
         self._user = build_user_label(mine.intent_name, mine.node_selector)
 
-    def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+    def prepare(
+        self, configs: typing.Sequence[Resource], check_mode: bool, scope: typing.Optional[Scope] = None
+    ) -> Prepared:
         """Pause the pools that use at least one object that is not applied yet, apply all objects, and wait until the
         pools have rendered them. Return the outcome of each object and the paused pools.
 
@@ -108,6 +110,8 @@ class PoolRoller:
 
         :param configs: MachineConfigs and KubeletConfigs to apply
         :param check_mode: whether nothing is changed
+        :param scope: objects of the intent; a pool that only a run of another intent left paused stays paused. None:
+            all pools are unpaused that the collection has paused
         :raises ApiError: the API server cannot be reached, or refuses to pause a pool
         :raises NodeFailed: a pool may not roll now; then nothing is applied
         """
@@ -128,7 +132,9 @@ class PoolRoller:
                 # only labels, of which nothing is rendered
                 planned = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
             # that a change of what was there before is rendered shows by time alone
-            left = {pool.name: dataclasses.replace(pool, wanted_config="") for pool in pools if pool.paused_by_us}
+            mine = [pool for pool in pools if pool.paused_by_us]
+            others = _find_other_pauses(PoolView(self._cluster), scope) if mine else {}
+            left = {pool.name: dataclasses.replace(pool, wanted_config="") for pool in mine if pool.name not in others}
             late = (
                 self._await_rendered(
                     left, [machines.read_host_config(self._cluster, config) for config in configs], True

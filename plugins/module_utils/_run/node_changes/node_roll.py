@@ -27,10 +27,12 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.patience import PatientCluster
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.process import many
-from ..._plan.node_roll import choose_action, choose_turn, describe_step, plan_roll
+from ..._plan.node_roll import RollCluster, choose_action, choose_turn, describe_step, plan_roll
+from ..._plan.scope import build_scope
 from .health_checks import HealthChecks
 from .node_sources import Source, Sources
 from .node_turn import USUAL, NodeTurns, PowerControl, RollInterrupt, RollLimits, Say, not_taken
+from .paused_pools import PoolView, find_paused_pools
 from .pool_reboot import PoolReboot, Work, describe_reboot
 from .roll_cluster import RollClusterReader
 
@@ -82,6 +84,7 @@ class NodeRoller:
         :raises ResourceError: an object does not have the form of its kind
         """
         cluster, inventory = self._reader.read(), tuple(nodes)
+        cluster = dataclasses.replace(cluster, paused_by_others=self._find_others_pauses(cluster, intent, inventory))
         self._turns.begin(intent, inventory)
         pooled = {
             node.name
@@ -102,6 +105,14 @@ class NodeRoller:
         ).items():
             seen[node] += told
         return plan_roll(seen, cluster, intent, inventory)
+
+    def _find_others_pauses(
+        self, cluster: RollCluster, intent: ClusterIntent, inventory: tuple[str, ...]
+    ) -> frozenset[str]:
+        """Return the names of the MachineConfigPools that interrupted runs of other intents left paused."""
+        if not any(pool.paused_by_us for pool in cluster.machine_pools):
+            return frozenset()
+        return frozenset(find_paused_pools(PoolView(self._cluster), build_scope((), intent, inventory)).others)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Finish the nodes that an earlier run has reset: verify their settings by the latest observation, and remove

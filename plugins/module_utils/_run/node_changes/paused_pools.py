@@ -151,6 +151,6 @@ def explain_other_pause(intent: str, members: tuple[ClusterNode, ...], scope: Sc
         return ""
     if intent not in (_UNNAMED, scope.intent):
         return f"a run of the intent '{intent}' paused it, and this intent is '{scope.intent}'"
-    if any(scope.selector.items() <= node.labels.items() for node in members):
+    if any(node.name in scope.nodes or scope.selector.items() <= node.labels.items() for node in members):
         return ""
     return "an interrupted run paused it, and this intent selects no node of it"

@@ -26,7 +26,9 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.process import many
+from ..._plan.scope import build_scope
 from .drain import NodeFailed
+from .gate import PoolGate
 from .machine_config_roll import RENDER
 from .machine_config_roll import PoolRoller as Pools
 
@@ -92,7 +94,9 @@ class PoolReboot:
     ) -> None:
         self._work, self._cluster, self._hosts, self._inventory = work, cluster, tuple(hosts), tuple(inventory)
         self._clock, self._sleep, self._stop = clock, pause, stop
-        self._pools = Pools(cluster, clock, self._sleep_unless_stopped, say, intent=intent)
+        mine = intent if intent is not None else ClusterIntent()
+        gate, self._scope = PoolGate(cluster, mine, self._inventory, say), build_scope((), mine, self._inventory)
+        self._pools = Pools(cluster, clock, self._sleep_unless_stopped, say, gate, mine)
         self._released = False
         self._did: dict[str, list[str]] = {}
         self._noted: dict[str, Mark] = {}
@@ -199,7 +203,7 @@ class PoolReboot:
         otherwise.
         """
         try:
-            outcomes = self._pools.prepare(self._hosts, True).outcomes
+            outcomes = self._pools.prepare(self._hosts, True, self._scope).outcomes
         except LeaseLost:
             raise
         except RdmaError as error:
@@ -250,7 +254,7 @@ class PoolReboot:
         configuration is not rendered in time are unpaused too.
         """
         try:
-            prepared = self._pools.prepare(self._hosts, False)
+            prepared = self._pools.prepare(self._hosts, False, self._scope)
         except LeaseLost:
             raise
         except RdmaError as error:
@@ -268,7 +272,7 @@ class PoolReboot:
     def _release_pools(self, names: typing.Sequence[str], limit: float) -> None:
         self._released = True
         try:
-            self._rolls = {roll.pool: roll for roll in self._pools.release(names, limit, self._inventory)}
+            self._rolls = {roll.pool: roll for roll in self._pools.release(names, limit, self._inventory, self._scope)}
         except LeaseLost:
             raise
         except _Stopped as error:
