@@ -31,9 +31,10 @@ from .._model.intent.profiles import (
 from .._model.kubernetes.addresses import AddressFacts
 from .._model.kubernetes.apply import AppliedObject
 from .._model.node.platform import ObservedPlatform
-from .._model.operators.sriov_operator import OperatorFacts
+from .._model.operators.sriov_operator import OperatorFacts, Policy
 from .._parse.limits import decode_json
 from .._parse.operators.sriov_operator import parse_policy
+from .._render.cluster.names import policy_name
 from .._render.network import network
 from .._render.node import host
 from .node_answers import NodeAnswers
@@ -85,7 +86,9 @@ def plan(
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.list_refused_fabrics(intent, ipam.check(intent, nodes, addresses))
     rendered = network.render(
-        [fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _list_functions(intent, answers)
+        [fabric for fabric in intent.fabrics if fabric.name not in refused],
+        cluster,
+        _list_functions(intent, answers, nodes, operators.policies),
     )
     # the linter reads what will be applied, and not what was meant
     policies = [
@@ -231,14 +234,28 @@ def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...
     )
 
 
-def _list_functions(intent: Intent, answers: NodeAnswers) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the PCI addresses of the physical functions that belong to each fabric, by fabric and node. A fabric whose
-    HCAs cannot be identified has no addresses.
+def _list_functions(
+    intent: Intent, answers: NodeAnswers, nodes: typing.Iterable[str], policies: typing.Iterable[Policy]
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the PCI addresses of the physical functions that belong to each fabric, by fabric and node. A node has no
+    addresses if its HCAs were not read, or cannot be identified. Such a node is left out if the fabric already has one
+    policy for all nodes with the addresses of the other nodes: that policy was made when all nodes were known.
+
+    :param nodes: names of the nodes on which the fabrics must work
+    :param policies: policies in the cluster
     """
-    return {
-        fabric.name: {
-            node: tuple(member.hca.pci.address for member in members if member.hca.pci)
-            for node, members in answers.members(fabric).members.items()
+    present = {policy.name: policy for policy in policies}
+    found = {}
+    for fabric in intent.fabrics:
+        members = answers.members(fabric).members
+        seen = {
+            node: tuple(member.hca.pci.address for member in members.get(node, ()) if member.hca.pci)
+            for node in dict.fromkeys((*members, *nodes))
         }
-        for fabric in intent.fabrics
-    }
+        known = {node: addresses for node, addresses in seen.items() if addresses}
+        common = present.get(policy_name(fabric.name))
+        applied = common is not None and {tuple(sorted(one)) for one in known.values()} == {
+            tuple(sorted(common.root_devices))
+        }
+        found[fabric.name] = known if applied else seen
+    return found

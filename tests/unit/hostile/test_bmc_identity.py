@@ -424,6 +424,29 @@ def test_a_node_that_names_itself_after_another_machine_while_its_own_system_sho
     assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
 
 
+@pytest.mark.parametrize(
+    "more",
+    [{"Members@odata.count": 2}, {"Members@odata.nextLink": "/redfish/v1/Systems?$skip=1"}],
+    ids=["counted", "on a further page"],
+)
+def test_a_node_that_names_itself_after_another_machine_while_its_own_system_is_not_listed_has_nobody_reset(
+    site: Site, more: dict[str, typing.Any]
+) -> None:
+    """The other machine is the only one on the page that the BMC returns."""
+    server = site.servers["worker-1"]
+    other = "/redfish/v1/Systems/System.Embedded.2"
+    for path in [path for path in server.bios.answers if path.startswith(SYSTEM)]:
+        text = json.dumps(server.bios.answers[path]).replace(SYSTEM, other)
+        server.bios.answers[path.replace(SYSTEM, other)] = json.loads(text)
+    server.bios.answers[other]["UUID"] = A
+    server.bios.answers["/redfish/v1/Systems"].update({"Members": [{"@odata.id": other}], **more})
+    told(site, "worker-1", A)
+    done = site.run()
+    assert states(done)["worker-1"] == "unknown" and untouched(site, "worker-1")
+    why = of(done, "worker-1").why
+    assert "the BMC lists only some of its systems (System.Embedded.2)" in why and "Set rdma_bmc_system" in why
+
+
 def test_a_baseboard_without_a_bios_needs_the_system_of_the_node_by_name_to_write(
     site: Site, certificates: Certificates
 ) -> None:

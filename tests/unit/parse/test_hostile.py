@@ -1584,6 +1584,11 @@ DATA.update(
         "redfish.resources.list_members": Data(
             lambda data: parser("redfish.resources.list_members")(data, "x"), [BMC["/redfish/v1/Systems"]]
         ),
+        "redfish.resources.is_partial": Data(
+            lambda data: parser("redfish.resources.is_partial")(data, "x"),
+            [{"Members": [{"@odata.id": "/redfish/v1/Systems/1"}], "Members@odata.count": 2}],
+            (False,),
+        ),
         "redfish.resources.list_expanded_members": Data(
             lambda data: parser("redfish.resources.list_expanded_members")(data, "x"), [{"Members": [DELL_JOB]}]
         ),

@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     OperatorFacts,
+    Policy,
     StateInterface,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
@@ -119,8 +120,41 @@ def test_objects_carry_their_fabric() -> None:
 
 
 def test_members_of_nodes_that_answered() -> None:
-    functions = network._list_functions(parse_intent([FABRIC]), NodeAnswers({"worker-1": NodeHcas((NIC,))}, {}))
-    assert functions == {"storage": {"worker-1": ("0000:01:00.0",)}}
+    answers = NodeAnswers({"worker-1": NodeHcas((NIC,))}, {})
+    functions = network._list_functions(parse_intent([FABRIC]), answers, ["worker-1", "worker-2"], ())
+    assert functions == {"storage": {"worker-1": ("0000:01:00.0",), "worker-2": ()}}
+
+
+def test_a_node_whose_hcas_were_not_read_gets_no_policy_with_the_addresses_of_the_others() -> None:
+    """Another model of server may have an HCA of another fabric at these addresses."""
+    answers, both = NodeAnswers({"worker-1": NodeHcas((NIC,))}, {}), ["worker-1", "worker-2"]
+
+    wanted = {**FABRIC, "rdma": False}
+
+    def render(seen: OperatorFacts, waivers: typing.Any = None) -> list[Data]:
+        made = network.plan(parse_intent([wanted], waivers), both, answers, FREE, seen).objects
+        return [item["object"] for item in made if item["object"]["kind"] == "SriovNetworkNodePolicy"]
+
+    seen = operators(8)
+    (first,), (state,) = seen.nodes, seen.states
+    hosts = [ClusterNode(name, {**first.labels, "kubernetes.io/hostname": name}, True) for name in both]
+    seen = dataclasses.replace(seen, nodes=tuple(hosts), states=(state, dataclasses.replace(state, node="worker-2")))
+    planned = network.plan(parse_intent([wanted]), both, answers, FREE, seen)
+    assert render(seen) == [] and "storage worker-2" in planned.lint.held["storage"]
+    (why,) = [item.why for item in planned.lint.findings if item.subject == "storage worker-2" and item.why]
+    assert "the PCI addresses of its HCAs on the fabric are unknown" in why
+    # on request
+    waivers = [{"check": "network.lint_select", "subject": "storage worker-2", "reason": "worker-2 is being repaired"}]
+    (alone,) = render(seen, waivers)
+    assert alone["metadata"]["name"] == "linerate-storage-worker-1"
+    assert alone["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "worker-1"
+    # a run that read every node has applied one policy for all of them
+    common = Policy("linerate-storage", "igb", 4, root_devices=("0000:01:00.0",))
+    (kept,) = render(dataclasses.replace(seen, policies=(common,)))
+    assert kept["metadata"]["name"] == common.name and "kubernetes.io/hostname" not in kept["spec"]["nodeSelector"]
+    # and another one was for other addresses
+    other = dataclasses.replace(common, root_devices=("0000:02:00.0",))
+    assert render(dataclasses.replace(seen, policies=(other,)), waivers) == [alone]
 
 
 def test_what_reboots_nodes_is_apart() -> None:

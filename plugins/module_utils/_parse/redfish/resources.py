@@ -101,6 +101,17 @@ def list_members(data: Data, source: str) -> tuple[str, ...]:
     return tuple(path for path in map(parse_link, found) if path)
 
 
+def is_partial(data: Data, source: str) -> bool:
+    """Return whether an answer has only a part of the members of a collection: it has a link to a further page, or it
+    counts more members than it lists [DMTF DSP0266 1.22, 7.6 and 12.4.3].
+
+    :param source: name of the collection in messages
+    :raises ParseError: the data is not a collection
+    """
+    listed, count = len(list_members(data, source)), data.get("Members@odata.count")
+    return bool(data.get("Members@odata.nextLink")) or (isinstance(count, int) and count > listed)
+
+
 def parse_system(data: Data) -> System:
     """Return the identity, the power state and the links of a ComputerSystem.
 

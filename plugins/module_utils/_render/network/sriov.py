@@ -32,9 +32,11 @@ HOSTNAME = "kubernetes.io/hostname"
 
 def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
     """Render the SriovNetworkNodePolicies of a fabric: one for all nodes if the physical functions have the same PCI
-    addresses on each node, else one for each node.
+    addresses on each node, else one for each node. If the addresses of a node are not known, each other node has a
+    policy of its own: on that node, the addresses of the others may be those of the HCAs of another fabric.
 
-    :param members: PCI addresses of the fabric by node; if empty, the selectors of the intent are used alone
+    :param members: PCI addresses of the fabric by node, empty for a node of which they are not known. If no node has
+        any, the selectors of the intent are used alone
     :raises RenderError: no selector matches a physical function, or an InfiniBand fabric is selected by vendor and
         device only, which would also match the HCAs of other fabrics
     """
@@ -46,7 +48,7 @@ def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) ->
             " select.pci"
         )
     groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
-    if fabric.select.pci or len(groups) <= 1:
+    if fabric.select.pci or not groups or (len(groups) == 1 and all(members.values())):
         addresses = tuple(sorted(fabric.select.pci)) or next(iter(groups), ())
         return (_render_policy(fabric, cluster, addresses, ""),)
     return tuple(

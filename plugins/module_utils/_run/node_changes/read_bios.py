@@ -221,17 +221,26 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     :param claims: identities that the nodes report
     :param to_write: whether the system may be written or reset afterwards. Then only the inventory selects among
         several systems, because a lying node could choose another one. A system that was not read counts as one of
-        them, and so does a system without a BIOS: a BMC may hide the BIOS of a system that is off or starts
+        them, and so does one that the BMC counts and does not list, and a system without a BIOS: a BMC may hide the
+        BIOS of a system that is off or starts
     :raises BmcError: no system matches, or several do
     """
     bmc = session.bmc
-    paths = _ask_bmc(session, lambda: resources.list_members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
+    source = "the systems of the BMC"
+    listed = _ask_bmc(session, lambda: session.get(f"{_ROOT}/Systems"))
+    paths = _ask_bmc(session, lambda: resources.list_members(listed, source))
     ids = {get_last_part(path): path for path in paths}
     if bmc.system and bmc.system not in ids:
         raise session.error(
             "not_found",
             f"the BMC has no system {bmc.system}",
             f"Set rdma_bmc_system to one of: {', '.join(ids) or 'none, the BMC has no systems'}",
+        )
+    if to_write and not bmc.system and _ask_bmc(session, lambda: resources.is_partial(listed, source)):
+        raise session.error(
+            "not_found",
+            f"the system of the node is not certain: the BMC lists only some of its systems ({', '.join(ids)})",
+            _NAME_THE_SYSTEM,
         )
     asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
     systems: dict[str, resources.System] = {}

@@ -187,15 +187,18 @@ def _check_selects(
             f"{key}={value}" for key, value in example.node_selector.items() if node.labels.get(key) != value
         )
         why = f"No policy of the fabric selects the node, because the node does not carry {', '.join(missing)}."
-        return Finding(
-            SELECT,
-            subject,
-            FAIL,
-            "none, no policy selects the node",
-            expected,
-            why,
-            f"Correct the finding operators.label of {name}, then run stage network again.",
-        )
+        remedy = f"Correct the finding operators.label of {name}, then run stage network again."
+        if all(label.startswith("kubernetes.io/hostname=") for label in missing):
+            why = (
+                "Each policy of the fabric is for a single node, and no policy is for this node, because the PCI"
+                " addresses of its HCAs on the fabric are unknown."
+            )
+            remedy = (
+                f"Follow the remedies of the findings of stages discover and fabric on {name}, then run stages"
+                " discover, fabric and network again. If the HCAs of all nodes have the same addresses, you can list them in"
+                f" select.pci of {fabric.name} instead."
+            )
+        return Finding(SELECT, subject, FAIL, "none, no policy selects the node", expected, why, remedy)
     if state is None or not state.interfaces:
         why = (
             "The operator's config daemon has not reported the interfaces of the node, so the physical functions that"
