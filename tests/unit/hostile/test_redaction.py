@@ -127,6 +127,29 @@ SECRETS: typing.Sequence[tuple[str, str]] = (
     (f"curl --user 'admin:{WORD}' https://bmc", WORD),
     (f"['curl', '-u', 'admin:{WORD}', 'https://bmc']", WORD),
     (f"ipmitool -H bmc -U root -P {WORD} power status", WORD),
+    (f"curl -uroot:{WORD} https://bmc", WORD),
+    (f"curl -sk -u 'root:a {WORD}' https://bmc", WORD),
+    (f"curl -u'root:a {WORD}' https://bmc", WORD),
+    (f"['curl', '-skuroot:a {WORD}']", WORD),
+    (f"ipmitool -H bmc -U root -P{WORD} power status", WORD),
+    (f"ipmitool -H bmc -P 'a {WORD}' power status", WORD),
+    (f"['ipmitool', '-Pa {WORD}']", WORD),
+    (f"sshpass -p {WORD} ssh -p 22 worker-1", WORD),
+    (f"/usr/bin/sshpass -p'a {WORD}' ssh worker-1", WORD),
+    (f"['sshpass', '-p', 'a {WORD}', 'ssh', '-p', '22']", WORD),
+    (f"racadm -r bmc -u root -p {WORD} get BIOS", WORD),
+    (f"redfishtool -r bmc -u root -p {WORD} Systems", WORD),
+    (f"tool --bmc-pass {WORD}", WORD),
+    (f"tool --bmc-pass={WORD} --ipmi-pwd {WORD}", WORD),
+    (f"- name: BMC_PASS\n  value: {WORD}", WORD),
+    (f'{{"name": "BMC_PASS", "value": "{WORD} two"}}', WORD),
+    (f"{{Name:DB_PWD Value:{WORD} ValueFrom:nil}}", WORD),
+    (f"- name: adminPass\n  value: {WORD}", WORD),
+    (f"adminPass: {WORD}", WORD),
+    (f"adminPass={WORD}", WORD),
+    (f'{{"adminPass": "{WORD} two"}}', WORD),
+    (f'{{"dbPwd": "{WORD} two"}}', WORD),
+    (f"dbPwd={WORD}", WORD),
     (f"SG.abcdefghijklmnopqrstuv.ABCDEFGHIJKLMNOPQRST{WORD}", WORD),
     (f"ya29.a0AfH6SMB{WORD}", WORD),
     (f"GOCSPX-{WORD}", WORD),
@@ -147,7 +170,7 @@ KEYS = (
         "Set-Cookie",
         "auth",
     ),
-    *("ansible_become_pass", "BMC_PASS", "db-pwd", "pwd", "sm_key", "sa_key"),
+    *("adminPass", "dbPwd", "ansible_become_pass", "BMC_PASS", "db-pwd", "pwd", "sm_key", "sa_key"),
     *("client_secret", "clientSecret", "passphrase", "NGC_API_KEY", "identitytoken", "X-Auth-Token"),
 )
 #: names that only look like it
@@ -189,6 +212,37 @@ def test_password_of_a_login_goes_from_a_list_of_arguments() -> None:
     assert redact(["ipmitool", "-U", "root", "-P", WORD]) == ["ipmitool", "-U", "root", "-P", REDACTED]
     for other in (["podman", "run", "-u", "1000:1000"], ["curl", "-P", WORD], ["curl", "-u"]):
         assert redact(other) == other
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["ipmitool", "-P", "pa ss"], ["ipmitool", "-P", REDACTED]),
+        (["ipmitool", "-P", "-pa'ss"], ["ipmitool", "-P", REDACTED]),
+        (["ipmitool", "-P", f"{REDACTED}1"], ["ipmitool", "-P", REDACTED]),
+        (["ipmitool", "-Psecret1", "power"], ["ipmitool", f"-P{REDACTED}", "power"]),
+        (["sudo", "/usr/bin/ipmitool", "-vP", "a\nb"], ["sudo", "/usr/bin/ipmitool", "-vP", REDACTED]),
+        (["curl", "-u", "me:it's"], ["curl", "-u", f"me:{REDACTED}"]),
+        (["curl", "-u", "a me:pa ss:\nb"], ["curl", "-u", f"a me:{REDACTED}"]),
+        (["curl", "-u", ":secret1"], ["curl", "-u", f":{REDACTED}"]),
+        (["curl", "--user", f"me:{REDACTED}1"], ["curl", "--user", f"me:{REDACTED}"]),
+        (["curl", "-sume:it's", "https://bmc"], ["curl", f"-sume:{REDACTED}", "https://bmc"]),
+        (["sshpass", "-p", "pa ss", "ssh", "-p", "22"], ["sshpass", "-p", REDACTED, "ssh", "-p", "22"]),
+        (["sshpass", "-ppa ss", "ssh", "-p", "22"], ["sshpass", f"-p{REDACTED}", "ssh", "-p", "22"]),
+        (["racadm", "-u", "root", "-p", "pa ss", "get"], ["racadm", "-u", "root", "-p", REDACTED, "get"]),
+        (["a tool", "--bmc-pass", "pa ss"], ["a tool", "--bmc-pass", REDACTED]),
+        (["a tool", "--bmc-pass=pa ss"], ["a tool", f"--bmc-pass={REDACTED}"]),
+        (["helm", "--password=it's \n a"], ["helm", f"--password={REDACTED}"]),
+    ],
+)
+def test_password_in_an_argument_of_its_own_goes_as_a_whole(arguments: list[str], kept: list[str]) -> None:
+    assert redact(arguments) == kept
+    assert redact(kept) == kept
+
+
+def test_login_without_a_password_stays() -> None:
+    for arguments in (["curl", "-u", "me", "-H", "a: b", "-ohttp:u", "-u", "me:"], ["ipmitool", "-I", "lanplus", "-P"]):
+        assert redact(arguments) == arguments
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.relative_to(FIXTURES).as_posix())
@@ -244,7 +298,12 @@ def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
         '{"pass": 3, "fail": "none"}',
         "ansible_become_pass: {{ vault_pass }}",
         "BMC_PASS=$BMC",
-        "curl -u admin https://bmc, curl -o a:b",
+        "curl -u admin https://bmc, curl -o a:b, curl -ohttp:u",
+        "sshpass -e ssh -p 22 worker-1, sshpass -f /root/word ssh -p22 a",
+        "racadm getsysinfo, redfishtool -r bmc Systems",
+        "test_pass: 3, firstPass: the compiler reads all files, Passed: a",
+        "--pass-through a --pass-credentials=false",
+        "- name: FIRST_PASS\n  value: ok",
         "docker run -u root:root --user 1000:1000 image",
         "sudo -u postgres psql, ib_write_bw -u 14 -P 1",
         "mlx5_core 0000:3b:00.0: mkey 0x1ffbd, mkey=1234, lkey 0x1234, rkey: 0x5678",
@@ -341,6 +400,12 @@ def test_what_is_not_looked_through_has_nothing_to_take_out(texts: list[str]) ->
         "curl -u a:",
         "curl -u ",
         "ipmitool -P ",
+        "ipmitool '-P",
+        "sshpass -p",
+        "sshpass -p '",
+        'curl -u "a:',
+        "aPass: ",
+        "name: a_pass value: ",
         "SG.",
         "ya29.",
     ],

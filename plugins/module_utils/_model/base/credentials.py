@@ -9,7 +9,7 @@ identifiers" (AKIA, ASIA, ...); GitHub, "About authentication to GitHub", token 
 strings" (AccountKey); dracut.cmdline(7), netroot (iscsi); Vault, "Tokens" (hvs., hvb.,
 hvr.); Slack, "Tokens" (xoxb-); npm, "About access tokens"; Google Cloud, "API keys" (AIza); crypt(5) ($6$);
 Kubernetes, "Authenticating with Bootstrap Tokens"; Twilio SendGrid, "API keys" (SG.); Google Cloud, "OAuth 2.0" (ya29.,
-GOCSPX-); opensm.conf (m_key, sm_key, sa_key) and smpquery (Mkey); curl(1) (-u), ipmitool(1) (-P).
+GOCSPX-); opensm.conf (m_key, sm_key, sa_key) and smpquery (Mkey).
 """
 
 from __future__ import annotations
@@ -17,10 +17,18 @@ from __future__ import annotations
 import re
 import typing
 
-#: what is left in the place of a credential
-REDACTED = "[redacted]"
+from .logins import PROGRAMS, REDACTED, remove_logins_of_text
 
-_FLAG = r"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-key|secret-key|access-key)"
+__all__ = [
+    "REDACTED",
+    "asks_secret",
+    "is_suspect_document",
+    "may_hold_credentials",
+    "remove_credentials",
+    "remove_value",
+]
+
+_FLAG = r"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|pass|pwd|token|secret|api-key|secret-key|access-key)"
 _KEEPS = rf"\g<1>{REDACTED}"
 #: a bootstrap token of kubeadm; what is before the point is no secret. Names and numbers have no digit or no letter, or
 #: are parts of longer ones. It begins with the point, which a search finds fast
@@ -79,16 +87,6 @@ _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"(\bM_?[Kk]ey:\.{2,64})(?!0x?0{0,20}(?![0-9a-fx]))0x[0-9A-Za-z_-]+"), _KEEPS),
     (re.compile(r"(AccountKey[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9+/=]{16,}"), _KEEPS),
 )
-#: a login in the command line of curl. Elsewhere, -u may be the IDs of a user and a group
-_LOGIN = re.compile(
-    r"((?<![^\s\"'])(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)(?:=|[\"']?,?[ \t]{1,3})[\"']?[^\s:\"'/]{1,64}:)"
-    r"(?!\[redacted\])[^\s\"']+"
-)
-#: the password in the command line of ipmitool
-_OF_IPMITOOL = re.compile(r"((?<![^\s\"'])-P[\"']?,?[ \t]{1,3}[\"']?)(?!\[redacted\])[^\s\"']+")
-#: arguments among which the program is, behind sudo and the like
-_FIRST = 16
-_LOGINS = (("curl", _LOGIN), ("ipmitool", _OF_IPMITOOL))
 #: a bootstrap token in a document, where an escape may be before it
 _LIKE_BOOTSTRAP = re.compile(r"\.(?<=[a-z0-9]{6}\.)[a-z0-9]{16}")
 #: beginnings of the hashes of passwords
@@ -114,16 +112,17 @@ _HINTS = (
     ),
     *("hvs.", "hvb.", "hvr.", "xox", "npm_", "AIza", "sk-", "psk", "PSK", "Psk", *_HASHES),
     *("--", "://", "iscsi:", "ecret", "ECRET"),
-    *("SG.", "ya29.", "GOCSPX-", "m_key", "M_Key", "M_KEY", "sa_key", "SA_Key", "SA_KEY", "ey:..", "curl", "ipmitool"),
+    *("SG.", "ya29.", "GOCSPX-", "m_key", "M_Key", "M_KEY", "sa_key", "SA_Key", "SA_KEY", "ey:..", *PROGRAMS),
 )
 #: the same in lower case, for a document
 _SUSPECTS = (
     *("sha256~", "akia", "asia", "abia", "acca", *_GITHUB, "nvapi-", "hf_", "x-amz-signature", "glpat-"),
     *("://", "--", "iscsi:", "sig=", "accountkey"),
     *("hvs.", "hvb.", "hvr.", "xox", "npm_", "aiza", "sk-", "psk", *_HASHES),
-    *("sg.", "ya29.", "gocspx-", "m_key", "sa_key", "ey:..", "curl", "ipmitool"),
+    *("sg.", "ya29.", "gocspx-", "m_key", "sa_key", "ey:..", *PROGRAMS),
 )
 _WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
+_FLAG_WITH_VALUE = re.compile(rf"(?is)\A({_FLAG}=).+")
 
 
 def may_hold_credentials(text: str) -> bool:
@@ -144,24 +143,7 @@ def remove_credentials(text: str) -> str:
         return text
     for form, instead in _FORMS:
         text = form.sub(instead, text)
-    for program, form in _LOGINS:
-        if program in text:
-            text = form.sub(_KEEPS, text)
-    return text
-
-
-def remove_logins(arguments: typing.Sequence[typing.Any]) -> list[typing.Any]:
-    """Return the arguments of a command without the password of a login, which is an argument of its own: after ``-u``
-    of curl, and after ``-P`` of ipmitool.
-    """
-    kept = list(arguments)
-    for program, form in _LOGINS:
-        if any(isinstance(item, str) and item.rpartition("/")[2] == program for item in kept[:_FIRST]):
-            for place, (flag, item) in enumerate(zip(kept, kept[1:])):
-                if isinstance(flag, str) and isinstance(item, str):
-                    found = form.fullmatch(f"{flag} {item}")
-                    kept[place + 1] = item if found is None else f"{found[1][len(flag) + 1 :]}{REDACTED}"
-    return kept
+    return remove_logins_of_text(text)
 
 
 def asks_secret(argument: typing.Any) -> bool:
@@ -169,3 +151,10 @@ def asks_secret(argument: typing.Any) -> bool:
     argument.
     """
     return isinstance(argument, str) and argument.startswith("--") and _WHOLE_FLAG.fullmatch(argument) is not None
+
+
+def remove_value(argument: str) -> str:
+    """Return a command-line argument such as ``--password=word`` without its value, which may contain any character.
+    Return each other argument unchanged.
+    """
+    return _FLAG_WITH_VALUE.sub(_KEEPS, argument)

@@ -18,8 +18,9 @@ from .credentials import (
     is_suspect_document,
     may_hold_credentials,
     remove_credentials,
-    remove_logins,
+    remove_value,
 )
+from .logins import remove_logins
 
 __all__ = ["MOST_SUSPECT", "REDACTED", "is_free", "is_suspect", "redact", "redact_text"]
 
@@ -34,7 +35,7 @@ _WORDS = (
 # names of fields whose value is a secret whatever it looks like
 _SECRET_KEY = re.compile(
     rf"(?:{_WORDS})$"
-    r"|[_.-](?:pass|pwd)$|^pwd$"
+    r"|[_.-](?:pass|pwd)$|^pwd$|(?-i:[a-z0-9](?:Pass|Pwd)$)"
     r"|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|sa_?key"
     r"|dockerconfigjson|dockercfg|psk|community|keytab|credentials)$|[a-z0-9]\.key$"
     r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
@@ -54,7 +55,7 @@ _NO_PASSWORD = (
     rf"(?!{_QUOTE}|(?:true|false|null|none|yes|no|ok|on|off|pass(?:ed)?|fail(?:ed)?|skip(?:ped)?|[0-9]{{1,3}})"
     r"(?:[\s,;})\]]|$)|\{\{|\$[({A-Za-z_])"
 )
-_SUFFIXED = r"[a-z0-9][_-]pass"
+_SUFFIXED = r"(?:[a-z0-9][_-]pass|(?-i:[a-z0-9]Pass))"
 _KEEPS = rf"\g<before>\g<open>{REDACTED}"
 _KEEPS_NAME = rf"\g<before>{REDACTED}"
 _SECRET_TEXT = (
@@ -90,7 +91,7 @@ _SECRET_TEXT = (
     # before a colon, a value in quotes or the last one of its line: "first_pass: the ..." is prose
     (
         re.compile(
-            rf"(?i)(?P<before>(?:{_SUFFIXED}|[a-z0-9][_-]pwd|[\"']pwd)(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}})"
+            rf"(?i)(?P<before>(?:{_SUFFIXED}|[a-z0-9][_-]pwd|(?-i:[a-z0-9]Pwd)|[\"']pwd)(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}})"
             rf"(?![\"'\\]{{0,8}}[/~.]){_QUOTED}"
         ),
         _KEEPS,
@@ -121,6 +122,13 @@ _SECRET_TEXT = (
     (
         re.compile(
             rf"(?i)(?P<before>\bname{_IS}(?:{_QUOTE})?[a-z0-9_.-]{{0,64}}(?:{_WORDS})(?:{_QUOTE})?,?\s{{1,64}}(?:{_QUOTE})?value{_IS})(?:{_QUOTED}|{_WORD})"
+        ),
+        _KEEPS,
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<before>\bname{_IS}(?:{_QUOTE})?[a-z0-9_.-]{{0,64}}(?:{_SUFFIXED}|[a-z0-9][_-]pwd|(?-i:[a-z0-9]Pwd))"
+            rf"(?:{_QUOTE})?,?\s{{1,64}}(?:{_QUOTE})?value{_IS})(?:{_QUOTED}|{_NO_PASSWORD}\S+)"
         ),
         _KEEPS,
     ),
@@ -178,7 +186,7 @@ def is_free(document: str) -> bool:
     a harmless document. The test takes a tenth of the time of ``redact``.
     """
     lower = document.lower()
-    return not (any(suspect in lower for suspect in _SUSPECTS) or is_suspect_document(lower))
+    return "Pass" not in document and not (any(suspect in lower for suspect in _SUSPECTS) or is_suspect_document(lower))
 
 
 def is_suspect(data: typing.Any) -> bool:
@@ -199,7 +207,8 @@ def is_suspect(data: typing.Any) -> bool:
 
 def _has_hint(text: str) -> bool:
     lower = text.lower()
-    return any(hint in lower for hint in _HINTS)
+    # as in adminPass: in lower case, results of tests have the word too
+    return "Pass" in text or any(hint in lower for hint in _HINTS)
 
 
 def redact_text(text: str) -> str:
@@ -243,7 +252,9 @@ def redact(data: typing.Any, key: str = "") -> typing.Any:
         data = remove_logins(data)
         before = [None, *data][: len(data)]
         return [
-            REDACTED if item and isinstance(item, str) and asks_secret(flag) else redact(item, key)
+            REDACTED
+            if item and isinstance(item, str) and asks_secret(flag)
+            else redact(remove_value(item) if isinstance(item, str) else item, key)
             for flag, item in zip(before, data)
         ]
     if isinstance(data, str):
