@@ -221,13 +221,32 @@ def pumps(pattern: typing.Pattern[typing.Any]) -> list[tuple[str, str]]:
     )
     found: dict[tuple[str, str], None] = {}
     whole = _sample(tree)
+    borders = _borders(tree, bool(pattern.flags & re.MULTILINE))
     for prefix, body in _repeats(tree, ""):
         for sign in _signs(body):
             found.update(dict.fromkeys(((prefix, sign), ("", prefix + sign), ("", sign), ("", f"{sign}{prefix}"))))
         found[(prefix, _sample(body))] = None
+        # where it may begin only at a line or at a word, the repeated text has to end with one
+        for sign in _signs(body)[:2]:
+            found.update(dict.fromkeys(("", f"{prefix}{sign}{border}") for border in borders))
     if found:
         found.update(dict.fromkeys((("", whole), ("", whole[:-1]), ("", whole[:1]))))
     return [(prefix, pump) for prefix, pump in found if pump]
+
+
+def _borders(tree: typing.Any, is_of_lines: bool) -> list[str]:
+    """Characters before which, or after which, a pattern may begin that does not begin anywhere: at the begin of a
+    line, at a border of a word, or where a text before it does not fit.
+
+    :param is_of_lines: whether ``^`` is the begin of a line
+    """
+    found: dict[str, None] = {}
+    for code, argument in _flat(tree):
+        if code is codes.AT and argument is codes.AT_BEGINNING and is_of_lines:
+            found["\n"] = None
+        elif (code is codes.AT and argument is codes.AT_BOUNDARY) or (code is codes.ASSERT_NOT and argument[0] < 0):
+            found[" "] = None
+    return list(found)
 
 
 def chain(pattern: typing.Pattern[typing.Any]) -> str:

@@ -30,6 +30,10 @@ def test_each_pattern_of_the_plugins_is_linear_on_texts_that_are_made_against_it
         ("fullmatch", r"'.*' .* Node GUID"),
         ("finditer", "x.*y.*z"),
         ("search", r"\s+$"),
+        # at each line, at each word, and behind each blank
+        ("findall", r"(?m)^[ \t]*default_ulimits[ \t]*=[ \t]*\[([^\]]*)\]"),
+        ("search", r"\bcount=[^\]]*\]"),
+        ("search", r"(?<!\S)-u[^\]]*\]"),
         # each ends after a bounded number of steps, which multiply
         ("fullmatch", r"for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?(distance [0-9])\)"),
     ],

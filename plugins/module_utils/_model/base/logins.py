@@ -18,7 +18,7 @@ _FIRST = 16
 #: between two arguments, also as they are in the text of a list
 _NEXT = r"[\"']?,?[ \t]{1,3}"
 #: a password behind an optional quote, which is group 2
-_PASSWORD = r"(?!\[redacted\]|[\s\"'])(?(2)(?:(?!\2)[^\n])+|[^\s\"']+)"
+_HIDDEN = r"(?!\[redacted\]|[\s\"'])(?(2)(?:(?!\2)[^\n])+|[^\s\"']+)"
 
 
 class _Login(typing.NamedTuple):
@@ -57,11 +57,11 @@ def _make_forms(login: _Login) -> tuple[typing.Pattern[str], ...]:
     user = login.user.replace("[^:]{0,64}", r"[^\s:\"'/]{1,64}")
     # the options of a program that starts another one are right behind its name
     begin = rf"(?<![^\s\"'/]){login.program}{_NEXT}[\"']?" if login.is_first else r"(?<![^\s\"'])"
-    forms = [rf"({begin}{login.option}{_NEXT}([\"'])?{user}){_PASSWORD}"]
+    forms = [rf"({begin}{login.option}{_NEXT}([\"'])?{user}){_HIDDEN}"]
     if login.attached:
-        forms += [rf"({begin}{login.attached}([\"'])?{user}){_PASSWORD}"]
+        forms += [rf"({begin}{login.attached}([\"'])?{user}){_HIDDEN}"]
         # a quote before the whole argument
-        forms[1:1] = [] if login.is_first else [rf"(([\"']){login.attached}{user}){_PASSWORD}"]
+        forms[1:1] = [] if login.is_first else [rf"(([\"']){login.attached}{user}){_HIDDEN}"]
     return tuple(re.compile(form) for form in forms)
 
 

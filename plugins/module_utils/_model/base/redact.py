@@ -56,6 +56,7 @@ _NO_PASSWORD = (
     r"(?:[\s,;})\]]|$)|\{\{|\$[({A-Za-z_])"
 )
 _SUFFIXED = r"(?:[a-z0-9][_-]pass|(?-i:[a-z0-9]Pass))"
+_SHORT = r"(?:[a-z0-9][_-]pwd|(?-i:[a-z0-9]Pwd))"
 _KEEPS = rf"\g<before>\g<open>{REDACTED}"
 _KEEPS_NAME = rf"\g<before>{REDACTED}"
 _SECRET_TEXT = (
@@ -91,7 +92,7 @@ _SECRET_TEXT = (
     # before a colon, a value in quotes or the last one of its line: "first_pass: the ..." is prose
     (
         re.compile(
-            rf"(?i)(?P<before>(?:{_SUFFIXED}|[a-z0-9][_-]pwd|(?-i:[a-z0-9]Pwd)|[\"']pwd)(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}})"
+            rf"(?i)(?P<before>(?:{_SUFFIXED}|{_SHORT}|[\"']pwd)(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}})"
             rf"(?![\"'\\]{{0,8}}[/~.]){_QUOTED}"
         ),
         _KEEPS,
@@ -127,7 +128,7 @@ _SECRET_TEXT = (
     ),
     (
         re.compile(
-            rf"(?i)(?P<before>\bname{_IS}(?:{_QUOTE})?[a-z0-9_.-]{{0,64}}(?:{_SUFFIXED}|[a-z0-9][_-]pwd|(?-i:[a-z0-9]Pwd))"
+            rf"(?i)(?P<before>\bname{_IS}(?:{_QUOTE})?[a-z0-9_.-]{{0,64}}(?:{_SUFFIXED}|{_SHORT})"
             rf"(?:{_QUOTE})?,?\s{{1,64}}(?:{_QUOTE})?value{_IS})(?:{_QUOTED}|{_NO_PASSWORD}\S+)"
         ),
         _KEEPS,

@@ -20,7 +20,9 @@ from ..kubernetes.resource import Resource, items_of, mapping_at, name_of
 _MAIN, _FOLDER = "/etc/crio/crio.conf", "/etc/crio/crio.conf.d/"
 #: bytes of a file that are read
 _MOST = 1 << 20
-_LIST = re.compile(r"^[ \t]*default_ulimits[ \t]*=[ \t]*\[([^\]]*)\]", re.MULTILINE)
+#: a list, and its end. Without the end the file is invalid; the pattern matches it nevertheless, because a search that
+#: reads up to the end of the file again for each line takes quadratic time
+_LIST = re.compile(r"^[ \t]*default_ulimits[ \t]*=[ \t]*\[([^\]]*)(\]?)", re.MULTILINE)
 _COMMENT = re.compile(r"#[^\n]*")
 _ENTRY = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 #: a byte in a data URL
@@ -43,7 +45,8 @@ def parse_ulimits(resource: Resource, own: bool = False) -> tuple[str, ...]:
     found: tuple[str, ...] = ()
     for path in sorted(files, key=lambda path: (path != _MAIN, path)):
         if path == CRIO_FILE if own else path == _MAIN or (path.startswith(_FOLDER) and path < CRIO_FILE):
-            lists = _LIST.findall(_COMMENT.sub("", _read_contents(files[path])))
+            text = _COMMENT.sub("", _read_contents(files[path]))
+            lists = [entries for entries, end in _LIST.findall(text) if end]
             found = tuple(one or other for one, other in _ENTRY.findall(lists[-1])) if lists else found
     return found
 
