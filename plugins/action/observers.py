@@ -8,10 +8,18 @@ have none. The module does the actual work.
 
 from __future__ import annotations
 
+import typing
+
+from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import add_excluded
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import ProgressAction
 
 
 class ActionModule(ProgressAction):
-    """An action plugin that displays each line of the module's progress file while the module runs."""
+    """An action plugin that displays each line of the module's progress file while the module runs. The nodes that
+    ``--limit`` excludes get no pod.
+    """
 
     MODULE = "linerate.rdma.observers"
+
+    def make_options(self, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+        return add_excluded(self, variables, super().make_options(variables))

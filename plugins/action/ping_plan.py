@@ -12,6 +12,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import make_ping_schedule
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import list_excluded
 
 
 class ActionModule(ControllerAction):
@@ -31,7 +32,9 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"])
         applies = any(is_infiniband(fabric) for fabric in intent.fabrics)
-        answers = read_answers(folder)
+        # an excluded node starts no server and pings no other one
+        groups = variables.get("groups", {})
+        answers = read_answers(folder).without(list_excluded(self._loader, groups, folder.start().nodes))
         planned = make_ping_schedule(
             intent, answers, options["most_rounds"], options["parallel"], options["limit"], options["forks"]
         )

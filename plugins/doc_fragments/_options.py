@@ -54,6 +54,12 @@ options:
       O(run) are set.
     type: list
     elements: str
+  excluded:
+    description:
+      - Names of those nodes on which the module starts no pod. The result says so for each of them.
+      - The action plugin of this name sets it to the nodes that C(--limit) of C(ansible-playbook) excludes.
+    type: list
+    elements: str
   pod_seconds:
     description: Maximum time in seconds to wait until the pods run. Their removal takes as long at most, and no more
       than 120 seconds.

@@ -120,7 +120,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     memlock = intent.cluster.host.memlock
-    if memlock is None or module.check_mode:
+    nodes = list_nodes(module)
+    if memlock is None or module.check_mode or not nodes:
         return {"proofs": []}
     with hold_lease(module, connect(module)) as held:
         remove_pods(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
@@ -132,7 +133,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
                 seats.fabrics,
                 intent.cluster,
                 memlock,
-                list_nodes(module),
+                nodes,
                 options["pod_seconds"],
                 held.run,
                 seats.refused,

@@ -40,6 +40,21 @@ options:
     description: Maximum time in seconds to wait until all nodes have the settings.
     type: int
     default: 300
+  refusal:
+    description:
+      - Why the module must not write the C(Tuned), if it would change it. RV(set) then has it as C(refusal).
+      - The action plugin of this name sets it if C(--limit) of C(ansible-playbook) excludes nodes of the run, because
+        the C(Tuned) selects nodes by label. Check mode permits any limit.
+    type: dict
+    suboptions:
+      seen:
+        description: Cause of the refusal.
+        type: str
+        required: true
+      remedy:
+        description: What to do.
+        type: str
+        default: ""
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
@@ -137,7 +152,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         nodes, cluster = list_nodes(module), connect(module)
         try:
             with hold_lease(module, cluster) as held, open_progress(options["progress_file"]) as say:
-                setter = TuningSetter(held.cluster, intent, nodes, time.monotonic, time.sleep, say)
+                refusal = (options["refusal"] or {}).get("seen") or "", (options["refusal"] or {}).get("remedy") or ""
+                setter = TuningSetter(held.cluster, intent, nodes, time.monotonic, time.sleep, say, refusal)
                 found, outcomes, look = setter.run(wanted, module.check_mode, options["wait_seconds"])
         except RdmaError as error:
             found = TuningSet("tuned", refusal=error.seen, remedy=error.remedy)
@@ -159,6 +175,10 @@ def main() -> None:
             cluster={"type": "raw"},
             nodes={"type": "list", "elements": "str"},
             wait_seconds={"type": "int", "default": 300},
+            refusal={
+                "type": "dict",
+                "options": {"seen": {"type": "str", "required": True}, "remedy": {"type": "str", "default": ""}},
+            },
             progress_file={"type": "path"},
         ),
         supports_check_mode=True,

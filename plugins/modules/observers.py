@@ -66,6 +66,13 @@ options:
     type: list
     elements: str
     default: []
+  excluded:
+    description:
+      - Names of those nodes that get no observer. If O(keep) is true, an observer that runs there stays.
+      - The action plugin of this name sets it to the nodes that C(--limit) of C(ansible-playbook) excludes.
+    type: list
+    elements: str
+    default: []
   node_selector:
     description: Labels that a node must have to get an observer.
     type: dict
@@ -197,6 +204,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     LIFETIME_SECONDS,
     NAMESPACE,
     RESOURCES,
+    ObserversFacts,
     Wanted,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
@@ -206,6 +214,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import (
     Observers,
+    leave_out,
     nodes_to_observe,
     own_image,
 )
@@ -270,9 +279,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         )
         if wanted is None:
             return describe_outcomes(observers.absent(module.check_mode))
-        outcomes, facts = observers.present(
-            wanted, options["run"] or "", nodes_to_observe(held.cluster, wanted), module.check_mode
+        wanted, nodes = leave_out(
+            held.cluster, wanted, nodes_to_observe(held.cluster, wanted), set(options["excluded"])
         )
+        if not nodes:
+            return {**describe_outcomes([]), **to_data(ObserversFacts(wanted.namespace, wanted.image))}
+        outcomes, facts = observers.present(wanted, options["run"] or "", nodes, module.check_mode)
     ready = sum(node.phase == "ready" for node in facts.nodes)
     return {**describe_outcomes(outcomes), **to_data(facts), "ready": ready, "missing": len(facts.nodes) - ready}
 
@@ -292,6 +304,7 @@ def main() -> None:
                 "default": "IfNotPresent",
             },
             nodes={"type": "list", "elements": "str", "default": []},
+            excluded={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},
             priority_class={"type": "str", "default": ""},
             lifetime={"type": "int", "default": LIFETIME_SECONDS},

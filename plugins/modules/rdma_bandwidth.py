@@ -177,6 +177,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     find_folder,
     find_rails,
+    list_excluded_nodes,
     list_nodes,
     read_observers,
     run_with_fact,
@@ -201,6 +202,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     NOT_CHECKED,
     Plan,
     list_all_unstarted,
+    list_excluded,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import read_earlier_figures
@@ -243,10 +245,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         options["parallel"],
         options["pod_seconds"],
     )
+    excluded = list_excluded(plan, list_excluded_nodes(module))
     if module.check_mode:
-        return answer(
-            BandwidthFacts(list_all_unstarted(plan, NOT_CHECKED), (), plans=plan_rounds(plan, _read_link_facts(module)))
-        )
+        pods = (*list_all_unstarted(plan, NOT_CHECKED), *excluded)
+        return answer(BandwidthFacts(pods, (), plans=plan_rounds(plan, _read_link_facts(module))))
+    if excluded and not plan.nodes:
+        return answer(BandwidthFacts(excluded, ()))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -260,7 +264,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         with prepare_measurement(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = BandwidthRun(held.cluster, there, time.monotonic, time.sleep, say, seen, observers).run()
-    facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
+    facts = dataclasses.replace(facts, pods=(*facts.pods, *excluded), leftovers=(*swept, *facts.leftovers))
     return {**answer(facts, keep_valid_results(intent.fabrics, facts, seen)), **before}
 
 

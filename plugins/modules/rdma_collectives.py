@@ -193,6 +193,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     find_folder,
     find_rails,
+    list_excluded_nodes,
     list_nodes,
     read_observers,
     run_with_fact,
@@ -215,6 +216,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import (
     CollectivesRun,
+    list_excluded,
     make_unstarted_facts,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
@@ -287,8 +289,10 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     plan = Plan(
         (fabric,), intent.cluster, list_nodes(module), find_rails(module, intent), pod_seconds=options["pod_seconds"]
     )
-    if module.check_mode:
-        return answer(make_unstarted_facts(plan, NOT_CHECKED))
+    excluded = list_excluded(list_excluded_nodes(module))
+    if module.check_mode or (excluded and not plan.nodes):
+        unstarted = make_unstarted_facts(plan, NOT_CHECKED)
+        return answer(dataclasses.replace(unstarted, pods=(*unstarted.pods, *excluded)))
     # some connections for each pod of a round at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -302,7 +306,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         with prepare_measurement(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = CollectivesRun(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen, observers).run()
-    facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
+    facts = dataclasses.replace(facts, pods=(*facts.pods, *excluded), leftovers=(*swept, *facts.leftovers))
     judged = judge_facts(intent, dataclasses.replace(seen, collectives=facts))
     steps = summarize_group_figures(fabric.name, judged.figures)
     return {**answer(facts, steps, summarize_latencies(fabric.name, judged.latencies)), **before}

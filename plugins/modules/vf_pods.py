@@ -109,6 +109,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     find_rails,
+    list_excluded_nodes,
     list_nodes,
     run_with_fact,
 )
@@ -124,6 +125,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     NOT_CHECKED,
     Plan,
     list_all_unstarted,
+    list_excluded,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 
@@ -136,10 +138,11 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         fabrics, intent.cluster, list_nodes(module), find_rails(module, intent), pod_seconds=options["pod_seconds"]
     )
     present = options["state"] == "present"
-    if not fabrics or module.check_mode:
+    excluded = list_excluded(plan, list_excluded_nodes(module)) if present else ()
+    if not fabrics or module.check_mode or (excluded and not plan.nodes):
         return {
             "changed": False,
-            "pods": to_data(list_all_unstarted(plan, NOT_CHECKED)) if present else [],
+            "pods": to_data((*list_all_unstarted(plan, NOT_CHECKED), *excluded)) if present else [],
             "removed": [],
             "changes": [],
         }
@@ -156,7 +159,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             held_pods = hold(MeasuringPods(held.cluster, there, time.monotonic, time.sleep, lambda line: None), there)
         return {
             "changed": True,
-            "pods": to_data(held_pods),
+            "pods": to_data((*held_pods, *excluded)),
             "removed": removed,
             "changes": [f"removed leftover pod {name}" for name in removed],
         }

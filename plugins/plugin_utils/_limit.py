@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuse changes of nodes that the option ``--limit`` of ansible-playbook excludes. Ansible applies it to the hosts of
-a play, and the plays that change nodes through a BMC or an operator have localhost as their only host.
+"""Refuse changes of nodes that the option ``--limit`` of ansible-playbook excludes, and start no pod on them. Ansible
+applies it to the hosts of a play. The plays that change nodes through a BMC or an operator, or that start pods, have
+localhost as their only host.
 """
 
 from __future__ import annotations
@@ -15,9 +16,32 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import join_first
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 #: nodes that are named
 _NAMED = 5
+
+
+def list_excluded(
+    loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str]
+) -> list[str]:
+    """Return those of the nodes that ``--limit`` excludes, in the given order.
+
+    :param loader: data loader of the task
+    :param groups: magic variable ``groups`` of Ansible, which ignores ``--limit``
+    """
+    subset = context.CLIARGS.get("subset")
+    if not subset:
+        return []
+    # in the same way as the lookup plugin inventory_hostnames of ansible-core
+    manager = InventoryManager(loader, parse=False)
+    for group, hosts in groups.items():
+        manager.add_group(group)
+        for host in hosts:
+            manager.add_host(host, group=group)
+    manager.subset(subset)
+    chosen = {str(host.name) for host in manager.get_hosts("all")}
+    return [node for node in nodes if node not in chosen]
 
 
 def refuse_limit(
@@ -33,18 +57,7 @@ def refuse_limit(
     :param part: subject of the message, such as ``stage platform`` or ``the teardown``
     :raises RdmaError: at least one of the nodes is excluded
     """
-    subset = context.CLIARGS.get("subset")
-    if not subset:
-        return
-    # in the same way as the lookup plugin inventory_hostnames of ansible-core
-    manager = InventoryManager(loader, parse=False)
-    for group, hosts in groups.items():
-        manager.add_group(group)
-        for host in hosts:
-            manager.add_host(host, group=group)
-    manager.subset(subset)
-    chosen = {str(host.name) for host in manager.get_hosts("all")}
-    excluded = [node for node in nodes if node not in chosen]
+    excluded = list_excluded(loader, groups, nodes)
     if excluded:
         names = join_first(excluded, _NAMED)
         raise RdmaError(
@@ -69,3 +82,54 @@ def find_limit(action: ActionBase, variables: typing.Mapping[str, typing.Any], p
     except RdmaError as error:
         return error
     return None
+
+
+def find_excluded(action: ActionBase, variables: typing.Mapping[str, typing.Any]) -> list[str]:
+    """Return the nodes that ``--limit`` excludes, for the task of an action plugin whose module works on the nodes of
+    the option ``nodes``, or else on all nodes of the run of the options ``facts_dir`` and ``run``.
+
+    :param action: action plugin of the task
+    :param variables: variables of the task, with ``groups``
+    :raises RdmaError: the run was not begun in this folder
+    """
+    options = action._task.args
+    if not context.CLIARGS.get("subset"):
+        return []
+    nodes: typing.Sequence[str] = options.get("nodes") or ()
+    if not nodes and options.get("facts_dir") and options.get("run"):
+        nodes = FactFolder(options["facts_dir"], options["run"]).start().nodes
+    return list_excluded(action._loader, variables.get("groups", {}), nodes)
+
+
+def add_excluded(
+    action: ActionBase, variables: typing.Mapping[str, typing.Any], options: typing.Mapping[str, typing.Any]
+) -> dict[str, typing.Any]:
+    """Return the options of a module with the option ``excluded``: the nodes that ``--limit`` excludes, beside those
+    that the task names. Without any, the options are unchanged.
+
+    :param action: action plugin of the task
+    :param variables: variables of the task, with ``groups``
+    :param options: options of the module
+    :raises RdmaError: the run was not begun in this folder
+    """
+    excluded = dict.fromkeys((*(options.get("excluded") or ()), *find_excluded(action, variables)))
+    return {**options, "excluded": list(excluded)} if excluded else dict(options)
+
+
+class LimitedAction(ActionBase):
+    """The base class of the action plugin of a module with the option ``excluded`` and without a progress file. It sets
+    the option to the nodes that ``--limit`` excludes, because a module does not know it.
+    """
+
+    TRANSFERS_FILES = False
+    _supports_async = True
+    #: full name of the module
+    MODULE = ""
+
+    @guard_action
+    def run(
+        self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[dict[str, typing.Any]] = None
+    ) -> dict[str, typing.Any]:
+        result: dict[str, typing.Any] = super().run(tmp, task_vars)
+        options = add_excluded(self, task_vars or {}, self._task.args)
+        return {**result, **self._execute_module(module_name=self.MODULE, module_args=options, task_vars=task_vars)}

@@ -25,7 +25,10 @@ LOOK_SECONDS = 0.5
 
 
 def run_with_progress(
-    action: ActionBase, module: str, task_vars: typing.Optional[dict[str, typing.Any]]
+    action: ActionBase,
+    module: str,
+    task_vars: typing.Optional[dict[str, typing.Any]],
+    options: typing.Optional[typing.Mapping[str, typing.Any]] = None,
 ) -> dict[str, typing.Any]:
     """Run the module of an action plugin with the option ``progress_file``, show each line that the module writes to
     that file, and return the result of the module. If the task sets the option, or the module runs on another machine,
@@ -34,8 +37,9 @@ def run_with_progress(
     :param action: action plugin of the task
     :param module: full name of the module
     :param task_vars: variables of the task
+    :param options: options of the module; the default is those of the task
     """
-    arguments = dict(action._task.args)
+    arguments = dict(action._task.args if options is None else options)
     # a file of this machine is of no use to a module on another one
     if arguments.get("progress_file") or getattr(action._connection, "transport", "") != "local":
         return action._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
@@ -69,7 +73,15 @@ class ProgressAction(ActionBase):
     def run(
         self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[dict[str, typing.Any]] = None
     ) -> dict[str, typing.Any]:
-        return {**super().run(tmp, task_vars), **run_with_progress(self, self.MODULE, task_vars)}
+        options = self.make_options(task_vars or {})
+        return {**super().run(tmp, task_vars), **run_with_progress(self, self.MODULE, task_vars, options)}
+
+    def make_options(self, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+        """Return the options of the module, those of the task. A subclass may add some.
+
+        :param variables: variables of the task
+        """
+        return dict(self._task.args)
 
 
 def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing.Any]) -> None:

@@ -91,7 +91,9 @@ def make_pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
 
     """
     nodes = {"type": "list", "elements": "str"}
-    return make_facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
+    return make_facts_spec(
+        **INTENT_SPEC, nodes=nodes, excluded=nodes, pod_seconds={"type": "int", "default": 300}, **options
+    )
 
 
 def connect(module: AnsibleModule) -> Cluster:

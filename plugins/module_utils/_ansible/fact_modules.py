@@ -89,10 +89,25 @@ def run_with_fact(
 
 
 def list_nodes(module: AnsibleModule) -> tuple[str, ...]:
-    """Return the nodes on which the module works: the nodes of the option ``nodes``, or all nodes of the run.
+    """Return the nodes on which the module works: the nodes of the option ``nodes``, or all nodes of the run, without
+    those of the option ``excluded``.
 
     :raises RdmaError: the option is empty and there is no run
     """
+    excluded = set(module.params.get("excluded") or ())
+    return tuple(node for node in _list_all_nodes(module) if node not in excluded)
+
+
+def list_excluded_nodes(module: AnsibleModule) -> tuple[str, ...]:
+    """Return the nodes of the option ``excluded``, on which the module would work otherwise.
+
+    :raises RdmaError: the option ``nodes`` is empty and there is no run
+    """
+    excluded = set(module.params.get("excluded") or ())
+    return tuple(node for node in _list_all_nodes(module) if node in excluded)
+
+
+def _list_all_nodes(module: AnsibleModule) -> tuple[str, ...]:
     if module.params["nodes"]:
         return tuple(module.params["nodes"])
     folder = find_folder(module)

@@ -36,6 +36,17 @@ class NodeAnswers:
     subnets: typing.Mapping[str, tuple[SeenSubnet, ...]]
     topologies: Topologies = dict
 
+    def without(self, nodes: typing.Sequence[str]) -> NodeAnswers:
+        """Return the facts without those of some nodes.
+
+        :param nodes: names of these nodes
+        """
+        if not nodes:
+            return self
+        hcas = {name: item for name, item in self.hcas.items() if name not in nodes}
+        subnets = {name: item for name, item in self.subnets.items() if name not in nodes}
+        return dataclasses.replace(self, hcas=hcas, subnets=subnets)
+
     def members(self, fabric: Fabric) -> Membership:
         """Return the members of a fabric: its HCAs on each node, with their rails. If nodes differ in the layout of
         their HCAs, the topology is read, and the rails are numbered by the leaf to which the HCAs are connected.

@@ -11,7 +11,10 @@ import types
 import typing
 
 import pytest
+from ansible import context
 from ansible.module_utils.testing import patch_module_args
+from ansible.parsing.dataloader import DataLoader
+from ansible.utils.context_objects import CLIArgs
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import fact_modules
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
@@ -243,7 +246,7 @@ def act(name: str, options: typing.Any, variables: typing.Any = None, check_mode
     plugin = object.__new__(action)
     plugin._task = types.SimpleNamespace(check_mode=check_mode)
     plugin._templar = types.SimpleNamespace(template=lambda value: value)
-    plugin._loader = None
+    plugin._loader = DataLoader()
     return plugin.work({**{key: spec.get("default") for key, spec in action.SPEC.items()}, **options}, variables or {})
 
 
@@ -276,6 +279,14 @@ def test_each_node_gets_its_part_of_the_ping_plan(folder: FactFolder) -> None:
     assert (answer["applies"], answer["nodes"]) == (True, 2) and answer["pairs"]
     plan = folder.of_nodes("ping_plan", NODES)["worker-1"]["value"]
     assert plan["clients"] == [{"device": f"mlx5_{index}", "port": 1, "lids": [32 + index]} for index in (0, 1, 4, 5)]
+
+
+def test_nodes_that_a_limit_excludes_are_not_pinged(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    look(folder)
+    monkeypatch.setattr(context, "CLIARGS", CLIArgs({"subset": "localhost,worker-1"}))
+    fabrics = to_data([world.fabric(), world.storage()])
+    answer = act("ping_plan", {**where(folder), "fabrics": fabrics, "most_rounds": 31}, {"groups": {"all": NODES}})
+    assert (answer["nodes"], answer["pairs"]) == (1, 0) and folder.read("ping_plan", "worker-2") is None
 
 
 def test_without_infiniband_nobody_is_pinged(folder: FactFolder) -> None:

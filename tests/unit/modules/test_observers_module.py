@@ -509,3 +509,20 @@ def test_the_rights_of_a_prepared_namespace_are_enough(worlds: Worlds, call: Cal
     # holds a pod up
     more = {(verb, kind, space) for verb, kind, space in given if space == NAMESPACE} - asked
     assert more == {("create", "pods/exec", NAMESPACE), ("get", "pods/exec", NAMESPACE), ("patch", "pods", NAMESPACE)}
+
+
+def test_nodes_that_a_limit_excludes_get_no_observer(worlds: Worlds, call: Call) -> None:
+    world = worlds()
+    code, answer = call(excluded=["a", "b"])
+    assert (code, answer["changed"], answer["nodes"], world.all("Namespace")) == (0, False, [], [])
+    code, answer = call(excluded=["b"])
+    assert (code, stands(answer)) == (0, {"a": "ready"})
+    assert {pod["spec"]["nodeName"] for pod in world.all("Pod")} == {"a"}
+
+
+def test_observers_that_stay_also_stay_on_nodes_that_a_limit_excludes(worlds: Worlds, call: Call) -> None:
+    world = worlds()
+    call(keep=True, nodes=["a", "b"])
+    code, answer = call(keep=True, nodes=["a", "b"], excluded=["b"])
+    assert (code, answer["changed"], stands(answer)) == (0, False, {"a": "ready"})
+    assert {pod["spec"]["nodeName"] for pod in world.all("Pod")} == {"a", "b"}

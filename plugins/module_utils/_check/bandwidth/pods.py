@@ -16,7 +16,7 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_interface_moved, list_rails
-from ..._model.kubernetes.measuring import NAMESPACE
+from ..._model.kubernetes.measuring import BY_LIMIT, NAMESPACE
 from ..._model.measurement.bandwidth import BandwidthFacts, End, RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
@@ -134,7 +134,9 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             why, remedy = explain(pod.error, of_pods(pod.namespace, pod.name))
         else:
             why, remedy = explain_cause(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
-        if not remedy:
+        if pod.cause == BY_LIMIT:
+            remedy = "Run stage bandwidth again, with this node in --limit or without --limit."
+        elif not remedy:
             remedy = (
                 f"Run kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs, and correct the error."
                 " Then run stage bandwidth again."

@@ -12,6 +12,7 @@ from ..._analysis.schedule.collectives import SMALL, SOAK
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
+from ..._model.kubernetes.measuring import BY_LIMIT
 from ..._model.measurement.collectives import CollectivePod, Collectives, CollectivesFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .judge import spell_bytes
@@ -130,6 +131,8 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
                 " device plugin and a topology manager that spread the functions over the rails. Then run stage"
                 " collectives again."
             )
+        if pod.cause == BY_LIMIT:
+            remedy = "Run stage collectives again, with this node in --limit or without --limit."
         return Finding(
             "collectives.pod",
             subject,

@@ -17,6 +17,7 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
+from ..._model.kubernetes.measuring import BY_LIMIT
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.node.hca import Hca, ObservedHcas, VfAdministration
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
@@ -251,6 +252,11 @@ def _explain_missing_pod(node: str, pods: typing.Sequence[RdmaPod], held: Observ
     """
     tested = "The CNI plugin applies these settings when a pod gets a VF, so the stage creates a pod on each node."
     error = next((pod.error for pod in pods if pod.error), None)
+    if any(pod.cause == BY_LIMIT for pod in pods):
+        return (
+            f"{tested} It created no pod on this node, because --limit excluded the node.",
+            "Run stage virtual_functions again, with this node in --limit or without --limit.",
+        )
     if error:
         return (
             f"{tested} This pod did not start: {format_clause(error)}.",

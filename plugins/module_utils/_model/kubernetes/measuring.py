@@ -20,6 +20,9 @@ PREPARE = (
     " grants the group of the user access to it. Do not grant tenants any rights in this namespace"
 )
 
+#: why a node that --limit excludes has no pod, and the kind of this error
+EXCLUDED = "the option --limit of ansible-playbook excludes the node, so no pod is started on it"
+BY_LIMIT = "limit"
 #: why no pod may measure on a fabric: cause and remedy
 REFUSALS: dict[str, tuple[str, str]] = {
     "no_network": (

@@ -333,6 +333,27 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
     return found
 
 
+def leave_out(
+    cluster: Cluster, wanted: Wanted, nodes: typing.Sequence[str], excluded: typing.Container[str]
+) -> tuple[Wanted, tuple[str, ...]]:
+    """Return the settings of the observers without the nodes that ``--limit`` excludes, and the nodes that need an
+    observer. Observers that belong to no run stay on such a node if they run there.
+
+    :param nodes: nodes that need an observer without the limit
+    :param excluded: names of the nodes that the limit excludes
+    :raises ApiError: the existing observers cannot be read
+    """
+    chosen = tuple(node for node in nodes if node not in excluded)
+    if len(chosen) == len(nodes):
+        return wanted, chosen
+    out = [node for node in nodes if node in excluded]
+    kept = () if wanted.run else judge(out, seen_in(cluster, wanted.namespace))
+    stay = {item.node for item in kept if item.phase == "ready"}
+    return dataclasses.replace(
+        wanted, nodes=tuple(node for node in nodes if node not in excluded or node in stay)
+    ), chosen
+
+
 def own_image(cluster: Cluster, openshift: bool) -> str:
     """Return the tools image of an OpenShift cluster, with its digest. Every release of OpenShift contains this image,
     and so does every mirror of a release.

@@ -22,7 +22,7 @@ from ..._check.collectives.repeats import MOST_CHANGES
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.base.text import both_ends, join_first
 from ..._model.intent.profiles import list_rails as fabric_rails
-from ..._model.kubernetes.measuring import NAMESPACE, POLICY
+from ..._model.kubernetes.measuring import BY_LIMIT, EXCLUDED, NAMESPACE, POLICY
 from ..._model.kubernetes.objects import CommandResult
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.collectives import CollectivePod, CollectiveRun, Collectives, CollectivesFacts, RanTest
@@ -412,6 +412,11 @@ def make_unstarted_facts(plan: Plan, reason: str) -> CollectivesFacts:
     """Return the facts of a run that starts no pod. Each pod has the reason as its error."""
     (fabric,) = plan.fabrics
     return CollectivesFacts(fabric.name, tuple(CollectivePod(node, error=reason) for node in plan.nodes))
+
+
+def list_excluded(nodes: typing.Iterable[str]) -> tuple[CollectivePod, ...]:
+    """Return placeholders for the pods of the nodes that ``--limit`` excludes."""
+    return tuple(CollectivePod(node, error=EXCLUDED, cause=BY_LIMIT) for node in nodes)
 
 
 def _tell_unforeseen(course: Course, error: Exception) -> str:

@@ -11,7 +11,7 @@ import typing
 
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import list_rails as fabric_rails
-from ..._model.kubernetes.measuring import NAMESPACE, Refusal
+from ..._model.kubernetes.measuring import BY_LIMIT, EXCLUDED, NAMESPACE, Refusal
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._observe.kubernetes.errors import ApiError
@@ -110,6 +110,16 @@ def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> 
     for node in plan.nodes:
         for rail in fabric_rails(fabric):
             yield RdmaPod(fabric.name, node, "", NAMESPACE, error=reason, rail=rail, cause=cause)
+
+
+def list_excluded(plan: Plan, nodes: typing.Sequence[str]) -> tuple[RdmaPod, ...]:
+    """Return placeholders for the pods of the nodes that ``--limit`` excludes.
+
+    :param plan: plan of the measurement, whose fabrics these nodes would have pods of
+    :param nodes: names of these nodes
+    """
+    there = dataclasses.replace(plan, nodes=tuple(nodes))
+    return tuple(item for fabric in plan.fabrics for item in list_unstarted(there, fabric, EXCLUDED, BY_LIMIT))
 
 
 def may_return(error: ApiError) -> bool:

@@ -38,6 +38,7 @@ class TuningSetter:
     """A client that sets and verifies the tuning of nodes through OpenShift's Node Tuning Operator.
 
     :param pause: function that sleeps for a number of seconds
+    :param refusal: why a Tuned must not be written, and the remedy; empty texts if it may
     """
 
     def __init__(
@@ -48,10 +49,11 @@ class TuningSetter:
         clock: Clock,
         pause: typing.Callable[[float], None],
         say: Say,
+        refusal: tuple[str, str] = ("", ""),
     ) -> None:
         self._cluster, self._intent, self._nodes = cluster, intent, nodes
         self._clock, self._pause, self._say = clock, pause, say
-        self._selector = intent.cluster.node_selector
+        self._selector, self._refusal = intent.cluster.node_selector, refusal
 
     def run(
         self, settings: Settings, check_mode: bool, limit: float
@@ -82,7 +84,11 @@ class TuningSetter:
             return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
         text = render_profile(settings, parent)
         before = self._find_node_settings(text, 0.0)
-        (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
+        dry = check_mode or bool(self._refusal[0])
+        (outcome,) = apply_all(self._cluster, [("", wanted)], dry, self._clock, self._pause)
+        if outcome.changed and not check_mode and dry:
+            why, remedy = self._refusal
+            return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
         if outcome.applied.action == "refused":
             remedy = (
                 "Correct the error in this message, or give the user of the kubeconfig the rights of"
