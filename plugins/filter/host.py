@@ -12,6 +12,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.containerd import parse_containerd_limit
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
     collect_kernel_settings,
     collect_settings,
@@ -49,6 +50,20 @@ def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
 
 
 @guard_filter
+def find_containerd_limit(cluster: typing.Any, shown: typing.Any, limits: typing.Any = "") -> dict[str, typing.Any]:
+    """Return the limit of locked memory that containerd runs with (``limit``), the ID of its process (``pid``), and
+    whether it needs a restart to run with the limit of the intent (``stale``).
+
+    :param cluster: value of ``rdma_cluster``
+    :param shown: output of ``systemctl show containerd --property=MainPID,LimitMEMLOCK,NeedDaemonReload``
+    :param limits: text of /proc/<pid>/limits; empty if it was not read
+    """
+    found, memlock = parse_containerd_limit(str(shown), str(limits)), _parse_cluster(cluster).host.memlock
+    stale = memlock is not None and memlock.by == "containerd" and found.is_stale(host.spell_limit(memlock))
+    return {"pid": found.pid, "limit": found.running, "stale": stale}
+
+
+@guard_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
     """Return the settings of the host that the intent requests and that need no reboot: whether there are any
     (``asked``), the names of their tuning rows (``rows``), the values by section and key (``sections``), and the
@@ -73,5 +88,6 @@ class FilterModule:
         return {
             "render_host": render_host,
             "containerd_drop_in": make_containerd_drop_in,
+            "containerd_limit": find_containerd_limit,
             "tuning_settings": tuning_settings,
         }

@@ -479,6 +479,10 @@ TEXT: dict[str, Text] = {
     "kubernetes.quantity.parse_quantity": Text(
         lambda text: parser("kubernetes.quantity.parse_quantity")(text, "x"), ["512Gi", "100m"]
     ),
+    "node.containerd.parse_containerd_limit": Text(
+        parser("node.containerd.parse_containerd_limit"),
+        ["MainPID=812\nLimitMEMLOCK=infinity\nNeedDaemonReload=no\n"],
+    ),
     "node.memlock.parse": Text(
         lambda text: parser("node.memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)
     ),

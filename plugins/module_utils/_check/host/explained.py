@@ -32,7 +32,10 @@ EXPLAINED: dict[str, Explanation] = {
             "containerd does not run with the limit of locked memory that the intent requires. Its containers inherit"
             " its limit."
         ),
-        measured="LimitMEMLOCK of containerd, as systemd reports it after the drop-in was written.",
+        measured=(
+            "The limit of the process of containerd, after the drop-in was written. On a node with an observer,"
+            " LimitMEMLOCK of its unit, as systemd reports it."
+        ),
         causes=(
             "systemd reads another drop-in after the one of linerate.rdma.",
             "containerd was not restarted.",

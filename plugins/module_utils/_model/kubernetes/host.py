@@ -26,6 +26,30 @@ HOST_KINDS = ("MachineConfig", "KubeletConfig")
 
 
 @dataclasses.dataclass(frozen=True)
+class ContainerdLimit:
+    """The limit of locked memory of containerd on a node. Each limit is a number of bytes or ``infinity``.
+
+    :ivar pid: ID of its main process; 0 if it does not run
+    :ivar loaded: limit of its unit, from the files that systemd has loaded
+    :ivar running: limit of its process, which its containers inherit; that of the unit if it does not run
+    :ivar needs_reload: whether a file of the unit is newer than what systemd has loaded
+    """
+
+    pid: int
+    loaded: str
+    running: str
+    needs_reload: bool = False
+
+    def is_stale(self, wanted: str) -> bool:
+        """Return whether a restart may give the process another limit: it runs without the wanted limit, which its unit
+        has, or may have after systemd has loaded the files of the unit again.
+
+        :param wanted: limit that the drop-in of the collection sets
+        """
+        return self.running != wanted and (self.loaded == wanted or self.needs_reload)
+
+
+@dataclasses.dataclass(frozen=True)
 class MemlockProof:
     """The result of the memory registration by a non-root pod without IPC_LOCK, on one node.
 

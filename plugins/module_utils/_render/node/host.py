@@ -96,7 +96,12 @@ def make_containerd_drop_in(memlock: Memlock) -> str:
     """Return the text of systemd's drop-in file for containerd with the limit of locked memory, which containers
     inherit. It takes effect for pods that start after a restart of containerd.
     """
-    return f"[Service]\nLimitMEMLOCK={'infinity' if memlock.limit_bytes is None else memlock.limit_bytes}\n"
+    return f"[Service]\nLimitMEMLOCK={spell_limit(memlock)}\n"
+
+
+def spell_limit(memlock: Memlock) -> str:
+    """Return the limit of locked memory as systemd spells it: a number of bytes, or ``infinity``."""
+    return "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
 
 
 def render_cluster_policy(name: str) -> Object:
