@@ -838,9 +838,6 @@ DATA: dict[str, Data] = {
     "operators.node_tuning.explain_invalid": Data(
         parser("operators.node_tuning.explain_invalid"), objects("node-tuning.yaml", "Tuned"), ("",)
     ),
-    "operators.node_tuning.parse_recommended_profiles": Data(
-        parser("operators.node_tuning.parse_recommended_profiles"), objects("node-tuning.yaml", "Tuned"), ({},)
-    ),
     "operators.node_tuning.parse_recommendations": Data(
         parser("operators.node_tuning.parse_recommendations"), objects("node-tuning.yaml", "Tuned"), ((),)
     ),

@@ -17,7 +17,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nod
     explain_invalid,
     node_profile,
     parse_recommendations,
-    parse_recommended_profiles,
     selected_nodes,
 )
 
@@ -68,11 +67,11 @@ def test_tuneds() -> None:
         explain_invalid(ITEMS["Tuned", "default"]) == ""
         and explain_invalid(ITEMS["Tuned", "linerate-rdma"]) == "duplicate profile linerate-rdma"
     )
-    assert parse_recommended_profiles(ITEMS["Tuned", "default"]) == {
-        "openshift-control-plane": 30,
-        "openshift-node": 40,
-    }
-    assert parse_recommended_profiles(ITEMS["Tuned", "linerate-rdma"]) == {"linerate-rdma": 10}
+    found = [parse_recommendations(ITEMS["Tuned", name]) for name in ("default", "linerate-rdma")]
+    assert [{entry.profile: entry.priority for entry in entries} for entries in found] == [
+        {"openshift-control-plane": 30, "openshift-node": 40},
+        {"linerate-rdma": 10},
+    ]
 
 
 def test_recommendations_of_a_tuned() -> None:

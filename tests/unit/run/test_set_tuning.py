@@ -288,6 +288,27 @@ def test_tuned_that_wins_keeps_its_node_and_is_named(served: typing.Callable[...
 
 
 @pytest.mark.parametrize(
+    ("twin", "named"),
+    [
+        # the second recommends the same profile for nodes that these are not
+        (other_tuned(5, match=[{"label": "db"}]), "Tuned database, priority 10"),
+        (other_tuned(15), "Tuned database, priority 10"),
+        (other_tuned(5), "Tuned twin, priority 5"),
+        (other_tuned(10), "Tuned database, priority 10 or Tuned twin, priority 10"),
+    ],
+)
+def test_of_two_tuneds_with_one_profile_that_of_the_node_is_named(
+    served: typing.Callable[..., World], twin: Resource, named: str
+) -> None:
+    world = served(bends={name: lambda text, name=name: profile(name, "database", "database") for name in NODES})
+    world.put("Tuned", other_tuned(10), NAMESPACE)
+    world.put("Tuned", {**twin, "metadata": {"name": "twin", "uid": "8"}}, NAMESPACE)
+    for name in NODES:
+        world.put("Profile", profile(name, "database", "database"), NAMESPACE)
+    assert f"of {named}" in run(world)[0].nodes["worker-1"].why
+
+
+@pytest.mark.parametrize(
     "match", [{}, {"match": []}, {"match": [{**WORKER, "match": [{"label": next(iter(LABELS)), "value": "true"}]}]}]
 )
 def test_profile_that_the_tuned_has_replaced_before_is_named(

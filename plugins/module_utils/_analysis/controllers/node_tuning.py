@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.kubernetes.disruption import ClusterPod
+from ..._model.kubernetes.disruption import ClusterPod, MachinePool
 from ..._model.kubernetes.objects import ClusterNode
-from ..._model.node.node_tuning import NAMESPACE, TUNED, NodeProfile, NodeSetting
+from ..._model.node.node_tuning import NAMESPACE, TUNED, NodeProfile, NodeSetting, Recommendation
+from .tuned_profiles import name_recommending
 
 #: seconds in which the operator chooses a profile; a node that has another one then does not get ours by itself
 CHOOSES_SECONDS = 60.0
@@ -33,14 +34,16 @@ class TuningState:
     :ivar profiles: Profile of each node
     :ivar pods: pods of the operator
     :ivar invalid: why the operator rejects the Tuned; empty if it accepts it
-    :ivar owners: the Tuned that recommends a profile, with its priority, by the name of the profile
+    :ivar entries: entries of all Tuneds
+    :ivar pools: MachineConfigPools of the cluster
     """
 
     nodes: typing.Mapping[str, ClusterNode]
     profiles: typing.Mapping[str, NodeProfile]
     pods: tuple[ClusterPod, ...] = ()
     invalid: str = ""
-    owners: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    entries: tuple[Recommendation, ...] = ()
+    pools: tuple[MachinePool, ...] = ()
 
 
 def get_parent_profile(nodes: typing.Iterable[ClusterNode]) -> str:
@@ -130,7 +133,7 @@ def find_setting(
             ),
         )
     if profile.wanted != TUNED:
-        owner = seen.owners.get(profile.wanted, "")
+        owner = name_recommending(node, profile.wanted, seen.entries, seen.pools)
         why = f"the operator has selected profile {profile.wanted or 'none'}{f' of {owner}' if owner else ''}"
         remedy = (
             "Change the match of that Tuned so that it does not select this node. Or write the settings into its"

@@ -86,6 +86,23 @@ def explain_replaced(
     return "", ""
 
 
+def name_recommending(
+    node: ClusterNode, profile: str, entries: typing.Iterable[Recommendation], pools: typing.Sequence[MachinePool]
+) -> str:
+    """Return the Tuned by which a node has a profile, with its priority. Two Tuneds may recommend profiles of one name:
+    the entry that selects the node decides, and the lowest priority number wins. If no entry is known to select the
+    node, return all Tuneds that recommend the profile; empty if no Tuned does.
+
+    :param profile: profile that the operator selected for the node
+    :param entries: entries of all Tuneds
+    :param pools: MachineConfigPools of the cluster
+    """
+    mine = sorted((item for item in entries if item.profile == profile), key=lambda item: (item.priority, item.tuned))
+    matching = [item for item in mine if _is_recommended(node, item, pools)]
+    best = [item for item in matching if item.priority == matching[0].priority]
+    return " or ".join(dict.fromkeys(f"Tuned {item.tuned}, priority {item.priority}" for item in best or mine))
+
+
 def _find_replaced(
     node: ClusterNode,
     wanted: str,

@@ -59,20 +59,6 @@ def selected_nodes(resource: Resource) -> dict[str, str]:
     return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
 
 
-def parse_recommended_profiles(resource: Resource) -> dict[str, int]:
-    """Return the priority of each profile that a Tuned recommends, by name of the profile. If a profile is recommended
-    several times, return its lowest number, which wins.
-
-    :raises ResourceError: the object is not a valid Tuned
-    """
-    found: dict[str, int] = {}
-    what = f"Tuned {name_of(resource)}"
-    for item in items_of(mapping_at(resource, "spec"), "recommend", what):
-        name, priority = str(item.get("profile") or ""), number_of(item.get("priority") or 0, what)
-        found[name] = min(priority, found.get(name, priority))
-    return found
-
-
 def parse_recommendations(resource: Resource) -> tuple[Recommendation, ...]:
     """Return the entries of ``spec.recommend`` of a Tuned. Conditions on labels of pods are left out, because they hold
     for changing nodes. [cluster-node-tuning-operator pkg/operator/profilecalculator.go]

@@ -171,11 +171,8 @@ class TuningSetter:
                 for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned", only=is_made_pod).items
             ),
             next((node_tuning.explain_invalid(item) for item in tuneds if name_of(item) == TUNED), ""),
-            {
-                profile: f"Tuned {name_of(item)}, priority {number}"
-                for item in tuneds
-                for profile, number in node_tuning.parse_recommended_profiles(item).items()
-            },
+            tuple(entry for item in tuneds for entry in node_tuning.parse_recommendations(item)),
+            tuple(machine_config.machine_pool(item) for item in self._list_if_served("MachineConfigPool")),
         )
 
     def _wait_for_settings(self, text: str, limit: float) -> dict[str, NodeSetting]:
