@@ -205,12 +205,17 @@ def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
     because that intent needs the object.
     """
     delete = describe_delete(item.kind, item.name, item.namespace)
-    if item.name.startswith("("):
-        delete = f"kubectl get {name_kind(item.kind)} -A -l {SELECTOR} --show-labels lists them"
     remedy = (
         "If another intent needs it, leave it: the teardown of that intent removes it. Give each intent of the cluster"
         f" its own rdma_cluster.intent_name. If no intent needs it, delete it: {delete}"
     )
+    if item.name.startswith("("):
+        kind = name_kind(item.kind)
+        remedy = (
+            f"List them with their intents: kubectl get {kind} -A -l {SELECTOR} --show-labels. Leave those that another"
+            " intent needs: the teardown of that intent removes them. Delete those that no intent needs: kubectl delete"
+            f" {kind} NAME -n NAMESPACE"
+        )
     why = f"The object was not deleted: {format_clause(item.refusal)}."
     return Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy)
 

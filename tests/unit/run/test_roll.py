@@ -203,7 +203,7 @@ class Operator:
         return {"metadata": metadata, "spec": spec, "status": {"conditions": ready}}
 
     def serves(self, group: str) -> bool:
-        return group == "remediation.medik8s.io"
+        return group in ("remediation.medik8s.io", "machineconfiguration.openshift.io")
 
     def get(self, kind: str, namespace: str, name: str) -> typing.Any:
         if kind == "NodeHealthCheck":

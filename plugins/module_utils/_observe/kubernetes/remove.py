@@ -240,9 +240,12 @@ def is_of_another(item: Resource, wanted: typing.Iterable[Resource]) -> bool:
 def _find_used_namespaces(cluster: Cluster, removal: Removal) -> dict[str, str]:
     """Return the namespaces that jobs or networks of other intents use, each with the reason."""
     used: dict[str, str] = {}
-    for kind in _USERS if removal.scope is not None else ():
-        _own, others = split_other_intents(kind, list_objects(cluster, kind, removal), removal.scope)
-        for item in (outcome.before for outcome in others if outcome.before is not None):
+    scope = removal.scope
+    for kind in _USERS if scope is not None else ():
+        # each of them counts: a user may make any number of labelled objects before the one that keeps the namespace
+        for item in list_objects(cluster, kind, removal):
+            if scope is None or scope.is_left_to_owner(item) or not scope.explain_foreign(kind, item):
+                continue
             metadata, networks = item["metadata"], (item.get("spec") or {}).get("networkNamespace")
             for name in filter(None, (str(metadata.get("namespace") or ""), str(networks or ""))):
                 used.setdefault(name, f"{kind} {metadata['name']} uses it, which may belong to another intent")

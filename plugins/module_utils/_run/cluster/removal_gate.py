@@ -53,11 +53,7 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
             "Correct the error in this message, then run the teardown again",
         )
     configs = [
-        item
-        for item in labelled.objects
-        if not is_copied(item)
-        and not _scope_of(removal).explain_foreign(str(item["kind"]), item)
-        and not explain_unrecorded(view, item, _scope_of(removal))
+        item for item in labelled.objects if not is_copied(item) and not _explain_other(view, item, removal.scope)
     ]
     found["reboot"] += [_describe(str(item["kind"]), item) for item in configs]
     beyond = [effect for effect in _DISRUPTIONS if _exceeds(effect, permitted) and found.get(effect)]
@@ -85,6 +81,15 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
         )
 
 
+def _explain_other(view: PoolView, item: Resource, scope: typing.Optional[Scope]) -> str:
+    """Return why a MachineConfig or KubeletConfig is not of the intent; empty if it is, or if the removal has no scope,
+    so that its selector alone decides.
+    """
+    if scope is None:
+        return ""
+    return scope.explain_foreign(str(item["kind"]), item) or explain_unrecorded(view, item, scope)
+
+
 def _scope_of(removal: Removal) -> Scope:
     return removal.scope if removal.scope is not None else Scope()
 
@@ -100,13 +105,15 @@ def _find_own_paused_pools(cluster: Cluster, view: PoolView, scope: Scope) -> di
 
 
 def _find_effect(kind: str, item: Resource) -> Disruption:
-    """Return what the removal of an object does to nodes at worst."""
-    spec = mapping_at(item, "spec")
+    """Return what the removal of an object does to nodes at worst. Of a list that is too large only the metadata is
+    known: then the worst effect of the kind counts.
+    """
+    spec, known = mapping_at(item, "spec"), "spec" in item
     if kind == "SriovNetworkNodePolicy":
         return "drain"
     if kind == "SriovNetworkPoolConfig":
-        return "reboot" if spec.get("rdmaMode") else "none"
-    return "drain" if spec.get("ofedDriver") else "none"
+        return "reboot" if spec.get("rdmaMode") or not known else "none"
+    return "drain" if spec.get("ofedDriver") or not known else "none"
 
 
 def _exceeds(effect: Disruption, permitted: Disruption) -> bool:

@@ -434,12 +434,7 @@ def _find_other_pauses(view: PoolView, scope: typing.Optional[Scope]) -> dict[st
     """Return the pools that runs of other intents left paused, each with the reason. A cluster without the machine
     config operator has none, and neither has a scope of None.
     """
-    try:
-        return find_paused_pools(view, scope).others if scope is not None else {}
-    except ApiError as error:
-        if not error.absent:
-            raise
-        return {}
+    return find_paused_pools(view, scope).others if scope is not None and view.served else {}
 
 
 def _changes_nodes(outcome: Outcome) -> bool:

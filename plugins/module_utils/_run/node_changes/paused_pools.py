@@ -19,7 +19,7 @@ from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.kinds import Resource, group_of
 from ..._parse.kubernetes.core import parse_node
 from ..._parse.kubernetes.resource import labels_of, mapping_at
 from ..._parse.operators.machine_config import PAUSED_ANNOTATION, host_config, machine_pool
@@ -50,6 +50,11 @@ class PoolView:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+
+    @functools.cached_property
+    def served(self) -> bool:
+        """Whether the API server has the kind. Without it, a user with few rights is refused to list it."""
+        return self._cluster.serves(group_of("MachineConfigPool"))
 
     @functools.cached_property
     def items(self) -> tuple[Resource, ...]:

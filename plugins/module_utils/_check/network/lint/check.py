@@ -195,8 +195,8 @@ def _check_selects(
             )
             remedy = (
                 f"Follow the remedies of the findings of stages discover and fabric on {name}, then run stages"
-                " discover, fabric and network again. If the HCAs of all nodes have the same addresses, you can list them in"
-                f" select.pci of {fabric.name} instead."
+                " discover, fabric and network again. If the HCAs of all nodes have the same addresses, you can list"
+                f" them in select.pci of {fabric.name} instead."
             )
         return Finding(SELECT, subject, FAIL, "none, no policy selects the node", expected, why, remedy)
     if state is None or not state.interfaces:
