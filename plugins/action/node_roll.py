@@ -38,6 +38,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import ObservedTuning
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Fact
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.whose_scope import learn_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import mapping_at, name_of
@@ -155,7 +156,7 @@ class ActionModule(ControllerAction):
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with hold_lease(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held:
             checks = HealthChecks(held.cluster, lambda line: Display().display(f"  {line}"))
-            done, stays = resume_own_checks(checks, scope, caller.check_mode)
+            done, stays = resume_own_checks(checks, learn_scope(held.cluster, scope), caller.check_mode)
         FactFolder(options["facts_dir"], options["run"]).write(CHECKS, value={"stays": to_data(stays)})
         return {
             "changed": bool(done),

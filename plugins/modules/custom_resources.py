@@ -269,6 +269,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.paused_pools import explain_by
 
 Wanted = typing.Sequence[tuple[str, Resource]]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
@@ -321,8 +322,16 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str, typing.Any]:
     options, selector = module.params, module.params["label_selector"]
     beside: dict[str, typing.Any] = {}
+    scope = read_scope(options, cluster)
     if options["state"] == "present":
-        outcomes = apply_all(cluster, wanted, module.check_mode, absent=options["absent_namespaces"])
+        outcomes = apply_all(
+            cluster,
+            wanted,
+            module.check_mode,
+            absent=options["absent_namespaces"],
+            scope=scope,
+            explain_unrecorded=explain_by(cluster, scope),
+        )
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(
                 find_all_leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
@@ -336,7 +345,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
             tuple(options["keep_namespaces"]),
             options["wait_seconds"],
             tuple(options["namespaces"]),
-            read_scope(options),
+            scope,
         )
         if options["within_disruption"]:
             refuse_removal(cluster, removal, load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").disruption)

@@ -186,6 +186,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     find_labelled,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import AWAY, PatientCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.whose_scope import learn_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import PoolGate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
@@ -212,8 +213,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         away = options["wait_seconds"] if options["state"] == "released" else AWAY
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        gate, scope = PoolGate(cluster, intent, nodes, say), build_scope((), intent)
-        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, gate, intent)
+        gate, scope = PoolGate(cluster, intent, nodes, say), learn_scope(cluster, build_scope((), intent))
+        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, gate, intent, scope)
         if not configs and not options["pools"] and not cluster.serves(group_of(HOST_KINDS[0])):
             if unread is not None:
                 raise unread

@@ -259,7 +259,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     elif options["state"] == "absent":
         with hold_lease(module, cluster) as held:
             removed = Remover(
-                held.cluster, module.check_mode, limit, time.monotonic, time.sleep, read_scope(options)
+                held.cluster, module.check_mode, limit, time.monotonic, time.sleep, read_scope(options, held.cluster)
             ).run()
         outcomes = removed.outcomes
     else:

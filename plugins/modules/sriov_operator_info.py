@@ -251,7 +251,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         )
     if options["release"]:
         answer["config_uid"] = find_config_uid(cluster, seen.namespace)
-        users = find_sriov_users(cluster, read_scope(options))
+        users = find_sriov_users(cluster, read_scope(options, cluster))
         stays = kept_release(cluster, seen.namespace, options["release"])
         if stays is None and users:
             stays = keep_operator(f"Helm release {seen.namespace}/{options['release']}", users)

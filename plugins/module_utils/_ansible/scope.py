@@ -9,6 +9,8 @@ import typing
 from .._model.base.load import load
 from .._model.intent.intent import ClusterIntent
 from .._model.kubernetes.scope import Scope
+from .._observe.kubernetes.client import Cluster
+from .._observe.kubernetes.whose_scope import learn_scope
 from .._parse.intent import parse_intent
 from .._plan.scope import build_scope
 
@@ -16,17 +18,20 @@ from .._plan.scope import build_scope
 SCOPE_SPEC: dict[str, typing.Any] = {"fabrics": {"type": "raw"}, "cluster": {"type": "raw"}}
 
 
-def read_scope(options: typing.Mapping[str, typing.Any]) -> typing.Optional[Scope]:
-    """Return the objects of the intent. Return None if the module was given no intent: then its selector alone decides.
+def read_scope(options: typing.Mapping[str, typing.Any], cluster: Cluster) -> typing.Optional[Scope]:
+    """Return the objects of the intent, with what the cluster shows about their owners. Return None if the module was
+    given no intent: then its selector alone decides.
 
     :param options: options of the module
+    :param cluster: client of the API server
+    :raises ApiError: the API server refuses a list, or cannot be reached
     :raises IntentError: a variable of the intent is invalid
     :raises LoadError: ``cluster`` is invalid and there are no fabrics
     """
-    fabrics, cluster = options.get("fabrics"), options.get("cluster")
-    if fabrics is None and cluster is None:
+    fabrics, settings = options.get("fabrics"), options.get("cluster")
+    if fabrics is None and settings is None:
         return None
     if fabrics is None:
-        return build_scope((), load(ClusterIntent, cluster, "rdma_cluster"))
-    intent = parse_intent(fabrics, None, cluster)
-    return build_scope(intent.fabrics, intent.cluster)
+        return learn_scope(cluster, build_scope((), load(ClusterIntent, settings, "rdma_cluster")))
+    intent = parse_intent(fabrics, None, settings)
+    return learn_scope(cluster, build_scope(intent.fabrics, intent.cluster))

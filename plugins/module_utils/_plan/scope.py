@@ -8,10 +8,11 @@ import typing
 
 from .._model.base.marks import DEFAULT_INTENT
 from .._model.intent.intent import ClusterIntent, Fabric
-from .._model.intent.profiles import attachment_kind
+from .._model.intent.profiles import attachment_kind, find_traits
 from .._model.kubernetes.scope import Scope
 from .._model.node.node_tuning import TUNED
 from .._render.cluster.names import FABRIC_LABEL, build_labels, policy_name
+from .._render.network.network import build_record
 from .._render.network.sriov import render_node_pools
 from .._render.node.host import render_host_configs
 
@@ -34,5 +35,10 @@ def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent, nodes:
         frozenset(fabric.network.namespace for fabric in fabrics),
         frozenset(fabric.resource_name for fabric in fabrics if fabric.resource_name),
         dict(cluster.node_selector),
-        frozenset(nodes),
+        nodes=frozenset(nodes),
+        records={
+            labels[fabric.name]: build_record(fabric, cluster)
+            for fabric in fabrics
+            if cluster.intent_name in ("", DEFAULT_INTENT) and not find_traits(fabric).functions
+        },
     )

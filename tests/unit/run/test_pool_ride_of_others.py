@@ -36,8 +36,8 @@ class Shared(Operated):
 
     def __init__(self) -> None:
         super().__init__()
-        group = "/apis/remediation.medik8s.io"
-        self._objects[group], self._events[group] = {}, []
+        for group in ("machineconfiguration.openshift.io", "remediation.medik8s.io"):
+            self._objects[f"/apis/{group}"], self._events[f"/apis/{group}"] = {}, []
         self.serve("NodeHealthCheck", [])
         self.put("Node", node(OUTSIDER))
         self.unpaused: list[str] = []

@@ -68,6 +68,18 @@ def build_user_label(intent: str, selector: typing.Mapping[str, str]) -> dict[st
     return {f"{USER_LABEL}{short or f'{name[:_MOST_OF_NAME]}-{digest}'}": name}
 
 
+def build_selection_label(intent: str, selector: typing.Mapping[str, str]) -> dict[str, str]:
+    """Return the label by which a user confirms that an object belongs to the intent that selects these nodes, if
+    another intent may have the same name. With the default name it is the label of a user of a shared object.
+
+    :param intent: name of the intent; empty: the default
+    :param selector: labels of the nodes that the intent selects
+    """
+    name = intent or DEFAULT_INTENT
+    digest = hashlib.sha256(json.dumps([name, sorted(selector.items())]).encode()).hexdigest()[:_DIGEST]
+    return {f"{USER_LABEL}{name[:_MOST_OF_NAME]}-{digest}": name}
+
+
 def find_users(labels: typing.Mapping[str, typing.Any]) -> dict[str, str]:
     """Return the labels of an object by which intents record that they need it, with their names as values."""
     return {str(key): str(value) for key, value in labels.items() if str(key).startswith(USER_LABEL)}

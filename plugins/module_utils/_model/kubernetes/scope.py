@@ -14,7 +14,16 @@ import dataclasses
 import json
 import typing
 
-from ..base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, MANAGER, RUN_LABEL, build_user_label, find_users
+from ..base.marks import (
+    DEFAULT_INTENT,
+    FABRIC_LABEL,
+    INTENT_LABEL,
+    MANAGER,
+    RUN_LABEL,
+    build_selection_label,
+    build_user_label,
+    find_users,
+)
 from .host import HOST_KINDS
 from .measuring import NAMESPACE as MEASURING
 from .own_kinds import JOBS, NETWORKS
@@ -52,6 +61,11 @@ class Scope:
     :ivar resources: names of the resources of the fabrics, without prefix
     :ivar selector: labels of the nodes that the intent selects
     :ivar nodes: names of further nodes that belong to the intent, although they may not have its labels yet
+    :ivar records: labels by which the networks of a fabric without virtual functions name the intent, by the name of
+        the fabric as in labels
+    :ivar doubt: why another intent has the name of this one; empty if no object in the cluster shows this. With a
+        doubt, the name proves as little as the default
+    :ivar strange: fabrics with a policy in the cluster that is not of this intent, each with the policy
     """
 
     intent: str = DEFAULT_INTENT
@@ -61,6 +75,24 @@ class Scope:
     resources: frozenset[str] = frozenset()
     selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     nodes: frozenset[str] = frozenset()
+    records: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    doubt: str = ""
+    strange: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def confirmation(self) -> dict[str, str]:
+        """The label by which a user confirms that an object is of this intent and not of another one of its name."""
+        return build_selection_label(self.intent, self.selector)
+
+    def is_proven(self, item: Item) -> bool:
+        """Return whether the labels of an object prove that it belongs to this intent: by a name that no other intent
+        has, or by the confirmation of a user.
+        """
+        labels = _mapping(item, "metadata", "labels")
+        if labels.get(INTENT_LABEL) != self.intent:
+            return False
+        confirmed = self.intent != DEFAULT_INTENT and bool(self.confirmation.keys() & labels.keys())
+        return confirmed or not (self.doubt or self.intent == DEFAULT_INTENT)
 
     def explain_foreign(self, kind: str, item: Item) -> str:
         """Return why an object with the label of the collection does not belong to this intent. Return an empty text if
@@ -76,7 +108,7 @@ class Scope:
         users = sorted(set(self.find_other_users(kind, item).values()))
         if users:
             return f"the intent{'s' if users[1:] else ''} '{', '.join(users)}' needs it too"
-        if intent is not None and intent != DEFAULT_INTENT:
+        if self.is_proven(item):
             return ""
         # pods and accounts of a measurement belong to no intent: the Lease permits one run at a time
         if metadata.get("namespace") == MEASURING or RUN_LABEL in labels:
@@ -84,7 +116,7 @@ class Scope:
         why = self._find_difference(kind, item, str(labels.get(FABRIC_LABEL) or ""), intent is not None)
         if not why:
             return ""
-        unproven = f"has the label {INTENT_LABEL}={DEFAULT_INTENT}, the default of all intents"
+        unproven = f"has the label {INTENT_LABEL}={intent}, {self.doubt or 'the default of all intents'}"
         return f"it {unproven if intent else f'has no label {INTENT_LABEL}'}, and {why}"
 
     @property
@@ -99,7 +131,8 @@ class Scope:
         :param kind: kind of the object
         """
         labels = find_users(_mapping(item, "metadata", "labels")) if kind in HOST_KINDS else {}
-        return {key: name for key, name in labels.items() if key not in self.user_label}
+        mine = (self.user_label, self.confirmation)
+        return {key: name for key, name in labels.items() if not any(key in label for label in mine)}
 
     def is_left_to_owner(self, item: Item) -> bool:
         """Return whether a foreign object needs no finding of its own, because its owner has one."""
@@ -133,6 +166,11 @@ class Scope:
             return "this intent has no object of this name"
         # of a list that is too large only the metadata is known
         selected = find_selector(kind, item) if "spec" in item else None
+        if kind in (*NETWORKS, *_SUBNETS) and fabric in self.strange:
+            return f"{self.strange[fabric]} of the same fabric is not of this intent"
+        users, record = find_users(_mapping(metadata, "labels")), self.records.get(fabric, {})
+        if kind in (*NETWORKS, *_SUBNETS) and users and record and not users.keys() & record.keys():
+            return f"its record {', '.join(sorted(users))} is that of an intent that selects other nodes or HCAs"
         return (
             f"it selects the nodes with {_format_labels(selected)}, and this intent those with"
             f" {_format_labels(self.selector)}"
@@ -141,7 +179,7 @@ class Scope:
         )
 
 
-def explain_other_intent(wanted: Item, there: Item, proven: bool = False) -> str:
+def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope: typing.Optional[Scope] = None) -> str:
     """Return why an existing object may belong to another intent than a rendered one of the same name. Return an empty
     text if it belongs to the same intent.
 
@@ -150,13 +188,20 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False) -> str
     :param proven: whether existing objects that select nodes prove that the fabric is of this intent. Without a proof,
         a network or pool belongs to another intent if it has another resource or other addresses, and no record of
         this intent
+    :param scope: objects of the intent; None: its name is a proof unless it is the default
     """
     labels, found = _mapping(wanted, "metadata", "labels"), _mapping(there, "metadata", "labels")
     mine, theirs, kind = labels.get(INTENT_LABEL), found.get(INTENT_LABEL), str(wanted.get("kind"))
-    if mine is None or (theirs == mine and mine != DEFAULT_INTENT):
+    if mine is None:
         return ""
     if theirs is not None and theirs != mine:
         return f"it belongs to the intent '{theirs}'"
+    if kind in HOST_KINDS and wanted.get("spec") != there.get("spec"):
+        users = sorted(set(scope.find_other_users(kind, there).values())) if scope is not None else []
+        if users:
+            return f"the intent{'s' if users[1:] else ''} '{', '.join(users)}' needs it too"
+    if theirs == mine != DEFAULT_INTENT and (scope is None or scope.is_proven(there)):
+        return ""
     if kind == "NicClusterPolicy":
         asked = list_entries({"spec": wanted.get("spec")})
         dropped = [entry for entry in list_entries(there) if entry not in asked]

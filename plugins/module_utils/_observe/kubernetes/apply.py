@@ -8,22 +8,14 @@ import dataclasses
 import time
 import typing
 
-from ..._model.base.marks import (
-    DEFAULT_INTENT,
-    FABRIC_LABEL,
-    INTENT_LABEL,
-    LABEL,
-    SELECTOR,
-    find_users,
-    mark_intent,
-    replace_labels,
-)
+from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL, LABEL, SELECTOR, find_users, mark_intent, replace_labels
 from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.kubernetes.scope import explain_other_intent, find_selector
+from ..._model.kubernetes.scope import Scope
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
 from .errors import ApiError
+from .fabric_owners import Explain, Owners, explain_nothing
 from .kinds import Resource, kind_of
 from .outcome import (
     FIELD_MANAGER,
@@ -35,6 +27,7 @@ from .outcome import (
     read_existing,
     strip_volatile,
 )
+from .refusals import explain_refusal
 from .shell import Clock
 
 #: seconds in which a webhook, which reads its own copy of the cluster, must see an object that was just made
@@ -48,6 +41,8 @@ def apply_all(
     clock: Clock = time.monotonic,
     pause: typing.Callable[[float], None] = time.sleep,
     absent: typing.Container[str] = (),
+    scope: typing.Optional[Scope] = None,
+    explain_unrecorded: Explain = explain_nothing,
 ) -> tuple[Outcome, ...]:
     """Dry-run all objects on the server, then apply those that the server accepts and that would change. Return the
     outcome of each object, in the same order. A refusal is stored as an outcome, and the remaining objects follow.
@@ -61,9 +56,12 @@ def apply_all(
     :param pause: function that sleeps for a number of seconds
     :param absent: namespaces that did not exist earlier in the run. If one of them exists now, another client created
         it, and no object is applied in it
+    :param scope: objects of the intent, as learnt from the cluster; None: its name is a proof unless it is the default
+    :param explain_unrecorded: function that returns why another intent may need an existing MachineConfig or
+        KubeletConfig that no intent has recorded
     :raises ApiError: the server cannot be reached
     """
-    owners = _Owners(wanted)
+    owners = Owners(wanted, scope, explain_unrecorded)
     planned = [_plan_apply(cluster, fabric, definition, absent, owners) for fabric, definition in wanted]
     planned = [(definition, owners.refuse(outcome)) for definition, outcome in planned]
     if check_mode:
@@ -99,56 +97,6 @@ def apply_all(
     return tuple(outcomes)
 
 
-class _Owners:
-    """Proofs that a fabric in the cluster is that of the intent, by the objects of the fabric that select nodes. Two
-    intents with the default name may have a fabric of the same name, and a network selects no nodes.
-    """
-
-    def __init__(self, wanted: typing.Iterable[tuple[str, Resource]]) -> None:
-        """Create the proofs before any object is planned.
-
-        :param wanted: pairs of the name of the fabric and the object. Objects that select nodes come before networks
-        """
-        self._selecting = {fabric for fabric, item in wanted if find_selector(item["kind"], item) is not None}
-        self._accepted: set[str] = set()
-        self._refused: dict[str, AppliedObject] = {}
-
-    def add(self, definition: Resource, outcome: Outcome) -> None:
-        """Add the planned outcome of an object."""
-        applied = outcome.applied
-        if find_selector(definition["kind"], definition) is None:
-            return
-        if applied.reason == OTHER_INTENT:
-            self._refused.setdefault(applied.fabric, applied)
-        elif outcome.before is not None and applied.action != "refused":
-            self._accepted.add(applied.fabric)
-
-    def is_proven(self, fabric: str) -> bool:
-        """Return whether a fabric belongs to this intent. For a fabric without objects that select nodes, the objects
-        of other fabrics count.
-        """
-        if fabric in self._selecting:
-            return fabric in self._accepted and fabric not in self._refused
-        return bool(self._accepted) and not self._refused
-
-    def refuse(self, outcome: Outcome) -> Outcome:
-        """Return the planned outcome of an object, refused if an object of its fabric may belong to another intent."""
-        applied = outcome.applied
-        other = self._refused.get(applied.fabric) if applied.fabric else None
-        if other is None or not outcome.changed:
-            return outcome
-        where = f"{other.namespace}/" if other.namespace else ""
-        why = (
-            f"{other.kind} {where}{other.name} of the same fabric may belong to another intent and was refused, so no"
-            f" object of fabric {applied.fabric} is changed. Follow the message about this {other.kind}"
-        )
-        return Outcome(
-            dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=why),
-            outcome.before,
-            outcome.before,
-        )
-
-
 def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> bool:
     """Return whether an object was refused because another object of the same run did not exist yet: either its
     namespace, or an object that a webhook names in its refusal.
@@ -166,28 +114,28 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
 
 
 def _plan_apply(
-    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str], owners: _Owners
+    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str], owners: Owners
 ) -> tuple[Resource, Outcome]:
     """Dry-run one object, and add its outcome to ``owners``. Return the definition to apply, and the outcome that
     applying it would have.
 
     :param absent: namespaces that did not exist earlier in the run
     """
-    planned = _plan_one(cluster, fabric, definition, absent, owners.is_proven(fabric))
+    planned = _plan_one(cluster, fabric, definition, absent, owners)
     owners.add(*planned)
     return planned
 
 
 def _plan_one(
-    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str], proven: bool
+    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str], owners: Owners
 ) -> tuple[Resource, Outcome]:
     """Dry-run one object. Return the definition to apply, and the outcome that applying it would have.
 
     :param absent: namespaces that did not exist earlier in the run. If ``definition`` is one of them and exists now, it
         is refused, because another client created it
-    :param proven: whether the fabric is proven to be of this intent
+    :param owners: proofs that the fabric is of this intent
     """
-    applied = identify_object(fabric, definition)
+    applied, proven = identify_object(fabric, definition), owners.is_proven(fabric)
     there = read_existing(cluster, definition)
     if there is not None and definition["kind"] == "Namespace" and applied.name in absent:
         why = "it did not exist when this run checked its owner, and another client has created it since then"
@@ -205,9 +153,9 @@ def _plan_one(
         definition = _keep_intent(definition, there)
     elif there is not None and (has_our_label(there) or definition["kind"] in JOINT_KINDS):
         definition = _keep_users(definition, there)
-        why = explain_other_intent(definition, there, proven)
+        why = owners.explain(definition, there, proven)
         if why:
-            return _compare_other_intent(cluster, applied, definition, there, why)
+            return _compare_other_intent(cluster, applied, definition, there, why, owners.scope)
         recorded = find_users(there["metadata"].get("labels") or {})
         if (
             not proven
@@ -270,7 +218,12 @@ def _strip_users(resource: Resource) -> Resource:
 
 
 def _compare_other_intent(
-    cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource, why: str
+    cluster: Cluster,
+    applied: AppliedObject,
+    definition: Resource,
+    there: Resource,
+    why: str,
+    scope: typing.Optional[Scope],
 ) -> tuple[Resource, Outcome]:
     """Return the definition to apply and its outcome, for an object that may belong to another intent. The outcome is
     unchanged if a dry run shows that the object equals the rendered one, and refused otherwise. An equal MachineConfig
@@ -278,9 +231,10 @@ def _compare_other_intent(
     Nothing is written.
 
     :param why: why it may belong to another intent
+    :param scope: objects of the intent, if they are known
     """
     kept = _keep_record(_keep_intent(definition, there), there)
-    before, mine = strip_volatile(there), definition["metadata"]["labels"][INTENT_LABEL]
+    before = strip_volatile(there)
     try:
         result, warnings = cluster.apply(kept, FIELD_MANAGER, dry_run=True)
     except ApiError as error:
@@ -292,28 +246,9 @@ def _compare_other_intent(
         return definition, Outcome(same, before, before)
     if definition["kind"] in HOST_KINDS and _strip_users(after) == _strip_users(before):
         return kept, Outcome(dataclasses.replace(applied, action="changed", warnings=warnings), before, after)
-    record = "" if definition["kind"] in HOST_KINDS else _format_labels(find_users(definition["metadata"]["labels"]))
-    name = mine if mine != DEFAULT_INTENT else "NAME"
-    # the name of another intent stays a proof
-    recorded = record and there["metadata"].get("labels", {}).get(INTENT_LABEL, mine) == mine
-    label = record if recorded else f"{INTENT_LABEL}={name} --overwrite"
-    rename = "" if recorded or mine != DEFAULT_INTENT else f"set rdma_cluster.intent_name: {name}, and "
-    where = f"-n {applied.namespace} " if applied.namespace else ""
-    another = (
-        "A cluster has one NicClusterPolicy: list all fabrics that need it in one intent"
-        if definition["kind"] in JOINT_KINDS
-        else "Use another name in this intent"
-    )
-    refusal = (
-        f"{why}, and differs from the rendered object. {another}. If it is of this intent, {rename}label it: kubectl"
-        f" {where}label {kind_of(definition).lower()} {applied.name} {label}"
-    )
+    refusal = explain_refusal(applied, definition, there, why, scope)
     refused = dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=refusal)
     return definition, Outcome(refused, before, before)
-
-
-def _format_labels(labels: typing.Mapping[str, str]) -> str:
-    return " ".join(f"{key}={value}" for key, value in labels.items())
 
 
 def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource) -> Outcome:

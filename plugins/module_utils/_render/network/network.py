@@ -117,11 +117,16 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
 
 
 def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Return an object of a fabric with the label by which an intent with the default name recognizes it later. Its
-    digest is that of the nodes and the HCAs that the intent selects.
+    """Return an object of a fabric with the label by which an intent with the default name recognizes it later."""
+    return replace_labels(made, {**made["metadata"]["labels"], **build_record(fabric, cluster)})
+
+
+def build_record(fabric: Fabric, cluster: ClusterIntent) -> dict[str, str]:
+    """Return the label by which an intent with the default name recognizes a network of a fabric. Its digest is that of
+    the nodes and the HCAs that the intent selects.
     """
     selected = {**cluster.node_selector, f"select of {fabric.name}": json.dumps(to_data(fabric.select), sort_keys=True)}
-    return replace_labels(made, {**made["metadata"]["labels"], **build_user_label(cluster.intent_name, selected)})
+    return build_user_label(cluster.intent_name, selected)
 
 
 def drop_held(

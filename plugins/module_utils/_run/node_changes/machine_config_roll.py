@@ -22,7 +22,7 @@ from ..._analysis.controllers.machine_config_operator import (
     waits_for,
 )
 from ..._analysis.controllers.sriov_operator import describe_pool
-from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, SELECTOR, build_user_label, replace_labels
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, SELECTOR, replace_labels
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
@@ -43,7 +43,7 @@ from ..._parse.kubernetes.resource import labels_of, name_of
 from ..._parse.operators import machine_config
 from .drain import NodeFailed
 from .gate import PoolGate
-from .paused_pools import PoolView, explain_unrecorded, find_paused_pools
+from .paused_pools import PoolView, explain_by, explain_unrecorded, find_paused_pools
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -77,6 +77,7 @@ class PoolRoller:
     :param gate: decides whether pools may roll; None if the caller has already verified it
     :param intent: settings of the intent of the run, of which the name and the labels of its nodes are used;
         None: the default
+    :param scope: objects of the intent, as learnt from the cluster; None: those that its settings tell
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class PoolRoller:
         say: Say,
         gate: typing.Optional[PoolGate] = None,
         intent: typing.Optional[ClusterIntent] = None,
+        scope: typing.Optional[Scope] = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -95,7 +97,7 @@ class PoolRoller:
         self._gate = gate
         mine = intent if intent is not None else ClusterIntent()
         self._intent = mine.intent_name or DEFAULT_INTENT
-        self._user = build_user_label(mine.intent_name, mine.node_selector)
+        self._scope = scope if scope is not None else Scope(self._intent, selector=dict(mine.node_selector))
 
     def prepare(
         self, configs: typing.Sequence[Resource], check_mode: bool, scope: typing.Optional[Scope] = None
@@ -115,10 +117,9 @@ class PoolRoller:
         :raises ApiError: the API server cannot be reached, or refuses to pause a pool
         :raises NodeFailed: a pool may not roll now; then nothing is applied
         """
-        wanted = [
-            ("", replace_labels(config, {**config["metadata"].get("labels", {}), **self._user})) for config in configs
-        ]
-        planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
+        mark = self._scope.user_label
+        wanted = [("", replace_labels(config, {**config["metadata"].get("labels", {}), **mark})) for config in configs]
+        planned = self._apply(wanted, True)
         if check_mode or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
         pools = machines.read_machine_pools(self._cluster)
@@ -130,7 +131,7 @@ class PoolRoller:
         if not changing:
             if any(outcome.changed for outcome in planned):
                 # only labels, of which nothing is rendered
-                planned = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
+                planned = self._apply(wanted, False)
             # that a change of what was there before is rendered shows by time alone
             mine = [pool for pool in pools if pool.paused_by_us]
             others = _find_other_pauses(PoolView(self._cluster), scope) if mine else {}
@@ -144,12 +145,23 @@ class PoolRoller:
             )
             return Prepared(planned, tuple(left), late)
         before = self._pause([machine_config.host_config(config) for config in changing])
-        outcomes = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
+        outcomes = self._apply(wanted, False)
         names = {config["metadata"]["name"] for config in changing}
         self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
         accepted, refusal = self._await_accepted(changing)
         late = self._await_rendered(before, accepted, True)
         return Prepared(outcomes, tuple(before), "; ".join(filter(None, (refusal, late))))
+
+    def _apply(self, wanted: typing.Sequence[tuple[str, Resource]], check_mode: bool) -> tuple[Outcome, ...]:
+        return apply_all(
+            self._cluster,
+            wanted,
+            check_mode,
+            self._clock,
+            self._sleep,
+            scope=self._scope,
+            explain_unrecorded=explain_by(self._cluster, self._scope),
+        )
 
     def remove(
         self,

@@ -123,15 +123,23 @@ def explain_unrecorded(view: PoolView, live: Resource, scope: Scope) -> str:
     :raises ApiError: the API server refuses, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
-    if find_users(labels_of(live)):
+    if find_users(labels_of(live)) and (not scope.doubt or scope.is_proven(live)):
         return ""
     others = [node.name for node in _list_rebooting(view, [live]) if not scope.selector.items() <= node.labels.items()]
     if not others:
         return ""
-    return (
-        "an earlier release wrote it and did not record which intents need it, and its MachineConfigPool has nodes that"
-        f" this intent does not select: {join_first(others, _NAMED)}"
-    )
+    unrecorded = "an earlier release wrote it and did not record which intents need it"
+    why = f"it has {scope.doubt}" if scope.doubt else unrecorded
+    return f"{why}, and its MachineConfigPool has nodes that this intent does not select: {join_first(others, _NAMED)}"
+
+
+def explain_by(cluster: Cluster, scope: typing.Optional[Scope]) -> typing.Callable[[Resource], str]:
+    """Return the function that explains why another intent may need an existing MachineConfig or KubeletConfig.
+
+    :param scope: objects of the intent; None: no other intent is known
+    """
+    view = PoolView(cluster)
+    return lambda live: explain_unrecorded(view, live, scope) if scope is not None else ""
 
 
 def _list_rebooting(view: PoolView, objects: typing.Sequence[Resource]) -> tuple[ClusterNode, ...]:
@@ -152,7 +160,7 @@ def explain_other_pause(intent: str, members: tuple[ClusterNode, ...], scope: Sc
     """
     intent = intent or _UNNAMED
     unproven = (_UNNAMED, DEFAULT_INTENT)
-    if intent == scope.intent and intent not in unproven:
+    if intent == scope.intent and intent not in unproven and not scope.doubt:
         return ""
     if intent not in (_UNNAMED, scope.intent):
         return f"a run of the intent '{intent}' paused it, and this intent is '{scope.intent}'"

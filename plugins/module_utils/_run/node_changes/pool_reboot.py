@@ -96,7 +96,7 @@ class PoolReboot:
         self._clock, self._sleep, self._stop = clock, pause, stop
         mine = intent if intent is not None else ClusterIntent()
         gate, self._scope = PoolGate(cluster, mine, self._inventory, say), build_scope((), mine, self._inventory)
-        self._pools = Pools(cluster, clock, self._sleep_unless_stopped, say, gate, mine)
+        self._pools = Pools(cluster, clock, self._sleep_unless_stopped, say, gate, mine, self._scope)
         self._released = False
         self._did: dict[str, list[str]] = {}
         self._noted: dict[str, Mark] = {}

@@ -13,10 +13,11 @@ import typing
 
 from ..._analysis.controllers.node_tuning import TuningState, explain_refusal, find_setting, get_parent_profile
 from ..._analysis.controllers.tuned_profiles import explain_replaced, find_selected_nodes
-from ..._model.base.marks import mark_intent
+from ..._model.base.marks import DEFAULT_INTENT, mark_intent
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
+from ..._model.kubernetes.scope import Scope
 from ..._model.node.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
 from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
@@ -24,6 +25,7 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.outcome import Outcome, has_our_label, read_existing
 from ..._observe.kubernetes.shell import Clock
+from ..._observe.kubernetes.whose_scope import learn_scope
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
@@ -85,7 +87,8 @@ class TuningSetter:
         text = render_profile(settings, parent)
         before = self._find_node_settings(text, 0.0)
         dry = check_mode or bool(self._refusal[0])
-        (outcome,) = apply_all(self._cluster, [("", wanted)], dry, self._clock, self._pause)
+        scope = learn_scope(self._cluster, Scope(cluster.intent_name or DEFAULT_INTENT, selector=self._selector))
+        (outcome,) = apply_all(self._cluster, [("", wanted)], dry, self._clock, self._pause, scope=scope)
         if outcome.changed and not check_mode and dry:
             why, remedy = self._refusal
             return TuningSet("tuned", refusal=why, remedy=remedy), (), ()

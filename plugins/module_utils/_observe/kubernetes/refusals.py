@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Explain why an object that may belong to another intent is not changed, with the command by which the user goes
+on.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, find_users
+from ..._model.kubernetes.apply import AppliedObject
+from ..._model.kubernetes.host import HOST_KINDS
+from ..._model.kubernetes.scope import Scope
+from .kinds import Resource, kind_of
+from .outcome import JOINT_KINDS
+
+
+def explain_refusal(
+    applied: AppliedObject, definition: Resource, there: Resource, why: str, scope: typing.Optional[Scope]
+) -> str:
+    """Return the refusal of an object that differs from the rendered one and may belong to another intent.
+
+    :param applied: identity of the object
+    :param definition: the rendered object
+    :param there: the existing object
+    :param why: why it may belong to another intent
+    :param scope: objects of the intent, if they are known
+    """
+    mine = str(definition["metadata"]["labels"][INTENT_LABEL])
+    found = there["metadata"].get("labels") or {}
+    where = f"-n {applied.namespace} " if applied.namespace else ""
+    command = f"kubectl {where}label {kind_of(definition).lower()} {applied.name}"
+    if definition["kind"] in HOST_KINDS and scope is not None and found.get(INTENT_LABEL, mine) == mine:
+        return f"{why}, and differs from the rendered object. {_explain_shared(command, definition, there, scope)}"
+    another = (
+        "A cluster has one NicClusterPolicy: list all fabrics that need it in one intent"
+        if definition["kind"] in JOINT_KINDS
+        else "Use another name in this intent"
+    )
+    if scope is not None and scope.doubt and found.get(INTENT_LABEL) == mine:
+        return (
+            f"{why}, and differs from the rendered object. It has the label {INTENT_LABEL}={mine}, {scope.doubt}. Give"
+            " each intent of the cluster its own rdma_cluster.intent_name. If it is of this intent, such as after a"
+            f" change of node_selector, label it: {command} {_format_labels(scope.confirmation)}"
+        )
+    record = "" if definition["kind"] in HOST_KINDS else _format_labels(find_users(definition["metadata"]["labels"]))
+    name = mine if mine != DEFAULT_INTENT else "NAME"
+    # the name of another intent stays a proof
+    recorded = record and found.get(INTENT_LABEL, mine) == mine
+    label = record if recorded else f"{INTENT_LABEL}={name} --overwrite"
+    rename = "" if recorded or mine != DEFAULT_INTENT else f"set rdma_cluster.intent_name: {name}, and "
+    return (
+        f"{why}, and differs from the rendered object. {another}. If it is of this intent, {rename}label it:"
+        f" {command} {label}"
+    )
+
+
+def _explain_shared(command: str, definition: Resource, there: Resource, scope: Scope) -> str:
+    """Return how the user goes on with a MachineConfig or KubeletConfig that another intent may need with its present
+    content.
+
+    :param command: command that labels the object
+    """
+    same = "Intents with one rdma_cluster.host.machine_role share it: set the same rdma_cluster.host in each of them"
+    others = sorted(scope.find_other_users(str(definition["kind"]), there))
+    if others:
+        return (
+            f"{same}. If no other intent needs it any more, remove the labels, then run stage network again:"
+            f" {command} {' '.join(f'{key}-' for key in others)}"
+        )
+    return (
+        f"{same}, and run stage network with each of them. If only this intent needs it, label it, then run stage"
+        f" network again: {command} {_format_labels(scope.user_label)}"
+    )
+
+
+def _format_labels(labels: typing.Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in labels.items())

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Two inventories with the same ``intent_name``, such as after a copy of group_vars: the name proves nothing as soon as
+an object with it selects nodes of the other one."""
+
+from __future__ import annotations
+
+import copy
+import shlex
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.scope import Scope
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.whose_scope import learn_scope
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network import network
+from tests.unit.run.test_intents import KINDS, Api, intent_of, names, objects_of, removed, scope_of
+
+Item = dict[str, typing.Any]
+Applied = dict[str, typing.Any]
+POOL = {"node_pool": {"max_unavailable": 1}}
+
+
+def node(kind: str) -> Item:
+    return {"kind": "Node", "metadata": {"name": f"{kind}0", "labels": {"kind": kind}}, "spec": {}}
+
+
+def learnt(api: Api, intent: Intent) -> Scope:
+    return learn_scope(typing.cast(Cluster, api), scope_of(intent))
+
+
+def apply(api: Api, intent: Intent, check_mode: bool = False) -> Applied:
+    wanted = network.render(intent.fabrics, intent.cluster, {}).objects
+    outcomes = apply_all(
+        typing.cast(Cluster, api), wanted, check_mode, lambda: 0.0, lambda _seconds: None, scope=learnt(api, intent)
+    )
+    return {item.applied.kind: item.applied for item in outcomes}
+
+
+def intents(name: str = "prod") -> tuple[Intent, Intent]:
+    return intent_of("compute", name, "a", **POOL), intent_of("compute", name, "b", **POOL)
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_objects_of_an_inventory_of_the_same_name_are_refused(check_mode: bool) -> None:
+    one, two = intents()
+    api = Api(*objects_of(one), node("a"), node("b"))
+    before = copy.deepcopy(api.items)
+    done = apply(api, two, check_mode)
+    assert {kind: done[kind].action for kind in ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig")} == {
+        "SriovNetworkNodePolicy": "refused",
+        "SriovNetworkPoolConfig": "refused",
+    }
+    said = done["SriovNetworkNodePolicy"].refusal
+    assert "selects nodes that this intent does not select: a0" in said
+    assert "Give each intent of the cluster its own rdma_cluster.intent_name" in said
+    assert {key: item for key, item in api.items.items() if key in before} == before
+
+
+def test_a_teardown_leaves_the_objects_of_the_other_inventory() -> None:
+    one, two = intents()
+    other = intent_of("storage", "prod", "b")
+    api = Api(*objects_of(one), *objects_of(other), node("a"), node("b"))
+    kept = {
+        outcome.applied.kind: outcome.applied.refusal
+        for outcome in removed(api, learnt(api, one), KINDS[:-1])
+        if outcome.applied.action == "kept"
+    }
+    theirs = {item for item in names(Api(*objects_of(other))) if not item.startswith("Namespace")}
+    assert theirs <= names(api) and "SriovNetworkNodePolicy linerate-compute" not in names(api)
+    assert set(kept) == {"SriovNetworkNodePolicy", "SriovNetwork"}
+    assert "a name that another intent may have" in kept["SriovNetwork"]
+    # of one fabric both have one policy: that of the other nodes stays, with its network
+    api = Api(*objects_of(two), node("a"), node("b"))
+    removed(api, learnt(api, one), KINDS[:-1])
+    assert names(api) == names(Api(*objects_of(two), node("a"), node("b")))
+
+
+def test_an_intent_without_the_other_nodes_in_the_cluster_takes_what_it_asked_for_earlier() -> None:
+    one, two = intents()
+    api = Api(*objects_of(one), node("b"))
+    assert learnt(api, two).doubt == ""
+    assert apply(api, two)["SriovNetworkNodePolicy"].action == "changed"
+
+
+def test_the_command_of_the_refusal_lets_an_intent_with_a_new_selector_go_on() -> None:
+    one, two = intents()
+    api = Api(*objects_of(one), node("a"), node("b"))
+    for _round in range(2):
+        for kind, done in apply(api, two).items():
+            if done.action != "refused" or "label it: kubectl " not in done.refusal:
+                continue
+            words = shlex.split(done.refusal.partition("label it: kubectl ")[2])
+            key, _equals, value = words[-1].partition("=")
+            api.items[kind, done.namespace, done.name]["metadata"]["labels"][key] = value
+    assert learnt(api, two).doubt == ""
+    assert {item.action for item in apply(api, two).values()} <= {"changed", "unchanged"}
+    assert api.items["SriovNetworkNodePolicy", "sriov", "linerate-compute"]["spec"]["nodeSelector"]["kind"] == "b"
+
+
+def test_a_teardown_with_the_default_name_leaves_the_network_of_a_fabric_with_the_policy_of_others() -> None:
+    one, two = intents("")
+    api = Api(*objects_of(two), node("a"), node("b"))
+    removed(api, learnt(api, one), KINDS[:-1])
+    assert names(api) == names(Api(*objects_of(two), node("a"), node("b")))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A MachineConfig that two intents share: neither changes what the other needs, and no pool reboots in turns."""
+
+from __future__ import annotations
+
+import copy
+import shlex
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import find_users
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import Prepared
+from tests.unit.run.test_intents import intent_of
+from tests.unit.run.test_roll import Operator, roller
+
+NAME = "99-worker-linerate-kernel-arguments"
+
+
+def of_host(name: str, kind: str, *arguments: str) -> Intent:
+    selector = {"role": "worker"} if kind == "all" else {"kind": kind}
+    return intent_of("compute", name, host={"kernel_arguments": arguments}, node_selector=selector, disruption="reboot")
+
+
+def prepare(operator: Operator, intent: Intent, check_mode: bool = False) -> tuple[Prepared, list[int]]:
+    """Return what the run did, and the nodes that it rebooted."""
+    operator.away.clear()
+    wanted = render_host_configs(intent.cluster.host, intent.cluster.intent_name)
+    run = roller(operator, intent.cluster)
+    prepared = run.prepare([copy.deepcopy(item) for item in wanted], check_mode=check_mode)
+    run.release(prepared.paused, 600, ["n0"])
+    return prepared, sorted(set(operator.away))
+
+
+def action(prepared: Prepared) -> str:
+    (outcome,) = prepared.outcomes
+    return outcome.applied.action
+
+
+@pytest.mark.parametrize("names", [("", ""), ("a", "b")])
+def test_two_intents_with_other_contents_do_not_take_turns(names: tuple[str, str]) -> None:
+    operator = Operator()
+    one, two = of_host(names[0], "a", "iommu=pt"), of_host(names[1], "b", "iommu=pt", "pci=realloc")
+    assert prepare(operator, one)[1] == [0, 1, 2]
+    for _round in range(2):
+        for check_mode in (True, False):
+            refused, away = prepare(operator, two, check_mode)
+            assert (action(refused), away, operator.paused) == ("refused", [], False)
+        assert prepare(operator, one)[1] == []
+    assert operator.configs[NAME]["spec"]["kernelArguments"] == ["iommu=pt"]
+
+
+@pytest.mark.parametrize("names", [("", ""), ("a", "b")])
+def test_the_owner_does_not_change_what_another_intent_needs_until_its_label_is_removed(names: tuple[str, str]) -> None:
+    operator = Operator()
+    for name, kind in zip(names, "ab"):
+        prepare(operator, of_host(name, kind, "iommu=pt"))
+    new = of_host(names[0], "a", "iommu=pt", "pci=realloc")
+    refused, away = prepare(operator, new)
+    assert (action(refused), away) == ("refused", [])
+    said = refused.outcomes[0].applied.refusal
+    assert f"the intent '{names[1] or 'default'}' needs it too" in said and "rdma_cluster.host" in said
+    words = shlex.split(said.partition("run stage network again: kubectl ")[2])
+    assert words[:3] == ["label", "machineconfig", NAME] and words[3].endswith("-")
+    del operator.configs[NAME]["metadata"]["labels"][words[3][:-1]]
+    assert prepare(operator, new)[1] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("kind", "refuses"), [("a", True), ("all", False)])
+def test_a_machine_config_of_an_earlier_release_is_changed_only_for_nodes_of_the_intent(
+    kind: str, refuses: bool
+) -> None:
+    operator = Operator()
+    prepare(operator, of_host("", kind, "iommu=pt"))
+    labels = operator.configs[NAME]["metadata"]["labels"]
+    for key in (*find_users(labels), "linerate.rdma/intent"):
+        del labels[key]
+    new = of_host("", kind, "iommu=pt", "pci=realloc")
+    prepared, away = prepare(operator, new)
+    assert (action(prepared), away) == (("refused", []) if refuses else ("changed", [0, 1, 2]))
+    if not refuses:
+        return
+    said = prepared.outcomes[0].applied.refusal
+    assert "has nodes that this intent does not select: n0, n1, n2" in said
+    key, _equals, value = said.rpartition(" ")[2].partition("=")
+    labels[key] = value
+    assert prepare(operator, new)[1] == [0, 1, 2]
+
+
+def test_equal_contents_are_shared_without_a_reboot() -> None:
+    operator = Operator()
+    prepare(operator, of_host("", "a", "iommu=pt"))
+    for kind in "baba":
+        prepared, away = prepare(operator, of_host("", kind, "iommu=pt"))
+        assert (action(prepared), away) in (("changed", []), ("unchanged", []))
+    assert len(find_users(operator.configs[NAME]["metadata"]["labels"])) == 2
