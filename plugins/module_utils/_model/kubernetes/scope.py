@@ -46,6 +46,7 @@ _NAMED = (
 _OF_FABRIC = ("SriovNetworkNodePolicy", "NicConfigurationTemplate")
 #: pools of nv-ipam, each with the field that has its addresses
 _SUBNETS = {"IPPool": "subnet", "CIDRPool": "cidr"}
+_NO_POLICY = "no policy of its fabric in the cluster proves that it is of the nodes of this intent"
 _OF_NETWORK = ("the resource", "the addresses")
 _ENTRIES = (("rdmaSharedDevicePlugin", "configList"), ("sriovDevicePlugin", "resourceList"))
 
@@ -66,6 +67,7 @@ class Scope:
     :ivar doubt: why another intent has the name of this one; empty if no object in the cluster shows this. With a
         doubt, the name proves as little as the default
     :ivar strange: fabrics with a policy in the cluster that is not of this intent, each with the policy
+    :ivar known: fabrics with a policy in the cluster that is of this intent
     """
 
     intent: str = DEFAULT_INTENT
@@ -78,6 +80,7 @@ class Scope:
     records: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
     doubt: str = ""
     strange: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    known: frozenset[str] = frozenset()
 
     @property
     def confirmation(self) -> dict[str, str]:
@@ -134,6 +137,22 @@ class Scope:
         mine = (self.user_label, self.confirmation)
         return {key: name for key, name in labels.items() if not any(key in label for label in mine)}
 
+    def _find_other_network(self, fabric: str, users: typing.Mapping[str, str]) -> str:
+        """Return why a network or a pool of addresses, which selects no nodes, may be of another intent; empty if it is
+        of this one.
+
+        :param fabric: name of the fabric in its label
+        :param users: labels of the object by which intents record that it is theirs
+        """
+        if fabric in self.strange:
+            return f"{self.strange[fabric]} of the same fabric is not of this intent"
+        record = self.records.get(fabric, {})
+        if users and record and not users.keys() & record.keys():
+            return f"its record {', '.join(sorted(users))} is that of an intent that selects other nodes or HCAs"
+        if self.doubt and fabric not in self.known:
+            return _NO_POLICY
+        return ""
+
     def is_left_to_owner(self, item: Item) -> bool:
         """Return whether a foreign object needs no finding of its own, because its owner has one."""
         return bool(_mapping(item, "metadata").get("ownerReferences"))
@@ -166,11 +185,8 @@ class Scope:
             return "this intent has no object of this name"
         # of a list that is too large only the metadata is known
         selected = find_selector(kind, item) if "spec" in item else None
-        if kind in (*NETWORKS, *_SUBNETS) and fabric in self.strange:
-            return f"{self.strange[fabric]} of the same fabric is not of this intent"
-        users, record = find_users(_mapping(metadata, "labels")), self.records.get(fabric, {})
-        if kind in (*NETWORKS, *_SUBNETS) and users and record and not users.keys() & record.keys():
-            return f"its record {', '.join(sorted(users))} is that of an intent that selects other nodes or HCAs"
+        if kind in (*NETWORKS, *_SUBNETS):
+            return self._find_other_network(fabric, find_users(_mapping(metadata, "labels")))
         return (
             f"it selects the nodes with {_format_labels(selected)}, and this intent those with"
             f" {_format_labels(self.selector)}"
@@ -213,6 +229,8 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         return f"it selects the nodes with {_format_labels(selected or {})} instead of {_format_labels(selector or {})}"
     if proven or selector is not None or find_users(labels).keys() & find_users(found).keys():
         return ""
+    if scope is not None and scope.doubt and theirs is not None:
+        return _NO_POLICY
     for what, own, other in zip(_OF_NETWORK, _find_network(kind, wanted), _find_network(kind, there)):
         if own != other:
             return f"it has {what} {other or '(none)'} instead of {own or '(none)'}"

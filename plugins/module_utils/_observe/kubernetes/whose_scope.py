@@ -30,12 +30,14 @@ def learn_scope(cluster: Cluster, scope: Scope) -> Scope:
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
     found = dataclasses.replace(scope, doubt=_find_doubt(cluster, scope) if scope.intent != DEFAULT_INTENT else "")
+    policies = tuple(_list(cluster, _POLICY)) if found.fabrics else ()
     strange = {
         str(labels_of(item).get(FABRIC_LABEL)): f"{_POLICY} {_name(item)}"
-        for item in (_list(cluster, _POLICY) if found.fabrics else ())
+        for item in policies
         if found.explain_foreign(_POLICY, item)
     }
-    return dataclasses.replace(found, strange=strange)
+    fabrics = {str(labels_of(item).get(FABRIC_LABEL)) for item in policies}
+    return dataclasses.replace(found, strange=strange, known=frozenset(fabrics - strange.keys()))
 
 
 def _find_doubt(cluster: Cluster, scope: Scope) -> str:
