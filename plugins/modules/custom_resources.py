@@ -334,7 +334,14 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
         )
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(
-                find_all_leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
+                find_all_leftovers(
+                    cluster,
+                    OF_FABRICS,
+                    selector,
+                    [definition for _fabric, definition in wanted],
+                    scope,
+                    load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").tuning.set,
+                )
             )
     elif options["kinds"] == [ADMISSION]:
         outcomes = remove_leftovers(cluster, options["namespaces"], module.check_mode)

@@ -18,7 +18,7 @@ from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
-from ..._model.kubernetes.apply import COPIED, FOREIGN, OTHER_INTENT, TAKEN, AppliedObject, Leftovers
+from ..._model.kubernetes.apply import BY_ADDRESS, COPIED, FOREIGN, OTHER_INTENT, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import HOST_KINDS, KubeletStatus, Roll
 from ..._model.kubernetes.own_kinds import NETWORKS
@@ -259,6 +259,8 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
                 else "which the current intent does not contain"
             )
             why = f"An earlier run created the object for fabric {item.fabric}, {now}."
+        if item.refusal:
+            why = f"An earlier run created the object: {format_clause(item.refusal)}."
         if item.kind == "SriovNetworkNodePolicy":
             why += " The policy still reserves its virtual functions."
         remedy = (
@@ -270,6 +272,12 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             remedy = (
                 "If no other intent for this cluster requires the object, remove it with a teardown. The teardown keeps"
                 " the parts of other owners in the object. Then run stage network again."
+            )
+        if item.reason == BY_ADDRESS:
+            remedy = (
+                "Run stage platform with platform_settle: true and rdma_cluster.disruption: reboot, which selects the"
+                " HCAs by their serial numbers. If they report none, or it is not needed, delete it: kubectl delete"
+                f" {name_kind(item.kind)} {item.name}{place}. Then run stage network again."
             )
         if item.kind in HOST_KINDS:
             remedy = (

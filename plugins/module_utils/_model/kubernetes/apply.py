@@ -16,6 +16,8 @@ FOREIGN, UNREAD = "Foreign", "Unread"
 KEPT, COPIED = "kept", "Copied"
 #: reason of an object with the label that is not proven to belong to the intent
 OTHER_INTENT = "OtherIntent"
+#: reason of a leftover NicConfigurationTemplate of the intent that selects HCAs by model and PCI address
+BY_ADDRESS = "ByAddress"
 #: actions of an object that the API server took
 TAKEN = ("created", "changed", "unchanged")
 #: objects of a kind whose removal is reported one by one, and of all kinds; a site has some hundred
