@@ -9,10 +9,12 @@ import typing
 from .._model.base.marks import DEFAULT_INTENT
 from .._model.intent.intent import ClusterIntent, Fabric
 from .._model.intent.profiles import attachment_kind, find_traits
+from .._model.kubernetes.nic_policy import list_components
 from .._model.kubernetes.scope import Scope
 from .._model.node.node_tuning import TUNED
 from .._render.cluster.names import FABRIC_LABEL, build_labels, policy_name
 from .._render.network.network import build_record
+from .._render.network.nvidia import render_nic_policy
 from .._render.network.sriov import render_node_pools
 from .._render.node.host import render_host_configs
 
@@ -41,4 +43,7 @@ def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent, nodes:
             for fabric in fabrics
             if cluster.intent_name in ("", DEFAULT_INTENT) and not find_traits(fabric).functions
         },
+        components=frozenset(
+            part for policy in render_nic_policy(fabrics, cluster) for part in list_components(policy)
+        ),
     )

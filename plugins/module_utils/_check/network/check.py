@@ -276,8 +276,8 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         if item.reason == BY_ADDRESS:
             remedy = (
                 "Run stage platform with platform_settle: true and rdma_cluster.disruption: reboot, which selects the"
-                " HCAs by their serial numbers. If they report none, or it is not needed, delete it: kubectl delete"
-                f" {name_kind(item.kind)} {item.name}{place}. Then run stage network again."
+                " HCAs by their serial numbers. If they report no serial number, or the template is not needed, delete"
+                f" it: {describe_delete(item.kind, item.name, item.namespace)}. Then run stage network again."
             )
         if item.kind in HOST_KINDS:
             remedy = (

@@ -26,6 +26,7 @@ from ..base.marks import (
 )
 from .host import HOST_KINDS
 from .measuring import NAMESPACE as MEASURING
+from .nic_policy import find_dropped, list_components
 from .own_kinds import JOBS, NETWORKS
 
 Item = typing.Mapping[str, typing.Any]
@@ -68,6 +69,7 @@ class Scope:
         doubt, the name proves as little as the default
     :ivar strange: fabrics with a policy in the cluster that is not of this intent, each with the policy
     :ivar known: fabrics with a policy in the cluster that is of this intent
+    :ivar components: components that the intent asks for in the NicClusterPolicy, without device plugins
     """
 
     intent: str = DEFAULT_INTENT
@@ -77,6 +79,7 @@ class Scope:
     resources: frozenset[str] = frozenset()
     selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     nodes: frozenset[str] = frozenset()
+    components: frozenset[str] = frozenset()
     records: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
     doubt: str = ""
     strange: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -171,7 +174,10 @@ class Scope:
             return "" if marked and namespace in self.namespaces else "it may be a job of another intent"
         if kind == "NicClusterPolicy":
             strange = [entry for entry in list_entries(item) if entry not in self.resources]
-            return f"it has the resources {', '.join(strange)}, which no fabric of this intent has" if strange else ""
+            more = [part for part in list_components(item) if part not in self.components]
+            said = [f"the resources {', '.join(strange)}, which no fabric of this intent has"] if strange else []
+            said += [f"the components {', '.join(more)}, which this intent does not ask for"] if more else []
+            return f"it has {' and '.join(said)}" if said else ""
         if fabric and fabric not in self.fabrics:
             return f"it is of the fabric '{fabric}', which this intent does not have"
         if kind == "ConfigMap":
@@ -221,7 +227,10 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
     if kind == "NicClusterPolicy":
         asked = list_entries({"spec": wanted.get("spec")})
         dropped = [entry for entry in list_entries(there) if entry not in asked]
-        return f"it has the resources {', '.join(dropped)}, which would be dropped" if dropped else ""
+        gone = find_dropped(wanted, there)
+        said = [f"the resources {', '.join(dropped)}"] if dropped else []
+        said += [f"the components {', '.join(gone)}"] if gone else []
+        return f"it has {' and '.join(said)}, which would be dropped" if said else ""
     if found.get(FABRIC_LABEL, labels.get(FABRIC_LABEL)) != labels.get(FABRIC_LABEL):
         return f"it is of the fabric '{found.get(FABRIC_LABEL)}'"
     selected, selector = find_selector(kind, there), find_selector(kind, wanted)

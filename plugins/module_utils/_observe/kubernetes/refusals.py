@@ -11,6 +11,7 @@ import typing
 from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, find_users
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
+from ..._model.kubernetes.nic_policy import format_removal
 from ..._model.kubernetes.scope import Scope
 from .kinds import Resource, kind_of
 from .outcome import JOINT_KINDS
@@ -38,6 +39,8 @@ def explain_refusal(
         if definition["kind"] in JOINT_KINDS
         else "Use another name in this intent"
     )
+    removal = format_removal(definition, there) if definition["kind"] in JOINT_KINDS else ""
+    another += f". If no intent needs the components, remove them: {removal}" if removal else ""
     if scope is not None and scope.doubt and found.get(INTENT_LABEL) == mine:
         return (
             f"{why}, and differs from the rendered object. It has the label {INTENT_LABEL}={mine}, {scope.doubt}. Give"

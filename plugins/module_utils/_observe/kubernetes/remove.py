@@ -25,6 +25,7 @@ from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
 from ..._model.kubernetes.scope import Scope
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
+from ..operators.users import split_needed
 from .client import Cluster
 from .copies import keep_other, mark_copy, split_copies, split_other_intents
 from .errors import ApiError
@@ -132,7 +133,8 @@ def remove_all(
     for kind in removal.kinds:
         found, copies = split_copies(kind, list_objects(cluster, kind, removal))
         found, others = split_other_intents(kind, found, removal.scope)
-        outcomes += [*copies, *others]
+        found, needed = split_needed(cluster, kind, found, removal.scope)
+        outcomes += [*copies, *others, *needed]
         kept = {} if check_mode or kind != "Namespace" else dict(_find_kept(cluster, found, removal, clock, pause))
         begin, results = clock(), []
         for item in found:

@@ -10,15 +10,17 @@ import typing
 
 from ..._model.base.marks import SELECTOR
 from ..._model.kubernetes.host import HOST_KINDS
+from ..._model.kubernetes.nic_policy import NEEDING_KINDS
 from ..._model.kubernetes.own_kinds import OF_FABRICS, RUNNING_JOBS
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import IN_USE, NEEDED, RetainedObject
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..kubernetes.client import Cluster
+from ..kubernetes.copies import keep_other
 from ..kubernetes.errors import ApiError
 from ..kubernetes.kinds import Resource
-from ..kubernetes.outcome import has_our_label
+from ..kubernetes.outcome import Outcome, has_our_label
 
 #: kinds of the SR-IOV network operator by which a user asks for something
 SRIOV_KINDS = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovNetworkPoolConfig")
@@ -32,6 +34,7 @@ _OF_INTENTS = (
 )
 #: kinds of the GPU operator and of the network operator, whose objects need the labels of node feature discovery
 _NEEDING_LABELS = ("ClusterPolicy", "NicClusterPolicy")
+_NIC_POLICY = "NicClusterPolicy"
 #: kinds whose objects operators and their daemons make
 _MADE_BY_OPERATORS = ("NicDevice", "NodeFeature", "SriovNetworkNodeState")
 #: names of objects that the SR-IOV network operator makes
@@ -77,6 +80,29 @@ def find_label_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> 
     :raises ApiError: the API server refuses, or cannot be reached
     """
     return _find_users(cluster, (*SRIOV_KINDS, *_NEEDING_LABELS), scope)
+
+
+def split_needed(
+    cluster: Cluster, kind: str, items: tuple[Resource, ...], scope: typing.Optional[Scope]
+) -> tuple[tuple[Resource, ...], list[Outcome]]:
+    """Return the objects of a kind that a removal may take, and the outcomes of those that networks or pools of other
+    users and intents need. Only a NicClusterPolicy can be needed: its components and drivers serve all networks.
+
+    :param items: objects of the kind that belong to the intent
+    :param scope: objects of the intent; None: nothing is needed by others
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
+    if kind != _NIC_POLICY or scope is None or not items:
+        return items, []
+    users = [
+        user
+        for needing in NEEDING_KINDS
+        for user in name_users(needing.partition(".")[0], _list_objects(cluster, needing), scope)
+    ]
+    if not users:
+        return items, []
+    why = f"networks or pools that are not of this intent need it: {', '.join(fold_users(users))}"
+    return (), [keep_other(item, why) for item in items]
 
 
 def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:

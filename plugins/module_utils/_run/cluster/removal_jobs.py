@@ -17,6 +17,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.copies import split_copies, split_other_intents
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.remove import Removal, list_objects
+from ..._observe.operators.users import split_needed
 from ..._parse.job.pod_template import NETWORKS_ANNOTATION
 from ..._parse.job.train_job import find_runtime
 from ..._parse.kubernetes.foreign import is_mirror_pod
@@ -57,7 +58,8 @@ def list_own(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, .
     """
     narrowed = dataclasses.replace(removal, kinds=(kind,))
     own, _copies = split_copies(kind, list_objects(cluster, kind, narrowed))
-    return split_other_intents(kind, own, removal.scope)[0]
+    mine, _others = split_other_intents(kind, own, removal.scope)
+    return split_needed(cluster, kind, mine, removal.scope)[0]
 
 
 def find_unended(cluster: Cluster, removal: Removal) -> list[str]:

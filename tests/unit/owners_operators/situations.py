@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of the owners of an operator's objects: for each kind that the operators' code writes or deletes, and each
+owner, what a run and a teardown may do with the object. Each cell is a test of its kind in this folder."""
+
+from __future__ import annotations
+
+import typing
+
+#: what happens to an object: it is changed or deleted, it stays and is named, or the run or the teardown ends before it
+TAKE, KEEP, REFUSE = "take", "keep", "refuse"
+#: owners
+OWN = "this intent"
+EARLIER = "an earlier release of this intent, without a label of the intent"
+OTHER = "another intent"
+TWIN = "another intent with the default name"
+SHARED = "two intents"
+HAND = "an admin by hand"
+COPY = "an admin, who copied an object with its labels"
+HELM = "a Helm release of others"
+GITOPS = "GitOps, with ownership annotations"
+NEEDED = "another operator needs it"
+PODS = "running pods depend on it"
+#: what a run or a teardown does
+INSTALL, UPGRADE, UPGRADE_NONE = "install", "upgrade", "upgrade, disruption: none"
+TEARDOWN, TEARDOWN_NONE = "teardown", "teardown, disruption: none"
+
+Cell = tuple[str, str, str]
+#: owner, action, result, of each kind
+TABLE: dict[str, tuple[Cell, ...]] = {
+    "NicClusterPolicy": (
+        (OWN, INSTALL, TAKE),
+        (OWN, TEARDOWN, TAKE),
+        (OWN, TEARDOWN_NONE, REFUSE),
+        (EARLIER, INSTALL, TAKE),
+        (EARLIER, TEARDOWN, TAKE),
+        (OTHER, INSTALL, REFUSE),
+        (OTHER, TEARDOWN, KEEP),
+        (TWIN, INSTALL, REFUSE),
+        (TWIN, TEARDOWN, KEEP),
+        (SHARED, INSTALL, KEEP),
+        (SHARED, TEARDOWN, KEEP),
+        (SHARED, TEARDOWN_NONE, KEEP),
+        (HAND, TEARDOWN, KEEP),
+        (NEEDED, TEARDOWN, KEEP),
+    ),
+}
+
+
+def cells(kind: str) -> list[typing.Any]:
+    """The cells of a kind, as parameters of a test."""
+    return [*TABLE[kind]]
