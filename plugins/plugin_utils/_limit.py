@@ -22,6 +22,10 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 _NAMED = 5
 
 
+class LimitError(RdmaError):
+    """Raised if ``--limit`` excludes nodes that would change."""
+
+
 def list_excluded(
     loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str]
 ) -> list[str]:
@@ -55,12 +59,12 @@ def refuse_limit(
     :param groups: magic variable ``groups`` of Ansible, which ignores ``--limit``
     :param nodes: names of the nodes of the run
     :param part: subject of the message, such as ``stage platform`` or ``the teardown``
-    :raises RdmaError: at least one of the nodes is excluded
+    :raises LimitError: at least one of the nodes is excluded
     """
     excluded = list_excluded(loader, groups, nodes)
     if excluded:
         names = join_first(excluded, _NAMED)
-        raise RdmaError(
+        raise LimitError(
             f"--limit excludes {len(excluded)} of the nodes that {part} would change: {names}. Nothing was changed",
             f"Select the nodes in the inventory (group rdma_nodes), then run {part} again without --limit",
         )
@@ -73,13 +77,15 @@ def find_limit(action: ActionBase, variables: typing.Mapping[str, typing.Any], p
     :param action: action plugin of the task
     :param variables: variables of the task, with ``groups``
     :param part: subject of the message, such as ``stage platform``
+    :raises RdmaError: the start of the run cannot be read, so its nodes are unknown
     """
     folder, run = action._task.args.get("facts_dir"), action._task.args.get("run")
     if action._task.check_mode or not context.CLIARGS.get("subset") or not folder or not run:
         return None
+    nodes = FactFolder(folder, run).start().nodes
     try:
-        refuse_limit(action._loader, variables.get("groups", {}), FactFolder(folder, run).start().nodes, part)
-    except RdmaError as error:
+        refuse_limit(action._loader, variables.get("groups", {}), nodes, part)
+    except LimitError as error:
         return error
     return None
 

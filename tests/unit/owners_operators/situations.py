@@ -44,6 +44,9 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (HAND, TEARDOWN, KEEP),
         (NEEDED, TEARDOWN, KEEP),
     ),
+    # of the GPU operator: stage host adds one field, and a teardown leaves it
+    "ClusterPolicy": ((HAND, UPGRADE, TAKE),),
+    "NVIDIADriver": ((HAND, UPGRADE, KEEP),),
 }
 
 

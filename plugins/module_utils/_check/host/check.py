@@ -229,7 +229,7 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
         )
         if facts.policies is not None:
             remedy = (
-                "If 'why' names nodes, follow its instruction. If Helm or another tool owns the field, set"
+                "If 'why' names nodes or a command, follow its instruction. If Helm or another tool owns the field, set"
                 " driver.rdma.enabled: true in that tool. Otherwise give the user"
                 " the rights in docs/rbac/peermem.yml. Then run stage host again."
             )

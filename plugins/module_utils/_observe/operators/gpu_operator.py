@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.text import join_first
 from ..._model.kubernetes.host import ClusterPolicies
 from ..._parse.kubernetes.resource import name_of
 from ..kubernetes.client import Cluster
@@ -21,7 +22,8 @@ Render = typing.Callable[[str], Resource]
 
 def enable_rdma(cluster: Cluster, render: Render, check_mode: bool) -> ClusterPolicies:
     """Set driver.rdma.enabled to true in the ClusterPolicy. Do nothing if it is true already, or if there is not
-    exactly one ClusterPolicy. A refusal is stored in ``error``.
+    exactly one ClusterPolicy. If objects of kind NVIDIADriver configure the driver, their setting counts, and none of
+    them is changed. A refusal is stored in ``error``.
 
     :param render: function that returns the patch for the ClusterPolicy of the given name
     :raises ApiError: the server cannot be reached
@@ -37,8 +39,11 @@ def enable_rdma(cluster: Cluster, render: Render, check_mode: bool) -> ClusterPo
     if len(found) != 1:
         return ClusterPolicies(names)
     spec, status = found[0].get("spec") or {}, found[0].get("status") or {}
-    rdma = ((spec.get("driver") or {}).get("rdma") or {}).get("enabled") is True
+    driver = spec.get("driver") or {}
+    rdma = (driver.get("rdma") or {}).get("enabled") is True
     seen = ClusterPolicies(names, str(status.get("state") or ""), rdma)
+    if driver.get("useNvidiaDriverCRD") is True:
+        return _read_drivers(cluster, seen)
     if rdma:
         return seen
     try:
@@ -48,3 +53,29 @@ def enable_rdma(cluster: Cluster, render: Render, check_mode: bool) -> ClusterPo
             raise
         return dataclasses.replace(seen, error=error.text)
     return dataclasses.replace(seen, rdma=not check_mode, changed=True)
+
+
+def _read_drivers(cluster: Cluster, seen: ClusterPolicies) -> ClusterPolicies:
+    """Return the result for a ClusterPolicy that leaves the driver to objects of kind NVIDIADriver.
+
+    :param seen: the ClusterPolicy
+    :raises ApiError: the server cannot be reached
+    """
+    try:
+        found = cluster.list("NVIDIADriver").items
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return dataclasses.replace(seen, rdma=False, error=error.text)
+    without = [
+        name_of(item) for item in found if ((item.get("spec") or {}).get("rdma") or {}).get("enabled") is not True
+    ]
+    if found and not without:
+        return dataclasses.replace(seen, rdma=True)
+    patch = """--type merge -p '{"spec":{"rdma":{"enabled":true}}}'"""
+    error = (
+        "spec.driver.useNvidiaDriverCRD is true, so the operator ignores driver.rdma.enabled of this ClusterPolicy, and"
+        f" this run changes no NVIDIADriver ({join_first(without) or 'the cluster has none'}). When the pods with GPUs"
+        f" may be evicted: kubectl patch nvidiadrivers.nvidia.com {(without or ['NAME'])[0]} {patch}"
+    )
+    return dataclasses.replace(seen, rdma=False, error=error)

@@ -18,14 +18,16 @@ from ..kubernetes.resource import Resource, items_of, mapping_at, name_of, numbe
 
 def parse_gpu_driver_change(policy: Resource) -> typing.Optional[DriverChange]:
     """Return the change of the GPU driver if nvidia-peermem is enabled in a ClusterPolicy. Return None if it is enabled
-    already, if the operator runs no driver, or if another field manager owns the field: then the API server refuses the
-    change.
+    already, if the operator runs no driver, if objects of kind NVIDIADriver configure the driver instead, or if another
+    field manager owns the field: then the API server refuses the change.
 
     :param policy: the ClusterPolicy in the cluster
     :raises ResourceError: the object does not have the form of its kind
     """
     driver = mapping_at(policy, "spec", "driver")
-    if driver.get("enabled") is False or mapping_at(driver, "rdma").get("enabled") is True or _is_owned(policy):
+    if driver.get("enabled") is False or driver.get("useNvidiaDriverCRD") is True:
+        return None
+    if mapping_at(driver, "rdma").get("enabled") is True or _is_owned(policy):
         return None
     upgrade, name = mapping_at(driver, "upgradePolicy"), name_of(policy)
     most = number_of(upgrade.get("maxParallelUpgrades", 1), "ClusterPolicy: maxParallelUpgrades")

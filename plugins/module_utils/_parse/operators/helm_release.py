@@ -5,19 +5,25 @@
 from __future__ import annotations
 
 import datetime
+import re
 import typing
 
-#: a time of Go: 2026-01-02 03:04:05.678901234 +0000 UTC
-_SECONDS = "%Y-%m-%d %H:%M:%S"
-_LENGTH = len("2026-01-02 03:04:05")
+#: a time of Go, 2026-01-02 03:04:05.678901234 +0000 UTC, or of RFC 3339, 2026-01-02T03:04:05.678+02:00
+_TIME = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:\.\d{1,9})?(?: ?([+-]\d{2}:?\d{2}|Z)(?: .*)?)?", re.ASCII
+)
+_SECONDS = "%Y-%m-%d %H:%M:%S%z"
 
 
 def parse_updated(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """Return the time of the last change of a release. Return None if the text is not such a time."""
-    words = str(text)[:100].replace("T", " ", 1).split()
+    """Return the time of the last change of a release. Return None if the text is not such a time. A time without an
+    offset is UTC.
+    """
+    found = _TIME.fullmatch(str(text)[:100].strip())
+    if found is None:
+        return None
+    date, time, zone = found.groups()
     try:
-        moment = datetime.datetime.strptime(" ".join(words[:2])[:_LENGTH], _SECONDS)
-        zone = datetime.datetime.strptime(words[2], "%z").tzinfo if len(words) > 2 else datetime.timezone.utc
-        return moment.replace(tzinfo=zone)
+        return datetime.datetime.strptime(f"{date} {time}{zone or 'Z'}", _SECONDS)
     except ValueError:
         return None

@@ -211,6 +211,9 @@ def _read_driver_change(reader: _Reader, rendered: RenderedObjects) -> typing.Op
     """Return the change of the driver that NVIDIA's network operator loads. Return None for no change."""
     for wanted in rendered.nic_policies:
         there = next((item for item in reader.items("NicClusterPolicy") if name_of(item) == name_of(wanted)), None)
+        if "NicClusterPolicy" in reader.unread:
+            # its driver is unknown, not absent
+            continue
         if there is not None and not reader.is_whole("NicClusterPolicy", there):
             continue
         change = parse_driver_change(wanted, there)
