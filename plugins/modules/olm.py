@@ -30,6 +30,8 @@ description:
     C(Operator), C(OperatorGroup). RV(stays) lists what remains.
   - With O(cluster) or O(fabrics), an operator stays while another intent has objects in the cluster. Node feature
     discovery stays while the SR-IOV, GPU or network operator does.
+  - The GPU operator stays while pods use GPUs, and if C(disruption) of O(cluster) is V(none), because its driver goes
+    from all nodes with it.
 options:
   state:
     description: Whether to install O(operators), to remove the operators of the collection, or only to show which ones
@@ -224,6 +226,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
@@ -259,7 +262,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     elif options["state"] == "absent":
         with hold_lease(module, cluster) as held:
             removed = Remover(
-                held.cluster, module.check_mode, limit, time.monotonic, time.sleep, read_scope(options, held.cluster)
+                held.cluster,
+                module.check_mode,
+                limit,
+                time.monotonic,
+                time.sleep,
+                read_scope(options, held.cluster),
+                load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").disruption,
             ).run()
         outcomes = removed.outcomes
     else:

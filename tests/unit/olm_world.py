@@ -133,7 +133,7 @@ class OlmWorld(FakeApi):
             self.serve(kind, [])
             self.serve(kind, [], SPACE)
         self.serve("CatalogSource", [], CATALOGS)
-        for kind in ("Namespace", "CustomResourceDefinition", "PackageManifest"):
+        for kind in ("Namespace", "CustomResourceDefinition", "PackageManifest", "Pod"):
             self.serve(kind, [])
         for kind in ("RoleBinding", "ServiceAccount", "CatalogSource"):
             self.serve(kind, [], SPACE)

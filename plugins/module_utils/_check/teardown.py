@@ -289,6 +289,9 @@ def _check_releases(left: typing.Optional[OperatorsSeen]) -> list[Finding]:
     # what was installed last needs what was installed first
     for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made and name != SRIOV):
         operator = OPERATORS[name]
+        if any(item.operator == name and item.origin == "gitops" for item in left.controllers):
+            # it is that of the admins of a repository now
+            continue
         found = next((item for item in left.controllers if item.operator == name and item.origin == "helm"), None)
         namespace = found.name.partition("/")[0] if found else operator.chart.namespace if operator.chart else name
         release = found.release if found else ""

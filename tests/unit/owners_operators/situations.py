@@ -44,6 +44,43 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (HAND, TEARDOWN, KEEP),
         (NEEDED, TEARDOWN, KEEP),
     ),
+    # with its ClusterServiceVersion
+    "Subscription": (
+        (OWN, INSTALL, TAKE),
+        (HAND, INSTALL, KEEP),
+        (COPY, INSTALL, KEEP),
+        (GITOPS, INSTALL, KEEP),
+        (OWN, UPGRADE_NONE, REFUSE),
+        (OWN, TEARDOWN, TAKE),
+        (OWN, TEARDOWN_NONE, KEEP),
+        (OTHER, TEARDOWN, KEEP),
+        (TWIN, TEARDOWN, KEEP),
+        (SHARED, TEARDOWN, KEEP),
+        (HAND, TEARDOWN, KEEP),
+        (COPY, TEARDOWN, KEEP),
+        (GITOPS, TEARDOWN, KEEP),
+        (NEEDED, TEARDOWN, KEEP),
+        (PODS, TEARDOWN, KEEP),
+    ),
+    "OperatorGroup": (
+        (HAND, INSTALL, REFUSE),
+        (COPY, INSTALL, REFUSE),
+        (GITOPS, INSTALL, REFUSE),
+        (OWN, TEARDOWN, TAKE),
+        (HAND, TEARDOWN, KEEP),
+        (COPY, TEARDOWN, KEEP),
+        (GITOPS, TEARDOWN, KEEP),
+        (NEEDED, TEARDOWN, KEEP),
+    ),
+    # it would upgrade the operator of another owner too
+    "InstallPlan": ((SHARED, INSTALL, REFUSE),),
+    # as all objects that configure an operator of OLM, with their definitions
+    "NodeFeatureDiscovery": (
+        (OWN, TEARDOWN, TAKE),
+        (HAND, TEARDOWN, KEEP),
+        (COPY, TEARDOWN, KEEP),
+        (GITOPS, TEARDOWN, KEEP),
+    ),
     # of the GPU operator: stage host adds one field, and a teardown leaves it
     "ClusterPolicy": ((HAND, UPGRADE, TAKE),),
     "NVIDIADriver": ((HAND, UPGRADE, KEEP),),

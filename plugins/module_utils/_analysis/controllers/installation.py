@@ -21,7 +21,12 @@ from ..._model.operators.operators import (
     OperatorsSeen,
 )
 
-_BY = {"olm": "by OLM", "nvidia-network-operator": "as a part of NVIDIA's network operator", "helm": "by Helm"}
+_BY = {
+    "olm": "by OLM",
+    "nvidia-network-operator": "as a part of NVIDIA's network operator",
+    "helm": "by Helm",
+    "gitops": "by a GitOps tool",
+}
 #: API groups of the definitions that charts bring
 _GROUPS = {
     NFD: ("nfd.k8s-sigs.io",),

@@ -73,9 +73,9 @@ def _read_drivers(cluster: Cluster, seen: ClusterPolicies) -> ClusterPolicies:
     if found and not without:
         return dataclasses.replace(seen, rdma=True)
     patch = """--type merge -p '{"spec":{"rdma":{"enabled":true}}}'"""
-    error = (
+    refusal = (
         "spec.driver.useNvidiaDriverCRD is true, so the operator ignores driver.rdma.enabled of this ClusterPolicy, and"
         f" this run changes no NVIDIADriver ({join_first(without) or 'the cluster has none'}). When the pods with GPUs"
         f" may be evicted: kubectl patch nvidiadrivers.nvidia.com {(without or ['NAME'])[0]} {patch}"
     )
-    return dataclasses.replace(seen, rdma=False, error=error)
+    return dataclasses.replace(seen, rdma=False, error=refusal)

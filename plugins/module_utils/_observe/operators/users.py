@@ -12,10 +12,12 @@ from ..._model.base.marks import SELECTOR
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.nic_policy import NEEDING_KINDS
 from ..._model.kubernetes.own_kinds import OF_FABRICS, RUNNING_JOBS
+from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
 from ..._model.kubernetes.scope import Scope
-from ..._model.operators.olm import IN_USE, NEEDED, RetainedObject
-from ..._parse.kubernetes.foreign import is_copied
-from ..._parse.kubernetes.resource import mapping_at, name_of
+from ..._model.operators.olm import DRIVER, IN_USE, NEEDED, RetainedObject
+from ..._model.operators.operators import GPU_RESOURCES
+from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
+from ..._parse.kubernetes.resource import items_of, mapping_at, name_of, read_namespace, title_of, why_not_read
 from ..kubernetes.client import Cluster
 from ..kubernetes.copies import keep_other
 from ..kubernetes.errors import ApiError
@@ -39,6 +41,8 @@ _NIC_POLICY = "NicClusterPolicy"
 _MADE_BY_OPERATORS = ("NicDevice", "NodeFeature", "SriovNetworkNodeState")
 #: names of objects that the SR-IOV network operator makes
 _DEFAULT = (("SriovNetworkNodePolicy", "default"), ("SriovOperatorConfig", "default"))
+#: field managers of kubectl create and kubectl apply, and an annotation of the objects of a Helm release
+_KUBECTL, _OF_HELM = ("kubectl", "kubectl-client-side-apply", "kubectl-create"), "meta.helm.sh/release-name"
 #: objects that are named
 _NAMED = 20
 
@@ -53,13 +57,22 @@ def name_users(kind: str, items: typing.Iterable[Resource], scope: typing.Option
     found = []
     for item in items:
         metadata, name = mapping_at(item, "metadata"), name_of(item)
-        made = kind in _MADE_BY_OPERATORS or (kind, name) in _DEFAULT or metadata.get("ownerReferences")
-        ours = has_our_label(item) and not is_copied(item)
+        default = (kind, name) in _DEFAULT and not find_owner_mark(item) and not _is_made_by_hand(item)
+        made = kind in _MADE_BY_OPERATORS or default or metadata.get("ownerReferences")
+        ours = has_our_label(item) and not is_copied(item) and not find_owner_mark(item)
         ours = ours and (scope is None or not scope.explain_foreign(kind, item))
         if not made and not ours and "deletionTimestamp" not in metadata:
             space = str(metadata.get("namespace") or "")
             found.append(f"{kind} {space}/{name}" if space else f"{kind} {name}")
     return found
+
+
+def _is_made_by_hand(item: Resource) -> bool:
+    """Return whether an admin made an object with kubectl. An object that an admin only edited is not meant."""
+    metadata = mapping_at(item, "metadata")
+    if has_our_label(item) or _OF_HELM in mapping_at(metadata, "annotations"):
+        return False
+    return any(record.get("manager") in _KUBECTL for record in items_of(metadata, "managedFields", title_of(item)))
 
 
 def find_sriov_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> tuple[str, ...]:
@@ -69,7 +82,7 @@ def find_sriov_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> 
     :param scope: objects of the intent; None: all objects of the collection
     :raises ApiError: the API server refuses, or cannot be reached
     """
-    return tuple(fold_users(_find_users(cluster, SRIOV_KINDS, scope)))
+    return tuple(fold_users(_find_users(cluster, (*SRIOV_KINDS, "SriovOperatorConfig"), scope)))
 
 
 def find_label_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> list[str]:
@@ -85,24 +98,27 @@ def find_label_users(cluster: Cluster, scope: typing.Optional[Scope] = None) -> 
 def split_needed(
     cluster: Cluster, kind: str, items: tuple[Resource, ...], scope: typing.Optional[Scope]
 ) -> tuple[tuple[Resource, ...], list[Outcome]]:
-    """Return the objects of a kind that a removal may take, and the outcomes of those that networks or pools of other
-    users and intents need. Only a NicClusterPolicy can be needed: its components and drivers serve all networks.
+    """Return the objects of a kind that a removal may take, and the outcomes of those that belong to a GitOps tool, or
+    that networks or pools of other users and intents need. Only a NicClusterPolicy can be needed: its components and
+    drivers serve all networks.
 
     :param items: objects of the kind that belong to the intent
     :param scope: objects of the intent; None: nothing is needed by others
     :raises ApiError: the API server refuses, or cannot be reached
     """
+    managed = [keep_other(item, why) for item in items if (why := explain_owner(item))]
+    items = tuple(item for item in items if not find_owner_mark(item))
     if kind != _NIC_POLICY or scope is None or not items:
-        return items, []
+        return items, managed
     users = [
         user
         for needing in NEEDING_KINDS
         for user in name_users(needing.partition(".")[0], _list_objects(cluster, needing), scope)
     ]
     if not users:
-        return items, []
+        return items, managed
     why = f"networks or pools that are not of this intent need it: {', '.join(fold_users(users))}"
-    return (), [keep_other(item, why) for item in items]
+    return (), [*managed, *(keep_other(item, why) for item in items)]
 
 
 def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:
@@ -117,6 +133,29 @@ def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:
         items = _list_objects(cluster, kind, SELECTOR)
         found += name_users(kind.partition(".")[0], [item for item in items if not is_copied(item)], scope)
     return found
+
+
+def find_gpu_pods(cluster: Cluster) -> list[str]:
+    """Return the pods of all namespaces that use GPUs on a node and have not ended. A pod that is too large to be read
+    counts. A pod that uses a GPU by a ResourceClaim alone is not recognized.
+
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
+    return [
+        f"Pod {read_namespace(pod)}/{name_of(pod)}"
+        for pod in cluster.pages("Pod", partial=True)
+        if not is_mirror_pod("Pod", pod) and (why_not_read(pod) or _uses_gpus(pod))
+    ]
+
+
+def _uses_gpus(pod: Resource) -> bool:
+    """Return whether a pod has a node and GPUs, and has not ended."""
+    spec = mapping_at(pod, "spec")
+    if not spec.get("nodeName") or mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
+        return False
+    containers = (item for key in ("containers", "initContainers") for item in items_of(spec, key, "Pod"))
+    amounts = (mapping_at(item, "resources", part) for item in containers for part in ("limits", "requests"))
+    return any(str(name).startswith(GPU_RESOURCES) for amount in amounts for name in amount)
 
 
 def _find_users(cluster: Cluster, kinds: typing.Iterable[str], scope: typing.Optional[Scope]) -> list[str]:
@@ -167,3 +206,24 @@ def keep_needed(subject: str, others: typing.Sequence[str]) -> RetainedObject:
         " teardown_operator: true"
     )
     return RetainedObject(subject, f"{NEEDED}: {', '.join(others)}", remedy)
+
+
+def keep_driver(subject: str, pods: typing.Sequence[str] = ()) -> RetainedObject:
+    """Return the GPU operator as retained by the teardown, because its driver goes from all nodes with it.
+
+    :param subject: operator, as subject of the finding
+    :param pods: pods that use GPUs, as :func:`fold_users` returned them; empty if the intent permits no drain
+    """
+    if not pods:
+        return RetainedObject(
+            subject,
+            f"{DRIVER} with the operator, which rdma_cluster.disruption: none does not permit",
+            "When no pod uses GPUs, set rdma_cluster.disruption: drain, then run the teardown again with"
+            " teardown_operator: true. If the operator is needed, set teardown_operator: false",
+        )
+    remedy = (
+        "Wait until these pods end, or delete what creates them, then run the teardown again with teardown_operator:"
+        " true. If they are needed, set teardown_operator: false. To list a pod with its owner: kubectl get pod NAME -n"
+        " NAMESPACE -o yaml"
+    )
+    return RetainedObject(subject, f"{DRIVER} with the operator, and pods use GPUs: {', '.join(pods)}", remedy)

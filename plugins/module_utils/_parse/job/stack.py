@@ -12,6 +12,7 @@ import re
 import typing
 
 from ..._model.job.stack import ClusterQueue, Controller, LocalQueue, PolicyState, StorageClass
+from ..._model.kubernetes.owner_marks import find_owner_mark
 from ..._model.operators.operators import NETWORK, NFD, SRIOV, TABLE, Operator
 from ..kubernetes.core import parse_workload
 from ..kubernetes.quantity import parse_quantity
@@ -54,7 +55,7 @@ def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
                 str(version or ""),
                 work.wanted,
                 work.ready,
-                _identify_origin(operator, labels, work.namespace),
+                "gitops" if find_owner_mark(deployment) else _identify_origin(operator, labels, work.namespace),
                 str(notes.get("meta.helm.sh/release-name") or ""),
             )
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.marks import is_ours
+from ..._model.kubernetes.owner_marks import find_owner_mark
 from ..._model.operators.olm import Catalog, Channel, InstallPlan, OperatorGroup, Package, ServiceVersion, Subscription
 from ..kubernetes.foreign import is_copied
 from ..kubernetes.resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, texts_of
@@ -27,7 +28,7 @@ def _read_namespace(resource: Resource) -> str:
 
 
 def _has_own_labels(resource: Resource) -> bool:
-    return is_ours(labels_of(resource)) and not is_copied(resource)
+    return is_ours(labels_of(resource)) and not is_copied(resource) and not find_owner_mark(resource)
 
 
 def _describe_condition(parent: Resource) -> str:

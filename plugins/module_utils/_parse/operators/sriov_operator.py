@@ -12,6 +12,7 @@ from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.kubernetes.disruption import LabelSelector, NodePool, OperatorSettings
+from ..._model.kubernetes.owner_marks import find_owner_mark
 from ..._model.operators.olm import RetainedObject
 from ..._model.operators.sriov_operator import (
     NodeState,
@@ -289,6 +290,13 @@ def kept_release(
     :param operators: Deployments in the namespace that run the operator
     :param proven: whether a ClusterRoleBinding, which no tenant can create, belongs to the release
     """
+    operators = tuple(operators)
+    for owner in filter(None, map(find_owner_mark, operators)):
+        return RetainedObject(
+            f"Helm release {namespace}/{release}",
+            f"the operator belongs to {owner}, which would install it again",
+            "If no other workload needs it, remove it from the repository of that tool",
+        )
     made = any(release_of(item) == (release, namespace) for item in operators)
     if ours and made and proven:
         return None

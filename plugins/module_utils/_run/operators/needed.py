@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.intent.intent import Disruption
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import ORIGINALS, RetainedObject
 from ..._model.operators.operators import CERTIFICATES, GPU, JOBSET, KUEUE, NETWORK, NFD, SRIOV, TABLE
 from ..._observe.kubernetes.client import Cluster
-from ..._observe.operators.users import find_label_users, find_other_intents, fold_users, keep_needed
+from ..._observe.operators.users import (
+    find_gpu_pods,
+    find_label_users,
+    find_other_intents,
+    fold_users,
+    keep_driver,
+    keep_needed,
+)
 from ..._parse.operators import olm
 
 _PACKAGES = {operator.name: operator.package for operator in TABLE if operator.package is not None}
@@ -28,11 +36,12 @@ class Needs:
     """A reader of the objects and operators that need an operator. It reads the objects of other intents once.
 
     :param scope: objects of the intent; None: all objects of the collection, so that there is no other intent
+    :param permitted: worst permitted effect on a node
     :raises ApiError: an object cannot be read
     """
 
-    def __init__(self, cluster: Cluster, scope: typing.Optional[Scope]) -> None:
-        self._cluster, self._scope = cluster, scope
+    def __init__(self, cluster: Cluster, scope: typing.Optional[Scope], permitted: Disruption) -> None:
+        self._cluster, self._scope, self._permitted = cluster, scope, permitted
         self._others = find_other_intents(cluster, scope) if scope is not None else []
 
     def explain_stay(
@@ -50,7 +59,20 @@ class Needs:
         users += self._list_needing_operators(NEEDED_BY.get(package, ()), gone)
         if package == _PACKAGES[NFD].name:
             users += find_label_users(self._cluster, self._scope)
-        return keep_needed(f"operator {package}", fold_users(list(dict.fromkeys(users)))) if users else None
+        if users:
+            return keep_needed(f"operator {package}", fold_users(list(dict.fromkeys(users))))
+        return self._explain_driver(package) if package == _PACKAGES[GPU].name else None
+
+    def _explain_driver(self, package: str) -> typing.Optional[RetainedObject]:
+        """Return the GPU operator as an object that stays, because its driver goes from all nodes with it, and pods use
+        GPUs or the intent permits no drain; None if it may be removed.
+
+        :raises ApiError: the pods cannot be read
+        """
+        if self._permitted == "none":
+            return keep_driver(f"operator {package}")
+        pods = find_gpu_pods(self._cluster)
+        return keep_driver(f"operator {package}", fold_users(pods)) if pods else None
 
     def _list_needing_operators(
         self, prefixes: tuple[str, ...], gone: typing.Container[tuple[str, str, str]]

@@ -17,8 +17,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.marks import is_ours
 from ..._model.base.text import join_first
+from ..._model.intent.intent import Disruption
 from ..._model.kubernetes.apply import MOST_OF_KIND, AppliedObject
+from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, ServiceVersion, Subscription
 from ..._model.operators.operators import TABLE
@@ -64,6 +67,7 @@ class Remover:
     :param pause: sleeps for a number of seconds
     :param scope: objects of the intent, so that an operator that another intent uses stays; None: all objects of the
         collection
+    :param permitted: worst permitted effect on a node
     """
 
     def __init__(
@@ -74,8 +78,9 @@ class Remover:
         clock: Clock,
         pause: typing.Callable[[float], None],
         scope: typing.Optional[Scope] = None,
+        permitted: Disruption = "drain",
     ) -> None:
-        self._scope = scope
+        self._scope, self._permitted = scope, permitted
         self._cluster, self._check_mode = cluster, check_mode
         self._outcomes: list[Outcome] = []
         self._stays: list[RetainedObject] = []
@@ -88,11 +93,8 @@ class Remover:
         """
         found = [item for item, _uid in self._list_own_subscriptions()] if self._cluster.serves(GROUP) else []
         why = "the operator is removed only if teardown_operator is set"
-        return Removed(
-            (),
-            tuple(RetainedObject(f"Subscription {item.place}", why) for item in found),
-            tuple(sorted({item.namespace for item in found})),
-        )
+        stays = tuple(RetainedObject(f"Subscription {item.place}", why) for item in found)
+        return Removed((), stays, tuple(sorted({item.namespace for item in found})))
 
     def run(self) -> Removed:
         """Remove all operators of the collection, and return the outcomes. If the API server refuses a deletion, this
@@ -102,7 +104,7 @@ class Remover:
         """
         if not self._cluster.serves(GROUP):
             return Removed()
-        needs, left = Needs(self._cluster, self._scope), typing.cast(list[Subscription], [])
+        needs, left = Needs(self._cluster, self._scope, self._permitted), typing.cast(list[Subscription], [])
         for item, uid in self._list_own_subscriptions():
             stay = needs.explain_stay(item.package, self._list_changed())
             if stay is not None:
@@ -110,6 +112,11 @@ class Remover:
             if stay is not None or not self._remove_operator(item, uid):
                 left.append(item)
         self._delete_operator_groups()
+        for kind in ("Subscription", "OperatorGroup"):
+            for found in self._list_olm_objects(kind):
+                if is_ours(labels_of(found)) and find_owner_mark(found):
+                    where = f"{mapping_at(found, 'metadata').get('namespace', '')}/{name_of(found)}"
+                    self._stays.append(RetainedObject(f"{kind} {where}", explain_owner(found)))
         stays = self._stays[:MOST_OF_KIND]
         if len(self._stays) > len(stays):
             why = "a client gave the label of the collection to many objects of OLM"
@@ -269,7 +276,7 @@ class Remover:
         gone = True
         for item in items:
             # what an operator made of one of ours goes with its owner
-            if has_our_label(item) and not is_copied(item) and not mapping_at(item, "metadata").get("ownerReferences"):
+            if _is_own(item) and not mapping_at(item, "metadata").get("ownerReferences"):
                 gone = (
                     self._delete_object(
                         kind,
@@ -291,7 +298,7 @@ class Remover:
         except ApiError as error:
             self._stays.append(RetainedObject(subject, f"its objects could not be read: {error.text}"))
             return False
-        left = [item for item in items if not self._check_mode or not has_our_label(item) or is_copied(item)]
+        left = [item for item in items if not self._check_mode or not _is_own(item)]
         if left:
             names = join_first([name_of(item) for item in left], _NAMED)
             self._stays.append(
@@ -381,6 +388,10 @@ class Remover:
         if self._check_mode:
             return None
         return self._waits.await_gone(lambda: self._find_object(kind, namespace, name, uid))
+
+
+def _is_own(item: Resource) -> bool:
+    return has_our_label(item) and not is_copied(item) and not find_owner_mark(item)
 
 
 def _read_uid(item: Resource) -> str:

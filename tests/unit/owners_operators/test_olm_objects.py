@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operators of OLM: no Subscription, OperatorGroup, operator or configuration of another owner is changed or removed,
+and no driver goes from under running pods."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import name_users
+
+from ..modules import test_olm as olm
+from ..modules.test_olm import CRD, INTENT, OPERATOR, WRITTEN, Run, custom
+from ..olm_world import OURS, SPACE, OlmWorld, group, named, subscription, version
+from .situations import (
+    COPY,
+    GITOPS,
+    HAND,
+    INSTALL,
+    KEEP,
+    NEEDED,
+    OTHER,
+    OWN,
+    PODS,
+    REFUSE,
+    SHARED,
+    TEARDOWN_NONE,
+    TWIN,
+    UPGRADE_NONE,
+    cells,
+)
+
+world, run, installed = olm.world, olm.run, olm.installed
+GPU = "gpu-operator-certified"
+MARK = {"argocd.argoproj.io/instance": "platform"}
+BY_KUBECTL = {"managedFields": [{"manager": "kubectl-client-side-apply"}]}
+#: metadata of an object of each owner
+METADATA: dict[str, dict[str, typing.Any]] = {
+    OWN: {"labels": OURS, **WRITTEN},
+    SHARED: {"labels": OURS, **WRITTEN},
+    NEEDED: {"labels": OURS, **WRITTEN},
+    PODS: {"labels": OURS, **WRITTEN},
+    OTHER: {"labels": OURS, **WRITTEN},
+    TWIN: {"labels": OURS, **WRITTEN},
+    HAND: {"labels": {}, **BY_KUBECTL},
+    COPY: {"labels": OURS, **BY_KUBECTL},
+    GITOPS: {"labels": {**OURS, **MARK}, **WRITTEN},
+}
+
+
+def add(item: dict[str, typing.Any], owner: str) -> dict[str, typing.Any]:
+    """An object with the metadata of its owner."""
+    return {**item, "metadata": {**item["metadata"], **METADATA[owner]}}
+
+
+def gpu_pod(name: str = "train", phase: str = "Running", resource: str = "nvidia.com/gpu") -> dict[str, typing.Any]:
+    containers = [{"name": "c", "resources": {"limits": {resource: "8"}}}]
+    metadata = {"name": name, "namespace": "jobs", "uid": name}
+    spec = {"nodeName": "w1", "containers": containers}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+def have_other_intent(world: OlmWorld, intent: str) -> None:
+    labels = {**OURS, "linerate.rdma/intent": intent, "linerate.rdma/fabric": "other"}
+    metadata = {"name": "x", "uid": "x", "labels": labels, **WRITTEN}
+    world.serve("SriovNetworkNodePolicy", [{"kind": "SriovNetworkNodePolicy", "metadata": metadata, "spec": {}}])
+
+
+def have_gpu_operator(world: OlmWorld, owner: str = OWN) -> None:
+    made = subscription(GPU, spec={"name": GPU}, currentCSV=f"{GPU}.v1", installedCSV=f"{GPU}.v1")
+    world.have(version(f"{GPU}.v1"), add(made, owner), add(group("linerate-rdma"), owner))
+
+
+@pytest.mark.parametrize(("owner", "action", "result"), cells("Subscription"))
+def test_subscription(run: Run, world: OlmWorld, owner: str, action: str, result: str) -> None:
+    """With it, its ClusterServiceVersion."""
+    if action == INSTALL:
+        world.have(add(subscription(spec={"installPlanApproval": "Automatic"}), owner))
+        before = world.at("Subscription", "nfd")
+        run(operators=[OPERATOR], wait_seconds=0)
+        assert (world.at("Subscription", "nfd")["spec"] == before["spec"]) is (result == KEEP)
+        return
+    if action == UPGRADE_NONE:
+        world.have(add(subscription(currentCSV="nfd.v0.9.0", installedCSV="nfd.v0.9.0"), owner), version("nfd.v0.9.0"))
+        done = run(operators=[{**OPERATOR, "version": "1.0.0", "upgrade": False}], wait_seconds=0)
+        (state,) = done["olm"]["operators"]
+        assert result == REFUSE and state["phase"] == "failed" and "disruption" in state["remedy"]
+        assert not done["changes"]
+        return
+    package = GPU if owner == PODS or action == TEARDOWN_NONE else "nfd"
+    if package == GPU:
+        have_gpu_operator(world, owner)
+    else:
+        made = add(subscription(currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), owner)
+        world.have(version("nfd.v1.0.0"), made)
+    if owner == PODS:
+        world.serve("Pod", [gpu_pod()])
+    if owner == NEEDED:
+        world.have(version("sriov-network-operator.v1.0.0"))
+    if owner in (OTHER, TWIN, SHARED):
+        have_other_intent(world, "default" if owner == TWIN else "b")
+    cluster = {**INTENT["cluster"], "disruption": "none" if action == TEARDOWN_NONE else "drain"}
+    gone = run(state="absent", fabrics=INTENT["fabrics"], cluster=cluster)
+    there = {*world.names("Subscription"), *world.names("ClusterServiceVersion")}
+    assert (
+        {package, f"{package}.v1" if package == GPU else "nfd.v1.0.0"} <= there
+        if result == KEEP
+        else package not in there
+    )
+    if result == KEEP and owner not in (HAND, COPY):
+        assert any(package in item["subject"] and item["why"] for item in gone["stays"])
+
+
+@pytest.mark.parametrize(("owner", "action", "result"), cells("OperatorGroup"))
+def test_operator_group(run: Run, installed: OlmWorld, owner: str, action: str, result: str) -> None:
+    installed.lose(group("linerate-rdma"))
+    if action == INSTALL:
+        installed.lose(subscription())
+        installed.lose(version("nfd.v1.0.0"))
+        installed.have(add(group("theirs", ["elsewhere"]), owner))
+        (state,) = run(operators=[OPERATOR], wait_seconds=0)["olm"]["operators"]
+        assert installed.at("OperatorGroup", "theirs")["spec"] == {"targetNamespaces": ["elsewhere"]}
+        assert result == REFUSE and state["phase"] == "failed" and "theirs" in state["detail"] and state["remedy"]
+        return
+    installed.have(add(group("theirs"), owner))
+    if owner == NEEDED:
+        installed.have(named("Subscription", "other", spec={"name": "other"}))
+    run(state="absent")
+    assert ("theirs" in installed.names("OperatorGroup")) is (result == KEEP)
+
+
+@pytest.mark.parametrize(("owner", "action", "result"), cells("NodeFeatureDiscovery"))
+def test_configuration(run: Run, installed: OlmWorld, owner: str, action: str, result: str) -> None:
+    """A custom resource of an operator; with it, its operator and its definition."""
+    item = METADATA[owner]
+    custom(installed, "nfd-instance", item["labels"], {"managedFields": item["managedFields"]})
+    gone = run(state="absent", _ansible_check_mode=False)
+    there = "nfd-instance" in installed._objects[olm.HERE]
+    assert there is (result == KEEP) is ("nfd" in installed.names("Subscription"))
+    assert (CRD["metadata"]["name"] in installed.names("CustomResourceDefinition")) is (result == KEEP)
+    assert not there or "nfd-instance" in gone["stays"][0]["why"]
+
+
+@pytest.mark.parametrize(("_owner", "_action", "result"), cells("InstallPlan"))
+def test_install_plan(run: Run, world: OlmWorld, _owner: str, _action: str, result: str) -> None:
+    """A plan that also upgrades the operator of another owner in the namespace."""
+
+    def resolve(_item: dict[str, typing.Any]) -> None:
+        world.plans({"nfd": "nfd.v1.0.0"}, "theirs.v2.0.0")
+
+    world.subscribed = resolve
+    (state,) = run(operators=[OPERATOR], wait_seconds=3)["olm"]["operators"]
+    assert result == REFUSE and "theirs.v2.0.0" in state["detail"] and "patch installplan" in state["remedy"]
+    plans = world._objects[next(path for path in world._objects if path.endswith("/ops/installplans"))].values()
+    assert plans and not any(item["spec"]["approved"] for item in plans)
+
+
+@pytest.mark.parametrize("kind", ["SriovOperatorConfig"])
+@pytest.mark.parametrize(
+    ("owner", "keeps"),
+    [(OWN, False), (HAND, True), (GITOPS, True), (COPY, True)],
+    ids=["own", "hand", "gitops", "copy"],
+)
+def test_a_configuration_that_an_admin_made_keeps_its_operator(kind: str, owner: str, keeps: bool) -> None:
+    item = {"kind": kind, "metadata": {"name": "default", "namespace": SPACE, **METADATA[owner]}}
+    # what the operator made by itself, and what a chart made
+    by_operator = {"kind": kind, "metadata": {"name": "default", "managedFields": [{"manager": "manager"}]}}
+    helm = {"meta.helm.sh/release-name": "sriov"}
+    of_chart = {"kind": kind, "metadata": {"name": "default", "annotations": helm, **BY_KUBECTL}}
+    expected = [f"{kind} {SPACE}/default"] if keeps and owner != COPY else []
+    assert name_users(kind, [item, by_operator, of_chart]) == expected
+
+
+@pytest.mark.parametrize(
+    ("pod", "counts"),
+    [
+        (gpu_pod(), True),
+        (gpu_pod(resource="nvidia.com/mig-1g.5gb"), True),
+        (gpu_pod(phase="Succeeded"), False),
+        (gpu_pod(resource="nvidia.com/rdma"), False),
+    ],
+    ids=["gpu", "mig", "ended", "none"],
+)
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_the_gpu_operator_stays_while_pods_use_gpus(
+    run: Run, world: OlmWorld, pod: dict[str, typing.Any], counts: bool, check_mode: bool
+) -> None:
+    have_gpu_operator(world)
+    world.serve("Pod", [pod])
+    gone = run(state="absent", _ansible_check_mode=check_mode)
+    assert (GPU in world.names("Subscription")) is (counts or check_mode) and bool(gone["changes"]) is not counts
+    if counts:
+        assert "Pod jobs/train" in gone["stays"][0]["why"] and "teardown_operator" in gone["stays"][0]["remedy"]
