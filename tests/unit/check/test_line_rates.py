@@ -141,6 +141,10 @@ def judged(
         ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "100 Gb/s ("),
         # the switch offers less than the card can
         ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {}, "pass", "pass", ""),
+        # it offers less to one port than to the others of its kind; what the intent expects decides
+        ((200.0, 200.0, 200.0), (100.0, 200.0, 100.0), {}, "unknown", "pass", "(a) run at 200 Gb/s. The port of the"),
+        ((200.0, 200.0), (100.0, 200.0, 100.0), {}, "unknown", "pass", "offers only 100 Gb/s, but other ports of its"),
+        ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {"expected_gbps": 100}, "pass", "pass", ""),
         # nothing is negotiated: the other port of its kind can do more; where none does nobody knows it but the intent
         ((200.0, 200.0), (50.0, 200.0), {}, "fail", "fail", "other ports of its kind"),
         ((100.0, 200.0), (50.0, 200.0), {}, "fail", "unknown", "other ports of its kind"),
@@ -208,6 +212,22 @@ def test_ethernet_with_two_nodes(
     finding = found["link", "storage b mlx5_0"]
     assert (finding.status, text in f"{finding.expected}; {finding.why}") == (link, True)
     assert (found["floor", "storage a -> b"].status, bool(finding.remedy)) == (floor, link != "pass")
+
+
+def test_a_port_of_the_switch_that_offers_less_than_two_others() -> None:
+    nics = {"a": nic(200.0, 200.0, 200.0), "b": nic(200.0, 200.0, 200.0), "c": nic(100.0, 200.0, 100.0)}
+    found = judged(nics)
+    assert {name: found["link", f"storage {name} mlx5_0"].status for name in nics} == {
+        "a": "pass",
+        "b": "pass",
+        "c": "unknown",
+    }
+    # one node alone does not speak against all others
+    found = judged({**dict.fromkeys("abd", nic(100.0, 200.0, 100.0)), "c": nic(200.0, 200.0, 200.0)})
+    assert {found["link", f"storage {name} mlx5_0"].status for name in "abcd"} == {"pass"}
+    # without RDMA, no floor comes from the link
+    found = judged(nics, wanted=intent(rdma=False), rdma=False)
+    assert found["link", "storage c mlx5_0"].status == "warn"
 
 
 def test_cards_of_two_kinds_are_compared_with_their_own() -> None:

@@ -110,6 +110,8 @@ class HcaRates:
     :ivar data: share of ``could`` that carries data after the encoding of old speeds
     :ivar told_share: smallest share of the rate that the kernel reports, by which a user may name the same link: old
         speeds are also named without their encoding
+    :ivar slower_than: description of the faster ports of its kind on the fabric, if the port at the other end of its
+        cable offers less than they run at; empty otherwise
     """
 
     hca: str
@@ -120,6 +122,7 @@ class HcaRates:
     pcie: typing.Optional[Pcie] = None
     data: float = 1.0
     told_share: float = 1.0
+    slower_than: str = ""
 
 
 #: by node and PCI address
@@ -149,15 +152,18 @@ def find_line_rates(
         for member in members
         if member.hca.pci
     ]
+    slower = [""] * len(members)
     if is_infiniband(fabric):
         seen, why = find_topology_or_first_view(membership, topologies)
         links = _find_infiniband(seen, why, [member for _name, member, _pci in members])
     else:
-        links = _find_ethernet([(name, member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
+        links, slower = _find_ethernet(
+            [(name, member.hca, in_pods.get((name, pci.address))) for name, member, pci in members]
+        )
     expected = fabric.line_rate.expected_gbps
     boards = Boards([(name, member.hca) for name, member, _pci in members])
     result = {}
-    for (name, member, pci), (now, could, by) in zip(members, links):
+    for (name, member, pci), (now, could, by), slower_than in zip(members, links, slower):
         told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
         if pci.driver in _HYPERVISORS:
             found = HcaRates(member.hca.name, member.rail, None, *told)
@@ -166,7 +172,9 @@ def find_line_rates(
             pcie = find_pcie(boards.complete_link(name, member.hca, pci.link))
             pcie = dataclasses.replace(pcie, alone=boards.describe_alone(name, member.hca))
             least = _find_told_share(member.port.speed if member.port else None)
-            found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least)
+            # what the intent expects decides, whatever other ports run at
+            than = slower_than if expected is None else ""
+            found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least, than)
         result[name, pci.address] = found
     return result, membership.why
 
@@ -317,9 +325,12 @@ def _parse_possible_rate(rate: float, width: typing.Optional[int], words: str) -
     return could if could > rate else None
 
 
-def _find_ethernet(hcas: typing.Sequence[tuple[str, Hca, typing.Optional[float]]]) -> list[_Link]:
-    """Return for each NIC the present rate of its port in Gb/s, the rate that its link supports, and the source of the
-    latter.
+def _find_ethernet(
+    hcas: typing.Sequence[tuple[str, Hca, typing.Optional[float]]],
+) -> tuple[list[_Link], list[str]]:
+    """Return two lists with an item for each NIC. The first has the present rate of its port in Gb/s, the rate that its
+    link supports, and the source of the latter. The second has a description of the ports of its kind that run faster
+    than the port at the other end of its cable offers; empty without such ports.
 
     The capability of the port does not prove that of the switch. A port of the same kind that runs faster does, on the
     same node, or on two other nodes.
@@ -333,9 +344,13 @@ def _find_ethernet(hcas: typing.Sequence[tuple[str, Hca, typing.Optional[float]]
         known[node] = max(now or 0.0, known.get(node, 0.0))
     kinds = {card: find_witnessed(known) for card, known in of_kind.items()}
     result: list[_Link] = []
+    slower: list[str] = []
     for node, now, card, partner in ports:
         seen, own = kinds[card], of_kind[card][node]
         best = max(seen.most, own)
+        where = f" ({join_first(seen.nodes, 3)})" if seen.most >= own else ""
+        offers_less = card is not None and partner is not None and now is not None and max(now, partner) < best
+        slower.append(f"other ports of its kind on this fabric{where} run at {best:g} Gb/s" if offers_less else "")
         note = (
             f"; {seen.alone} alone reports a faster port of its kind ({seen.above:g} Gb/s)"
             if seen.alone not in ("", node)
@@ -346,7 +361,6 @@ def _find_ethernet(hcas: typing.Sequence[tuple[str, Hca, typing.Optional[float]]
         elif card is not None and now is not None and now >= card:
             result.append((now, now, "ethtool: the highest rate that its port supports"))
         elif now is not None and now < best:
-            where = f" ({join_first(seen.nodes, 3)})" if seen.most >= own else ""
             result.append((now, best, f"other ports of its kind on this fabric{where}"))
         elif card is not None:
             result.append(
@@ -361,7 +375,7 @@ def _find_ethernet(hcas: typing.Sequence[tuple[str, Hca, typing.Optional[float]]
             )
         else:
             result.append((now, None, f"its driver does not report the rates that its port supports{note}"))
-    return result
+    return result, slower
 
 
 def _find_ethernet_port(

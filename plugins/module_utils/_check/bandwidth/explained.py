@@ -231,6 +231,10 @@ EXPLAINED: dict[str, Explanation] = {
             "MaxPayload is too low (warn).",
             "The card reports a PCIe maximum below the maximum of its board, or below the rate of its port (warn).",
             "`line_rate.expected_gbps` is below the rate of the link, and the intent gives no reason (unknown).",
+            (
+                "The port of the Ethernet switch offers less than the ports of the same kind on other nodes run at"
+                " (unknown)."
+            ),
         ),
         look=(
             "mlxlink -d ADDRESS",

@@ -152,6 +152,20 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         if found.why.startswith("other ports"):
             remedy += " If some links are slower by design, declare a fabric for each rate."
         yield _Said(FAIL, why, remedy)
+    elif found.slower_than:
+        why = (
+            f"The port at the other end of the cable offers only {found.could:g} Gb/s, but {found.slower_than}. The"
+            " port of the switch is set to a lower speed, or it is built for one."
+        )
+        yield _Said(
+            unknown,
+            why,
+            "On the switch, compare the speed of the port of this node (show interfaces status) with the ports of the"
+            " other nodes. If it is set to a lower speed, set the full speed. If the port is built for the lower speed,"
+            " move the cable to a port with the full speed, or waive this finding with the reason. Then run stages"
+            " discover and bandwidth again.",
+            expected=found.slower_than,
+        )
     elif (
         fabric.line_rate.expected_gbps is not None
         and found.now * found.told_share > found.could * _ROUNDING
