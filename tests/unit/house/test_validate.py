@@ -777,8 +777,37 @@ def test_a_release_is_written_in_plain_digits(fabrics: typing.Any) -> None:
 )
 def test_limits_of_a_network_s_numbers(fabrics: typing.Any, network: dict[str, int], wrong: list[str]) -> None:
     _compute, storage = fabrics()
-    found = closing([{**storage, "network": {**storage["network"], **network}}])
+    # a low limit needs a reason, which test_a_low_rate_limit_needs_a_reason tests
+    line_rate = {"reason": "shaped by the provider"}
+    found = closing([{**storage, "line_rate": line_rate, "network": {**storage["network"], **network}}])
     assert [finding.subject.rpartition(".")[2] for finding in found.values()] == wrong
+
+
+@pytest.mark.parametrize(
+    ("limit", "more", "wrong"),
+    [
+        # meant in Gb/s
+        (400, {}, ["reason"]),
+        (400, {"line_rate": {"reason": " "}}, ["reason"]),
+        (9999, {}, ["reason"]),
+        (10_000, {}, []),
+        (0, {}, []),
+        (400, {"line_rate": {"reason": "tenants have 400 Mb/s"}}, []),
+        (400, {"line_rate": {"floor_gbps": 0.3, "reason": "tenants have 400 Mb/s"}}, []),
+        # TCP has no floor that comes from links
+        (400, {"rdma": False}, []),
+    ],
+)
+def test_a_low_rate_limit_needs_a_reason(
+    fabrics: typing.Any, limit: int, more: dict[str, typing.Any], wrong: list[str]
+) -> None:
+    _compute, storage = fabrics()
+    network = {**storage["network"], "max_tx_rate": limit}
+    found = closing([{**storage, "line_rate": {}, "rdma": True, **more, "network": network}])
+    assert [finding.subject.rpartition(".")[2] for finding in found.values()] == wrong
+    if wrong:
+        (finding,) = found.values()
+        assert f"to {limit / 1000:g} Gb/s" in finding.why and f"max_tx_rate to {limit * 1000}." in finding.remedy
 
 
 @pytest.mark.parametrize(

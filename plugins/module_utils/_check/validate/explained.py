@@ -265,6 +265,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "A fraction is above 1 or below 0.05, or `expected_gbps` is below 1.",
             "`floor_gbps`, a fraction below 0.8, or `expected_gbps` below 10 is set without `reason`.",
+            "`network.max_tx_rate`, which is in Mb/s, is below 10000, and `line_rate` has no `reason`.",
         ),
         look=("ansible-doc -t role linerate.rdma.bandwidth",),
         remedy="Use the fraction, or add `line_rate.reason`. The report prints the reason.",

@@ -10,6 +10,7 @@ import typing
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.boundary.fabric import GBPS
 from ..._model.intent.intent import Fabric, LineRate
+from ..._model.intent.profiles import carries_rdma
 from ..._model.run.findings import Finding, build_pass
 from .refusal import refuse_value
 
@@ -29,6 +30,7 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
     findings = run_rule(_check_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
     findings += run_rule(_check_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
     findings += run_rules((_check_expected_rate, _check_floor, _check_reason, _check_reason_of_low), rate, path)
+    findings += run_rule(_check_reason_of_limit, fabric, path)
     if findings:
         return findings
     if rate.floor_gbps is not None:
@@ -143,3 +145,29 @@ def _check_reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
                 why,
                 f"Add reason, or remove {name}.",
             )
+
+
+def _check_reason_of_limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    """Check that a low ``network.max_tx_rate`` of a fabric with RDMA has a reason, since it lowers the bandwidth that
+    the fabric must reach. The rates of the network are in Mb/s, and all others of the intent in Gb/s.
+
+    :param path: path of ``line_rate`` in the intent
+    """
+    limit, rate = fabric.network.max_tx_rate or 0, fabric.line_rate
+    if not 0 < limit < 1000 * _LOW_RATE or rate.floor_gbps is not None or (rate.reason or "").strip():
+        return
+    if carries_rdma(fabric):
+        why = (
+            f"network.max_tx_rate is in Mb/s: it limits each VF to {limit / 1000:g} Gb/s, and lowers the floor to a"
+            " fraction of that. A floor this low does not show how fast the link could be, so the report must contain"
+            " the reason for it."
+        )
+        yield refuse_value(
+            "line_rate",
+            f"{path}.reason",
+            "no reason",
+            f"a reason together with network.max_tx_rate below {1000 * _LOW_RATE:g}",
+            why,
+            f"If you mean {limit} Gb/s, set network.max_tx_rate to {1000 * limit}. If the limit is intended, add"
+            " reason to line_rate.",
+        )
