@@ -283,6 +283,53 @@ def test_a_node_whose_interface_has_another_mtu_is_unknown_where_the_intent_name
         assert look(9000, 1500, mtu=1500) == [], "the attachment sets it"
 
 
+@pytest.mark.parametrize(
+    ("profile", "wrong"),
+    [
+        # both interfaces go into pods
+        ("host_device", "MTU 1500 and 9000"),
+        # pods share the first one, and the second one belongs to others
+        ("macvlan", ""),
+        ("ipoib", ""),
+    ],
+)
+def test_each_interface_of_a_node_has_an_mtu_of_its_own(profile: str, wrong: str) -> None:
+    infiniband = profile == "ipoib"
+
+    def nic(number: int, mtu: int) -> Hca:
+        pci = dataclasses.replace(NIC.pci or PciFunction("", "", "", ""), address=f"0000:3{number}:00.0")
+        port = Port(1, "ACTIVE", "LinkUp", "InfiniBand" if infiniband else "Ethernet", 400.0, 4, "NDR", 7, 1)
+        netdev = Netdev(f"ens{number}", "aa:bb", mtu, "up")
+        return dataclasses.replace(
+            NIC, name=f"mlx5_{number}", rdma_device=f"mlx5_{number}", netdevs=(netdev,), pci=pci, ports=(port,)
+        )
+
+    def look(*nodes: tuple[int, ...]) -> list[tuple[str, str, str, str]]:
+        several = profile == "host_device"
+        names = ["ens1", "ens2"] if several else ["ens1"]
+        select: dict[str, typing.Any] = {"hcas_per_node": len(names), "netdev": names}
+        select.update({"subnet_manager": "any"} if infiniband else {})
+        intent = intent_of(made(profile, select=select))
+        observed = {
+            f"n{place}": ObservedHcas(NodeHcas(tuple(nic(number, mtu) for number, mtu in enumerate(mtus, 1))))
+            for place, mtus in enumerate(nodes)
+        }
+        seen = discover.check(intent, discover.Facts(observed))
+        return [
+            (item.subject[:2], item.status, item.measured, item.expected)
+            for item in seen
+            if item.subject.endswith(" MTU")
+        ]
+
+    assert look((9000, 9000), (9000, 9000)) == look((9000, 1500), (9000, 1500)) == look((9000,), (9000, 9000)) == []
+    second = look((9000, 9000), (9000, 1500), (9000, 9000))
+    assert second == ([("n1", "unknown", wrong, "MTU 9000, as on most nodes")] if wrong else [])
+    first = look((9000, 9000), (1500, 9000), (9000, 9000))
+    assert [item[:2] for item in first] == [("n1", "unknown")]
+    # of two nodes, that with the larger MTUs is the usual one
+    assert [item[:2] for item in look((1500, 9000), (9000, 9000))] == [("n0", "unknown")]
+
+
 def test_a_bond_takes_no_more_than_its_parts_and_is_down_with_the_last_of_them() -> None:
     found, _seen = on_bond("macvlan", "bond0", "down", "down", mtu=9500)
     assert found["network.lint_link"].subject == "macvlan a bond0" and found["network.lint_link"].status == "warn"

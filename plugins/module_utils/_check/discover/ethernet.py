@@ -9,7 +9,7 @@ import typing
 
 from ..._analysis.fleet import bonds
 from ..._analysis.fleet.hcas_of_fabric import find_candidates, hca_matches
-from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
+from ..._analysis.fleet.mtus import find_usual_list, list_differing_nodes
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
@@ -80,24 +80,20 @@ def _explain_count(fabric: Fabric, node: NodeHcas, hcas: typing.Sequence[Hca]) -
 
 
 def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
-    """Compare the MTU of the interfaces between nodes, and yield findings of status ``unknown`` on the nodes whose MTU
-    differs from that of most nodes. Only fabrics are compared whose pods get the interface of the node, or one on top
-    of it, with its MTU, and for which the intent sets no MTU.
+    """Compare the MTU of the interfaces between nodes, and yield findings of status ``unknown`` on the nodes that have
+    an interface with another MTU than most nodes. Only fabrics are compared whose pods get the interface of the node,
+    or one on top of it, with its MTU, and for which the intent sets no MTU. On InfiniBand, where the fabric of an HCA
+    is not known yet, only the interfaces that the intent names are compared.
 
     :param nodes: HCAs of each node
     """
     for fabric in intent.fabrics:
         its = find_traits(fabric)
-        if not its.members or its.functions or is_infiniband(fabric) or fabric.mtu is not None:
+        if not its.members or its.functions or fabric.mtu is not None:
             continue
-        mtus = {
-            name: {
-                netdev.mtu for hca in find_candidates(fabric, node) for netdev in hca.netdevs if netdev.mtu is not None
-            }
-            for name, node in nodes.items()
-        }
-        usual = find_usual_mtus(mtus) or frozenset()
-        for name, found in list_other_nodes(mtus, usual).items():
+        mtus = {name: _list_mtus(fabric, node) for name, node in nodes.items()}
+        usual = find_usual_list(mtus)
+        for name, found in list_differing_nodes(mtus, usual).items():
             why = (
                 "Pods get the MTU of the interface of their node. Packets larger than the smaller MTU are dropped"
                 " without an error."
@@ -111,11 +107,27 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
                 "discover.port",
                 f"{name} {fabric.name} MTU",
                 UNKNOWN,
-                f"MTU {join_first(sorted(map(str, found)), MOST)}",
-                f"MTU {join_first(sorted(map(str, usual)), MOST)}, as on most nodes",
+                f"MTU {_format_mtus(found)}",
+                f"MTU {_format_mtus(usual)}, as on most nodes",
                 why,
                 remedy,
             )
+
+
+def _list_mtus(fabric: Fabric, node: NodeHcas) -> tuple[int, ...]:
+    """Return the MTUs of the interfaces that pods of a fabric may get, or that are below theirs, in ascending order.
+
+    :param node: HCAs of the node
+    """
+    netdevs, named = [netdev for hca in find_candidates(fabric, node) for netdev in hca.netdevs], fabric.select.netdev
+    if named or is_infiniband(fabric):
+        netdevs = [netdev for netdev in netdevs if netdev.name in named or netdev.bond in named]
+    return tuple(sorted(netdev.mtu for netdev in netdevs if netdev.mtu is not None))
+
+
+def _format_mtus(mtus: typing.Sequence[int]) -> str:
+    """Return MTUs as text, each once: ``1500 and 9000`` of a node with interfaces of both."""
+    return " and ".join(map(str, sorted(set(mtus)))) or "not known"
 
 
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
