@@ -64,7 +64,7 @@ FABRIC = {
 PINGS = "".join(f"ping data: rdma-ping-{number}: ABC\n" for number in range(commands.PINGS))
 TABLE = (
     " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
-    " 1048576    5000           0.00               373.64             0.044541\n"
+    " 1048576    267246         0.00               373.64             0.044541\n"
 )
 
 

@@ -5,6 +5,7 @@ once is still tried again."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import pytest
@@ -134,6 +135,34 @@ def test_a_pair_takes_no_longer_than_the_plan_counts(
     assert clock.now <= compute_most_seconds_of_a_pair(FABRIC) + SETTLE
     assert (result.ping_failure or "", result.failure) == kinds
     assert result.average_gbps is None
+
+
+@pytest.mark.parametrize(
+    ("pods", "directions", "kind"),
+    [
+        ({}, "one", "no_measurement"),
+        # of both directions, the messages are those of one and the average is that of both
+        ({}, "at_once", ""),
+        ({"iterations": 5}, "one", ""),
+    ],
+)
+def test_few_messages_are_no_measurement_of_ten_seconds(
+    pods: dict[str, int], directions: typing.Literal["one", "at_once"], kind: str
+) -> None:
+    table = (
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+        " 1048576     5      0.00      390.00      0.05\n"
+    )
+    fabric = dataclasses.replace(
+        FABRIC,
+        pods=dataclasses.replace(FABRIC.pods, **pods),
+        bandwidth=dataclasses.replace(FABRIC.bandwidth, directions=directions),
+    )
+    client = Client(Clock(), PINGS, CommandResult("ib_write_bw", 0, table), takes=2.0)
+    task = Task.between((0, "a"), (0, "b"))
+    result = measurement_of(client, 0.0).measure(fabric, task, CLIENT, SERVER, 0)
+    assert (result.failure, result.average_gbps) == (kind, None if kind else 390.0)
+    assert not kind or "take 0.00011 s" in result.evidence
 
 
 def test_a_connection_that_breaks_at_once_is_tried_again() -> None:

@@ -160,6 +160,43 @@ def test_a_figure_of_no_message_is_none() -> None:
         )
 
 
+@pytest.mark.parametrize("release", ["4.5", "25.01"])
+def test_messages_of_a_measurement_by_time_take_that_time(release: str) -> None:
+    # five seconds, of which the first and the last do not count
+    report = parse(capture(f"perftest-{release}/ib_write_bw-D5.client"))
+    assert report.contradict_duration(5) == ""
+    assert "take 3" in report.contradict_duration(10) and "measured for 6 s or more" in report.contradict_duration(10)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "messages", "average", "wrong"),
+    [
+        # six of ten seconds count: 390 Gb/s are 278,950 messages of 1 MiB
+        (10, 278_950, "390.00", False),
+        # the clock of the CPU may differ a little, and late signals make it longer
+        (10, 268_000, "390.00", False),
+        (10, 400_000, "390.00", False),
+        # a clock that is a fifth too slow: 312 Gb/s look like 390
+        (10, 223_160, "390.00", True),
+        # a script in place of the tool measured five messages
+        (10, 5, "390.00", True),
+        # perftest rounds: 0.125 Gb/s are printed as 0.13
+        (10, 90, "0.13", False),
+        (10, 84, "0.13", True),
+        # of four seconds, two count; of less, all
+        (4, 92_984, "390.00", False),
+        (3, 139_475, "390.00", False),
+        (3, 92_984, "390.00", True),
+    ],
+)
+def test_messages_that_take_less_time_than_was_measured(seconds: int, messages: int, average: str, wrong: bool) -> None:
+    text = (
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+        f" 1048576     {messages}      0.00      {average}      0.05\n"
+    )
+    assert bool(parse(text).contradict_duration(seconds)) == wrong
+
+
 @pytest.mark.parametrize("peak", ["50000", "1e300", "inf"])
 def test_a_peak_that_no_link_has_is_not_known(peak: str) -> None:
     text = (

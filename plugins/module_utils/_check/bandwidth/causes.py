@@ -202,7 +202,9 @@ CAUSES: dict[str, Cause] = {
     "no_measurement": Cause(
         "In each attempt the tool ended with exit code 0, but printed no usable figure.",
         "Check the clocksource of the node (/sys/devices/system/clocksource/clocksource0/current_clocksource): an"
-        " unstable clock causes the values 0, inf and nan.",
+        " unstable clock causes the values 0, inf and nan. If it is the clocksource of the other nodes, check whether"
+        " the image has a script in place of ib_write_bw (kubectl exec POD -- file -L /usr/bin/ib_write_bw) that"
+        " shortens the measurement.",
     ),
     "other_run": Cause(
         "perftest used another RDMA device, or another number of queue pairs, than requested, so its figure does not"

@@ -41,6 +41,9 @@ _LATENCY_COLUMNS, _NUMBER = 9, re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.AS
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_*. -]{0,80}): (\S[^\t]*)")
 _WHOLE = re.compile(r"([0-9]{1,10})(?:\[B\])?", re.ASCII)
 _RULE = re.compile(r"^\s*-{20,}\s*$")
+#: of the time that a measurement by time takes at least, which clocks may differ by; and of an average in Gb/s, which
+#: perftest rounds to two digits behind the point, or to six below 0.1
+_CLOCKS, _ROUNDING, _ROUNDING_OF_LITTLE, _LITTLE = 0.95, 0.005, 5e-7, 0.1
 #: characters of a line that is of the tool, and lines before the table that may be parameters: there are 30 of them,
 #: and the patterns take long over others
 _LONGEST, _MOST_LINES = 500, 1000
@@ -111,6 +114,26 @@ class PerftestReport:
         return (
             f"perftest reports Device {there[:64]}, Number of qps {many[:16]}; requested were Device {device}, Number"
             f" of qps {queue_pairs}"
+        )
+
+    def contradict_duration(self, seconds: int) -> str:
+        """Compare the messages of a measurement by time with its average. Return a message if they take less time than
+        was measured, or an empty string if they do not.
+
+        perftest leaves out a quarter of the time at the begin, and another at the end, each in whole seconds (captures
+        of 4.5 and 25.01). It computes the average with the clock of the CPU, and ends by a timer of the kernel. If the
+        clock is slow, the average is too high.
+
+        :param seconds: requested duration in seconds (-D), of a measurement in one direction
+        """
+        row, least = self.largest, seconds - 2 * (seconds // 4)
+        lowest = row.average_gbps - (_ROUNDING_OF_LITTLE if row.average_gbps < _LITTLE else _ROUNDING)
+        spent = row.iterations * row.message_bytes * 8 / (lowest * 1e9)
+        if spent >= _CLOCKS * least:
+            return ""
+        return (
+            f"{row.iterations} messages of {row.message_bytes} bytes at {row.average_gbps:.2f} Gb/s take {spent:.2g} s,"
+            f" but perftest measured for {least} s or more"
         )
 
     def _read(self, name: str, values: Range) -> typing.Optional[int]:

@@ -388,7 +388,12 @@ class PairMeasurement:
         except perftest.PerftestError as error:
             return None, result, Failure("no_measurement", str(error))
         other = report.contradict(client.device or "", result.queue_pairs or 1)
-        return (None, result, Failure("other_run", other)) if other else (report, result, None)
+        if other:
+            return None, result, Failure("other_run", other)
+        # of both directions at once, the average is that of both, and the messages are those of one
+        timed = not sweep and fabric.pods.iterations is None and fabric.bandwidth.directions != "at_once"
+        wrong = report.contradict_duration(fabric.pods.seconds) if timed else ""
+        return (None, result, Failure("no_measurement", wrong)) if wrong else (report, result, None)
 
     def _run_both(
         self,
