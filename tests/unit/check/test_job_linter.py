@@ -646,6 +646,18 @@ def test_an_attachment_without_an_rdma_resource() -> None:
 
 
 @pytest.mark.parametrize(
+    "gpu", ["nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb.shared", "amd.com/gpu", "habana.ai/gaudi"]
+)
+def test_a_gpu_by_another_name_is_no_network_device(gpu: str) -> None:
+    made = one(
+        dataclasses.replace(WORLD, nodes=tuple(node(name, **{gpu: 8}) for name in ("worker-1", "worker-2"))),
+        annotations={"k8s.v1.cni.cncf.io/networks": "rdmashared-net"},
+        resources={"limits": {"cpu": "1", "memory": "512Gi", gpu: "8"}},
+    )
+    assert "so the pods have no /dev/infiniband" in finding(made, "job.devices").why
+
+
+@pytest.mark.parametrize(
     ("context", "status"),
     [
         ({}, "fail"),

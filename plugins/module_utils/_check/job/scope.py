@@ -24,6 +24,8 @@ from ..._parse.kubernetes.quantity import parse_quantity
 #: names that are compared in one call of the linter, at most: of 4,000 pods with eight devices and eight names in a
 #: variable, seven times
 MOST_COMPARISONS = 2_000_000
+#: names of GPUs behind the domain of their vendor: of NVIDIA and AMD, of NVIDIA where pods share one, and of Intel
+_GPUS = ("/gpu", "/gpu.shared", "/gaudi")
 #: the beginning of a text that C takes for a number of base 16, 8 or 10
 _NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]{0,30}))")
 
@@ -159,7 +161,11 @@ def read_integer(text: str) -> int:
 
 
 def is_gpu(name: str) -> bool:
-    return name.endswith("/gpu") or "/mig-" in name
+    """Return whether an extended resource is a GPU: a whole one, one that pods share in time, or an instance of MIG.
+
+    [NVIDIA/k8s-device-plugin README: with renameByDefault, a GPU that is shared is nvidia.com/gpu.shared]
+    """
+    return name.endswith(_GPUS) or "/mig-" in name
 
 
 def has_gpus(container: PodContainer) -> bool:
