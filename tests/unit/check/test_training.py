@@ -285,6 +285,7 @@ def test_job_of_another_size() -> None:
         (("NCCL_IB_HCA set to mlx5_9",), "NCCL_IB_HCA=mlx5_9"),
         (("NCCL_IB_DISABLE set by environment to 1.",), "NCCL_IB_DISABLE is set"),
         (("NCCL_NET set by environment to Socket.",), "NCCL_NET=Socket"),
+        (("NCCL_NET set by environment to socket.",), "because NCCL_NET=socket is set"),
         (("Failed to open libibverbs.so[.1]",), "libibverbs is not in the image"),
     ],
 )

@@ -293,6 +293,36 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
             " needs hundreds of MiB. With fewer channels (NCCL_MAX_CTAS), it needs less."
         ),
     ),
+    "gpu_hardware": (
+        FAIL,
+        "The hardware of a GPU failed: an error in its memory or on its NVLinks that it could not correct.",
+        (
+            "Find the GPU on that host: run nvidia-smi -q -d ECC,ROW_REMAPPER and nvidia-smi nvlink -e, and search"
+            " dmesg for NVRM: Xid (48, 63, 64, 74, 79, 94, 95). Drain the node and reset the GPU (nvidia-smi -r -i"
+            " GPU). If the error returns, replace the GPU."
+        ),
+    ),
+    "fabric_manager": (
+        FAIL,
+        "The GPUs of a host with NVSwitches are not registered with the NVLink fabric, so CUDA does not start on them.",
+        (
+            "On that host, run systemctl restart nvidia-fabricmanager and read its log. It must be of the release of"
+            " the driver. nvidia-smi -q -d FABRIC must then report State: Completed. Where the GPU operator installs"
+            " the driver, its driver container runs Fabric Manager. Then run stage tuning again (gpu_fabric)."
+        ),
+    ),
+    "gpu_kernel": (
+        FAIL,
+        (
+            "A program on a GPU failed. CUDA reports this to the next caller, here NCCL, so neither NCCL nor the"
+            " network is the cause."
+        ),
+        (
+            "Search dmesg of that host for NVRM: Xid at that time: 13, 31 and 43 are faults of the program, and 48, 79,"
+            " 94 and 95 are faults of the GPU. For a fault of the program, run it with CUDA_LAUNCH_BLOCKING=1 to find"
+            " the kernel that fails."
+        ),
+    ),
     "threads": (
         FAIL,
         "NCCL could not start a thread, because the pod has reached its limit of processes.",

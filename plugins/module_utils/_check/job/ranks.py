@@ -11,6 +11,7 @@ from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from .scope import read_integer
 
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
@@ -154,14 +155,15 @@ def check_transport(
 def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
     """Return two texts: the reason why NCCL fell back to TCP in a process, and the remedy."""
     said = process.environment
-    if said.get("NCCL_IB_DISABLE", "0") != "0":
+    if read_integer(said.get("NCCL_IB_DISABLE", "0")):
         return (
             "NCCL does not use RDMA, because NCCL_IB_DISABLE is set.",
             "Remove NCCL_IB_DISABLE from the job and from its image, and run the job again.",
         )
-    if said.get("NCCL_NET") == "Socket":
+    # NCCL compares it without regard to case [src NVIDIA/nccl src/plugin/net.cc ncclNetInit, strcasecmp]
+    if said.get("NCCL_NET", "").lower() == "socket":
         return (
-            "NCCL uses TCP, because NCCL_NET=Socket is set.",
+            f"NCCL uses TCP, because NCCL_NET={said['NCCL_NET']} is set.",
             "Remove NCCL_NET from the job and from its image, and run the job again.",
         )
     provider = next((PROVIDERS[problem.kind] for problem in log.problems if problem.kind in PROVIDERS), None)

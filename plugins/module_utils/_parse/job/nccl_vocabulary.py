@@ -54,6 +54,9 @@ Kind = typing.Literal[
     "collnet",
     "gdrcopy",
     "gpu_memory",
+    "gpu_hardware",
+    "gpu_kernel",
+    "fabric_manager",
     "threads",
     "memory",
     "aborted",
@@ -85,7 +88,13 @@ VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
         ),
         ("open_files", (r"[Ff]ail.{0,100}Too many open files",)),
         ("memlock", (r"Call to ibv_\w{1,60} failed with error Cannot allocate memory",)),
-        ("peer_memory", (r"Call to ibv_reg_\w{1,60} failed with error (?:Bad address|Invalid argument)",)),
+        (
+            "peer_memory",
+            (
+                r"Call to ibv_reg_\w{1,60} failed with error (?:Bad address|Invalid argument)",
+                r"Call to ibv_reg_dmabuf_\w{1,60} failed with error Operation not supported",
+            ),
+        ),
         ("completion", (r"Got completion [^=]{0,200} (?:error |status=)",)),
         ("gid_change", (r"GID table change", r"GID info query failed", r"during GID change", r"GID-change event")),
         (
@@ -280,6 +289,22 @@ VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
             ),
         ),
         ("gpu_memory", (r"Failed to CUDA (?:host )?[mc]?alloc", r"Cuda failure (?:2 )?'out of memory'")),
+        # texts of cudaGetErrorString [CUDA Runtime API, cudaError]
+        (
+            "gpu_hardware",
+            (
+                r"uncorrectable (?:ECC|NVLink) error",
+                r"[Cc]uda failure .{0,20}'[^']{0,100}hardware (?:stack )?error",
+            ),
+        ),
+        ("fabric_manager", (r"[Cc]uda failure (?:802 )?'system not yet initialized'",)),
+        (
+            "gpu_kernel",
+            (
+                r"[Cc]uda failure (?:[0-9]{1,4} )?'(?:an illegal (?:memory access|instruction) was encountered"
+                r"|unspecified launch failure|misaligned address|invalid program counter|device-side assert triggered)",
+            ),
+        ),
         ("threads", (r"Thread creation failed",)),
         (
             "memory",
