@@ -966,6 +966,9 @@ IB_FABRIC = dataclasses.replace(intent().fabrics[0], mtu=4092)
         (dataclasses.replace(ROCE_FABRIC, mtu=1500), {"mtus": (1024,)}, ""),
         (dataclasses.replace(ROCE_FABRIC, mtu=4092), {"mtus": (2048,)}, ""),
         (ROCE_FABRIC, {"gid_indexes": (0, 3)}, "GID index 0 (RoCE v1); a GID index of RoCE v2"),
+        # of an IPv4 address: 2 is RoCE v1, and 3 is RoCE v2
+        (ROCE_FABRIC, {"gid_indexes": (2, 3, 4)}, "GID index 2, 4 (RoCE v1); a GID index of RoCE v2"),
+        (ROCE_FABRIC, {"gid_indexes": (1, 5)}, ""),
         (ROCE_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, "NCCL_IB_TC=0; NCCL_IB_TC=106"),
     ],
 )

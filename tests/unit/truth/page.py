@@ -58,6 +58,13 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "`rdma_observers` (docs/observers.md). By hand: `ethtool -S DEVICE` on the nodes, and the switches.",
     ),
     (
+        "Errors of InfiniBand links that come only under load, on links that still reach their floor",
+        "Stage fabric reads all error counters twice, before data flows. Stage bandwidth reads the counters of the"
+        " ports on a path only where its figure does not tell which link is slow.",
+        "A soak of stage collectives (`soak_minutes`) compares the counters of the HCAs. By hand: `ibqueryerrors`"
+        " after stage bandwidth.",
+    ),
+    (
         "The traffic of all but one virtual function of each physical function",
         "Stage bandwidth attaches one pod for each function. Stage virtual_functions judges the settings of the others,"
         " as far as the driver shows them.",

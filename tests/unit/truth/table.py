@@ -1479,8 +1479,8 @@ ROWS: tuple[Row, ...] = (
         warns=True,
     ),
     Row(("bandwidth",), ("pairs[].gid_index",), "GIDs of InfiniBand need no index.", on=INFINIBAND),
-    Row(("bandwidth",), ("pairs[].gid_index",), "Any but 0 is of RoCE v2.", NUMBER, ROCE),
-    Row(("bandwidth",), ("pairs[].gid_index",), "What the pair carries is measured.", ("unread",), ROCE, True),
+    Row(("bandwidth",), ("pairs[].gid_index",), "Odd indexes are of RoCE v2.", ("less",), ROCE),
+    Row(("bandwidth",), ("pairs[].gid_index",), "What the pair carries is measured.", ("more", "unread"), ROCE, True),
     Row(("bandwidth",), ("pairs[].errors[].seconds",), "It is told beside what is judged.", on=ROCE),
     Row(
         ("bandwidth",),

@@ -17,9 +17,7 @@ _MTUS = (4096, 2048, 1024, 512, 256)
 #: bytes of an interface's MTU that are not data: the kernel counts the headers of RoCE so [src iboe_get_mtu], and those
 #: of IPoIB
 _ROCE_HEADERS, _IPOIB_HEADER = 96, -4
-#: GID index of the link-local address on Ethernet
-ROCE_V1_INDEX = 0
-#: PCI IDs of the vendors whose NICs have RoCE v1 at this index
+#: PCI IDs of the vendors whose NICs have GIDs of RoCE v1
 ROCE_V1_VENDORS = frozenset(vendor.pci for vendor in VENDORS if vendor.has_roce_v1)
 
 
@@ -39,3 +37,13 @@ def find_least_mtu(fabrics: typing.Sequence[Fabric]) -> typing.Optional[int]:
             return None
         least = fits if least is None else min(least, fits)
     return least
+
+
+def is_index_of_roce_v1(index: int) -> bool:
+    """Return whether a GID index on Ethernet is one of RoCE v1, of a driver that has both versions.
+
+    The kernel adds each address of an interface twice: as RoCE v1, then as RoCE v2. It begins with the link-local
+    address at 0 and 1, and takes both GIDs of an address away together, so that even indexes stay those of RoCE v1 [src
+    linux drivers/infiniband/core/cache.c ib_cache_gid_set_default_gid; roce_gid_mgmt.c update_gid].
+    """
+    return index % 2 == 0

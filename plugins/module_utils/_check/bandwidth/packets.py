@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.floors import PairLimits
-from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
+from ..._analysis.fleet.packets import ROCE_V1_VENDORS, find_least_mtu, is_index_of_roce_v1
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.profiles import carries_rdma, is_infiniband
@@ -65,11 +65,12 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             " the fabric. The NetworkAttachmentDefinition must set this MTU: run stages network and bandwidth again."
         )
         found.append((f"packets of {sizes} bytes: {_list(ground, small)}", why, remedy))
-    old = [pair for pair in measured if versions and pair.gid_index == ROCE_V1_INDEX and _has_v1(ground, pair)]
+    told = [pair for pair in measured if versions and pair.gid_index is not None and _has_v1(ground, pair)]
+    old = [pair for pair in told if is_index_of_roce_v1(pair.gid_index or 0)]
     if old:
         why = (
-            "GID index 0 of these devices is RoCE v1. Packets of RoCE v1 have no IP header and therefore no DSCP, so"
-            " switches put them into another queue than that of roce.dscp. The figures apply to that other queue."
+            "Even GID indexes of these devices are RoCE v1. Packets of RoCE v1 have no IP header and therefore no DSCP,"
+            " so switches put them into another queue than that of roce.dscp. The figures apply to that other queue."
         )
         remedy = (
             "Read the GIDs in the pod (show_gids, or /sys/class/infiniband/DEVICE/ports/1/gid_attrs/types). If the pod"
@@ -86,7 +87,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
 
 
 def _has_v1(ground: PairLimits, pair: PairResult) -> bool:
-    """Return whether GID index 0 is RoCE v1 on the client's HCA, as with drivers of some vendors. Return True also if
+    """Return whether the client's HCA has GIDs of RoCE v1, as with drivers of some vendors. Return True also if
     the vendor is unknown.
 
     :param ground: limits of the pairs of the fabric

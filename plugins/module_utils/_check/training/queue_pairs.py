@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
+from ..._analysis.fleet.packets import ROCE_V1_VENDORS, find_least_mtu, is_index_of_roce_v1
 from ..._model.base.text import join_first, parse_number
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -59,7 +59,8 @@ def check(
             " training again with the new logs."
         )
         found.append(Finding(_CHECK, host, WARN, f"MTU {_list(mtus)} bytes", f"MTU {least} bytes", why, remedy))
-    if ethernet and roce and ROCE_V1_INDEX in indexes and not (vendors and vendors.isdisjoint(ROCE_V1_VENDORS)):
+    old = [index for index in indexes if is_index_of_roce_v1(index)]
+    if ethernet and roce and old and not (vendors and vendors.isdisjoint(ROCE_V1_VENDORS)):
         why = (
             "Packets of RoCE v1 have no IP header and therefore no DSCP. Switches do not put them into the queue of"
             " roce.dscp, and do not route them."
@@ -68,7 +69,9 @@ def check(
             "Remove NCCL_IB_GID_INDEX from the job and the image, or set the index of RoCE v2 (run show_gids in the"
             " pod). Then run the job again, and run stage training again with the new logs."
         )
-        found.append(Finding(_CHECK, host, WARN, "GID index 0 (RoCE v1)", "a GID index of RoCE v2", why, remedy))
+        found.append(
+            Finding(_CHECK, host, WARN, f"GID index {_list(old)} (RoCE v1)", "a GID index of RoCE v2", why, remedy)
+        )
     strange = [text for text in classes if _is_strange(text, {item.dscp for item in roce})]
     if ethernet and roce and strange:
         why = (
