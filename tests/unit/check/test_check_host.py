@@ -580,3 +580,13 @@ def test_remedy_for_dma_buf_mends_the_requirement_that_is_not_met(
 def test_remedy_for_peermem_that_is_not_registered_is_the_driver_of_the_nic() -> None:
     found = told("peermem", dataclasses.replace(PEERMEM, peer_clients=()))
     assert "install DOCA-OFED" in found.remedy and "spec.driver.rdma.enabled" not in found.remedy
+    assert "NVIDIADriver" not in found.remedy
+
+
+def test_a_cluster_policy_that_leaves_the_driver_to_other_objects_is_not_the_place_to_set_it() -> None:
+    for found in (told("peermem", OPEN), told("dma_buf", PEERMEM)):
+        assert "ClusterPolicy of the GPU operator" in found.remedy
+        assert "useNvidiaDriverCRD: true" in found.remedy and "below spec of each NVIDIADriver instead" in found.remedy
+        assert found.remedy.endswith("(kubectl get nvidiadrivers). Then run stages platform and host again.")
+    # a kernel is of the node
+    assert "NVIDIADriver" not in told("dma_buf", OPEN, "4.18.0-553.el8").remedy

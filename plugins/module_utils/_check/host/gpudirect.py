@@ -21,6 +21,13 @@ from .unread_nodes import choose_remedy
 _KERNEL, _DRIVER = (5, 12), 515
 #: end of a reason that does not show whether a requirement is met
 _UNKNOWN = "is unknown"
+#: the object that configures the driver, and who does instead [NVIDIA/gpu-operator api/nvidia/v1alpha1
+#: nvidiadriver_types.go]
+_POLICY = "ClusterPolicy"
+_BY_OBJECTS = (
+    "If the ClusterPolicy has spec.driver.useNvidiaDriverCRD: true, the operator ignores its other keys below"
+    " spec.driver: set the key below spec of each NVIDIADriver instead (kubectl get nvidiadrivers)."
+)
 _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 
 
@@ -87,7 +94,8 @@ def check(
         f"For {_WAYS[way]}, {' and '.join(dict.fromkeys(lack.step for lack in lacks))}."
         for way, lacks in missing.items()
     ]
-    remedy = f"{' Or: '.join(steps)} Then run stages platform and host again."
+    delegated = f" {_BY_OBJECTS}" if any(_POLICY in step for step in steps) else ""
+    remedy = f"{' Or: '.join(steps)}{delegated} Then run stages platform and host again."
     if all(any(_UNKNOWN in lack.reason for lack in lacks) for lacks in missing.values()):
         return (Finding("host.gpudirect", name, UNKNOWN, f"not determined; {told}", expected, why, remedy),)
     return (Finding("host.gpudirect", name, FAIL, f"not available; {told}", expected, why, remedy),)
