@@ -1665,3 +1665,36 @@ def test_partition_keys_of_free_vfs_are_compared_in_one_state_of_the_port() -> N
     given = ib_facts(keys(0, "ACTIVE", "0xffff"), keys(1, "DOWN"))
     (told,) = [item for item in check(IB_INTENT, given) if item.check == "virtual_functions.free_settings"]
     assert told.status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wrong"),
+    [
+        # stage bandwidth may measure the one that is a full member
+        (("0xffff",), ("0x7fff",), [1]),
+        # all alike do not reach each other
+        (("0x7fff",), ("0x7fff",), [0, 1]),
+        (("0x7fff", "0x0001"), ("0x7fff", "0x8001"), [0]),
+        (("0x7fff", "0x8001"), ("0x7fff", "0x8001"), []),
+        ((), ("0xffff",), None),
+    ],
+)
+def test_free_vfs_that_are_only_limited_members_reach_each_other_in_no_partition(
+    first: tuple[str, ...], second: tuple[str, ...], wrong: typing.Optional[list[int]]
+) -> None:
+    vfs = [
+        dataclasses.replace(
+            ib_vf(index), ports=(dataclasses.replace(ib_vf(index).ports[0], state="ACTIVE", pkeys=keys),)
+        )
+        for index, keys in enumerate((first, second))
+    ]
+    told = [item for item in check(IB_INTENT, ib_facts(*vfs)) if item.check == "virtual_functions.free_settings"]
+    failed = [item for item in told if item.status == "fail"]
+    if not wrong:
+        assert not failed and [item.status for item in told] == (["warn"] if wrong is None else ["pass"])
+        return
+    (item,) = failed
+    assert [place for place, vf in enumerate(vfs) if vf.name in item.measured] == wrong
+    assert "drop each other's packets" in item.why and "ipoib : ALL=full" in item.remedy
+    # a VF that is right is not accused of not being like the others
+    assert [other for other in told if other is not item] == []

@@ -74,9 +74,10 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "virtual_functions.free_settings": Explanation(
         means=(
-            "A virtual function that is in no pod has a rate limit that the intent does not set (fail), or settings"
-            " that differ from most free functions of the fabric (warn). The CNI plugin does not change these settings,"
-            " so the next pod that gets the function is slower than others, or behaves differently."
+            "A virtual function that is in no pod has a rate limit that the intent does not set (fail), is only a"
+            " limited member of its partitions (fail), or has settings that differ from most free functions of the"
+            " fabric (warn). The CNI plugin does not change these settings, so the next pod that gets the function is"
+            " slower than others, does not reach them, or behaves differently."
         ),
         measured=(
             "Of each free virtual function: the rates, and on Ethernet also trust, spoof check and link policy in its"
@@ -88,6 +89,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A script or an administrator set the value for some functions.",
             "The node went down while a pod had the function, so the CNI plugin did not restore the value.",
             "The subnet manager gives the functions different partition keys.",
+            "The subnet manager gives full membership of the partition only to the ports that its configuration names.",
         ),
         look=("ip -d link show DEVICE", "rdma link"),
         remedy=(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._analysis.fleet.partitions import list_shared_keys
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
@@ -30,14 +31,18 @@ _UNLIMITED = "no rate limit below the rate of the link"
 
 
 def check_free(fabric: Fabric, functions: typing.Sequence[FunctionReports]) -> list[Finding]:
-    """Return the findings on free VFs that have a rate limit which the intent does not set, or whose settings differ
-    from most free VFs of the fabric. If there are free VFs and all of them are right, return one pass.
+    """Return the findings on free VFs that have a rate limit which the intent does not set, that are only limited
+    members of their partitions, or whose settings differ from most free VFs of the fabric. If there are free VFs and
+    all of them are right, return one pass.
 
     :param functions: reports on the physical functions of the fabric on all nodes
     """
     free = [(layers, vf) for layers in functions for vf in layers.vfs if vf.netdevs and vf.held is None]
     found = [finding for layers in functions for finding in _report_limits(fabric, layers)]
-    found += _report_others(fabric, free)
+    limited = [(layers, vf) for layers, vf in free if _is_only_limited(vf)]
+    found += _report_limited(limited)
+    # of VFs that are only limited members the keys are told, whatever most others have
+    found += _report_others(fabric, [item for item in free if item not in limited])
     if found or not free:
         return found
     return [build_pass(_CHECK, f"{fabric.name}, all nodes", f"{len(free)} free VFs", f"{_ALIKE}, {_UNLIMITED}")]
@@ -63,6 +68,41 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
         remedy += f" If the limit is intended, set network.max_tx_rate in the fabric '{fabric.name}'."
     measured = f"{len(limits)} of {count_of(len(layers.vfs), 'VF')} with a rate limit: {shown}"
     yield Finding(_CHECK, layers.subject, FAIL, measured, _UNLIMITED, why, remedy)
+
+
+def _is_only_limited(vf: Hca) -> bool:
+    """Return whether an active InfiniBand port of a VF is only a limited member of all of its partitions. A link that
+    is down has other keys.
+    """
+    return any(
+        bool(port.pkeys) and not list_shared_keys(port.pkeys, port.pkeys)
+        for port in vf.ports
+        if port.link_layer == "InfiniBand" and port.state == "ACTIVE"
+    )
+
+
+def _report_limited(limited: typing.Sequence[tuple[FunctionReports, Hca]]) -> typing.Iterator[Finding]:
+    """Yield a failed finding for each physical function with VFs that are only limited members of their partitions.
+
+    :param limited: these VFs, each with the reports on its physical function
+    """
+    by_subject: dict[str, list[Hca]] = {}
+    for layers, vf in limited:
+        by_subject.setdefault(layers.subject, []).append(vf)
+    for subject, vfs in by_subject.items():
+        keys = join_first(sorted({key for vf in vfs for port in vf.ports for key in port.pkeys}))
+        guids = join_first(sorted({port.guid or "unknown GUID" for vf in vfs for port in vf.ports}), 8)
+        why = (
+            "The subnet manager has made these VFs only limited members of their partitions. Two limited members drop"
+            " each other's packets, so pods with these VFs do not reach each other."
+        )
+        remedy = (
+            f"Make the ports of these VFs full members of a partition: {guids}, in partitions.conf of opensm"
+            " ('Default=0x7fff, ipoib : ALL=full;' for all ports), or with a PKey in UFM. Then run stage"
+            " virtual_functions again."
+        )
+        measured = f"only limited members ({keys}): {join_first([vf.name for vf in vfs], 8)}"
+        yield Finding(_CHECK, subject, FAIL, measured, "full members of a partition", why, remedy)
 
 
 def _find_limit(vf: Hca) -> int:
