@@ -45,7 +45,7 @@ class ActionModule(ControllerAction):
             else default_path(_inventory_dir(variables))
         )
         nodes = variables.get("groups", {}).get("rdma_nodes")
-        cause = options["cause"] if nodes else find_cause(variables.get("ansible_inventory_sources")).text
+        of_inventory = find_cause(variables.get("ansible_inventory_sources")).text
         try:
             return propose_intent(
                 folder,
@@ -54,7 +54,8 @@ class ActionModule(ControllerAction):
                 options["fabrics"],
                 options["cluster"],
                 bool(self._task.check_mode),
-                cause,
+                options["cause"] if nodes else of_inventory,
+                of_inventory if nodes else "",
             )
         except ProposalError as error:
             if not options["unclean"]:

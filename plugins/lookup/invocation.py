@@ -54,7 +54,7 @@ from ansible.inventory.manager import split_host_pattern
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import find_cause, get_first
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import find_cause
 from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import (
     ONLY_LISTS,
     SITE,
@@ -100,8 +100,8 @@ class LookupModule(LookupBase):
         by_inventory = "localhost" in ((variables or {}).get("ansible_play_hosts_all") or ())
         its = variables or {}
         nodes = (its.get("groups") or {}).get("rdma_nodes")
-        cause = get_first() if nodes else find_cause(its.get("ansible_inventory_sources"))
-        wrong = wrong or explain_limit(_read_limit(given.get("subset")), by_inventory, cause.text)
+        cause = find_cause(its.get("ansible_inventory_sources"))
+        wrong = wrong or explain_limit(_read_limit(given.get("subset")), by_inventory, cause.text, bool(nodes))
         if wrong:
             # an error of a lookup in hosts comes out as one of the keyword, with a line of the playbook as its last
             Display().error(f"linerate.rdma: nothing was run - {wrong}", wrap_text=False)

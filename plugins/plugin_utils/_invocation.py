@@ -127,13 +127,15 @@ def _name_way_in(playbooks: typing.Sequence[str]) -> str:
     return "Run the playbook without this option"
 
 
-def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str) -> str:
+def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str, has_nodes: bool = False) -> str:
     """Return the reason why a run with ``--limit`` would check nothing: ``--limit`` excludes localhost, on which each
     playbook begins and reports its verdict. Return an empty text if localhost is included.
 
     :param patterns: parts of the value of ``--limit``
     :param by_inventory: whether localhost is among the hosts of the run
-    :param cause: reason why the inventory has no nodes, which is added to the result; empty if it was read
+    :param cause: reason why a source of the inventory has no nodes, which is added to the result; empty if all were
+        read
+    :param has_nodes: whether other sources of the inventory have nodes
     """
     if not patterns or by_inventory or _has_implicit_localhost(patterns):
         return ""
@@ -141,7 +143,8 @@ def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str
     remedy = f"ame localhost as well: --limit 'localhost,{limit}'"
     why = f"--limit '{limit}' excludes localhost, where each playbook begins and reports its verdict"
     if cause:
-        return f"the inventory contains no nodes: {cause}. In addition, {why}. Correct the cause, and n{remedy}"
+        lack = "a source of the inventory could not be read" if has_nodes else "the inventory contains no nodes"
+        return f"{lack}: {cause}. In addition, {why}. Correct the cause, and n{remedy}"
     return f"{why}. N{remedy}"
 
 

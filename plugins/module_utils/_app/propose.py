@@ -115,6 +115,7 @@ def propose_intent(
     cluster: typing.Any,
     check_mode: bool,
     cause: str = "",
+    unread_source: str = "",
 ) -> Data:
     """Propose an intent, and write it to a new file if no intent exists yet. An existing intent is compared with the
     proposal instead. No file is ever overwritten.
@@ -123,6 +124,8 @@ def propose_intent(
     :param namespace: namespace of the pods; empty if the user gave none
     :param fabrics: value of ``rdma_fabrics``; None if not set. ``cluster`` is the value of ``rdma_cluster``
     :param cause: known reason why nodes could not be found or read; it replaces all other reasons in the error
+    :param unread_source: why a source of the inventory could not be read, while others have nodes; empty if all were
+        read. A proposal without the nodes of a source would be wrong
     :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks`` (paths of values
         that the user must fill in) and ``diff``
     :raises ProposalError: nothing can be proposed
@@ -142,6 +145,14 @@ def propose_intent(
         why = " ".join(cause.split()).rstrip(". ") or _in_short(left_out)
         remedy = _FROM_CLUSTER if why == _EMPTY else "Correct the listed problems, then run linerate.rdma.propose again"
         raise ProposalError(cut_plain(f"no intent can be proposed: {why}"), remedy)
+    if unread_source:
+        why = " ".join(unread_source.split()).rstrip(". ")
+        raise ProposalError(
+            cut_plain(
+                f"no intent is proposed, because it would leave out the nodes of a source of the inventory: {why}"
+            ),
+            "Correct this error, then run linerate.rdma.propose again",
+        )
     text = render(proposal)
     blanks = {place: entry for place, entry in iterate_leaves(proposal.variables) if isinstance(entry, Blank)}
     lines = [

@@ -15,6 +15,7 @@ from ansible.plugins.inventory import BaseInventoryPlugin
 
 from ansible_collections.linerate.rdma.plugins.action import propose
 from ansible_collections.linerate.rdma.plugins.inventory import nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._app import propose as of_proposal
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -115,6 +116,22 @@ def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
     assert said == (
         "no intent can be proposed: rdma_observers_image is not set, and the cluster is no"
         " OpenShift. Correct the listed problems, then run linerate.rdma.propose again"
+    )
+
+
+def test_no_intent_is_proposed_without_the_nodes_of_a_second_inventory(
+    folder: FactFolder, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proposal of the nodes of the first one would be complete in itself."""
+    made = types.SimpleNamespace(left_out=(), fabrics=types.SimpleNamespace(items=("compute",)))
+    monkeypatch.setattr(of_proposal, "propose", lambda seen: made)
+    there, gone = tmp_path / "hosts.yml", tmp_path / "nothere.yml"
+    there.write_text("all: {}\n", encoding="utf-8")
+    said = proposed(folder, ["worker-1"], [str(there), str(gone)])
+    assert said == (
+        "no intent is proposed: it would leave out the nodes of a source of the inventory: the inventory file"
+        f" {gone} does not exist. Give the file that contains the group rdma_nodes (-i FILE). Correct this error, then"
+        " run linerate.rdma.propose again"
     )
 
 

@@ -197,6 +197,18 @@ def test_a_limit_without_localhost_is_refused(
     assert refusal(lookup, capsys, {"ansible_play_hosts_all": ["worker-1", "localhost"]}) == "", "of the inventory"
 
 
+def test_a_refused_limit_names_a_second_inventory_that_does_not_exist(
+    lookup: LookupModule, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setattr(ansible.context, "CLIARGS", {"subset": "worker-1"})
+    monkeypatch.setattr(_first_cause, "_causes", [])
+    gone = tmp_path / "nothere.yml"
+    variables = {"groups": {"rdma_nodes": ["worker-1"]}, "ansible_inventory_sources": [str(tmp_path), str(gone)]}
+    said = refusal(lookup, capsys, variables)
+    assert f"a source of the inventory could not be read: the inventory file {gone} does not exist" in said
+    assert "contains no nodes" not in said and "--limit 'localhost,worker-1'" in said
+
+
 def test_a_limit_may_be_a_file(
     lookup: LookupModule, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
 ) -> None:
