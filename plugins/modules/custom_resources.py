@@ -134,6 +134,9 @@ options:
         not permit what the removal does to nodes, or if a job that uses the intent has not ended.
       - It counts all jobs in the namespaces of the intent that use its networks or resources, whoever made them, and
         pods of all namespaces that hold its resources on its nodes.
+      - It also fails if the removal takes the driver of NVIDIA's network operator from under pods that use network
+        devices, on any node of the cluster, or if the SR-IOV network operator would take nodes down that must not go
+        down now. M(linerate.rdma.sriov_plan) refuses the same nodes.
       - It counts policies, pool configurations and drivers of O(kinds), and MachineConfigs and KubeletConfigs of the
         intent, which M(linerate.rdma.machine_config_roll) removes.
     type: bool
@@ -355,7 +358,8 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
             scope,
         )
         if options["within_disruption"]:
-            refuse_removal(cluster, removal, load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").disruption)
+            intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
+            refuse_removal(cluster, removal, intent.disruption, intent)
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
     answer = {

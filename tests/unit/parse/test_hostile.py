@@ -984,6 +984,19 @@ DATA: dict[str, Data] = {
         ],
         (None,),
     ),
+    "operators.nic_driver.parse_driver_removal": Data(
+        parser("operators.nic_driver.parse_driver_removal"),
+        [
+            named(
+                kind="NicClusterPolicy",
+                spec={
+                    "ofedDriver": {"version": "doca3"},
+                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}},
+                },
+            )
+        ],
+        (None,),
+    ),
     "operators.nic_driver.list_kept_out": Data(
         lambda node: parser("operators.nic_driver.list_kept_out")([node], {"spec": {"tolerations": [{"key": "a"}]}}),
         [named(kind="Node", spec={"taints": [{"key": "role", "effect": "NoSchedule", "value": "control"}]})],

@@ -62,8 +62,7 @@ def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> t
         found = DriverChange(name, "remove", text, None)
     else:
         return None
-    affinity = mapping_at(there or {}, "spec", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    terms = tuple(_parse_term(term) for term in items_of(affinity, "nodeSelectorTerms", _TITLE))
+    terms = _parse_affinity(there or {})
     if found.action == "remove":
         return dataclasses.replace(found, affinity=terms)
     upgrade, drain = mapping_at(new, _UPGRADE), mapping_at(new, _UPGRADE, "drain")
@@ -72,6 +71,26 @@ def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> t
         at_once=number_of(upgrade.get("maxParallelUpgrades", 1), f"{_TITLE}: maxParallelUpgrades") or None,
         drain=DrainOptions(drain.get("deleteEmptyDir") is True, drain.get("force") is True),
         affinity=terms,
+    )
+
+
+def parse_driver_removal(policy: Resource) -> typing.Optional[DriverChange]:
+    """Return the change of the driver if the collection removes its NicClusterPolicy, or only its fields of it. Return
+    None if the policy has no driver, or if other field managers set all of its fields, so that it stays.
+
+    :param policy: the policy in the cluster. If its spec could not be read, it counts as one with a driver
+    :raises ResourceError: the object does not have the form of its kind
+    """
+    driver, name = mapping_at(policy, "spec", "ofedDriver"), name_of(policy)
+    ours, others = _list_managed_fields(policy)
+    if ("spec" in policy and not driver) or (others and not ours - others):
+        return None
+    return DriverChange(
+        name,
+        "remove",
+        f"NicClusterPolicy {name}, spec.ofedDriver: version {driver.get('version') or 'not set'}",
+        None,
+        affinity=_parse_affinity(policy),
     )
 
 
@@ -84,6 +103,11 @@ def list_kept_out(nodes: typing.Iterable[Resource], policy: typing.Optional[Reso
     """
     tolerations = items_of(mapping_at(policy or {}, "spec"), "tolerations", _TITLE)
     return tuple(name_of(node) for node in nodes if _is_kept_out(node, tolerations))
+
+
+def _parse_affinity(policy: Resource) -> tuple[LabelSelector, ...]:
+    affinity = mapping_at(policy, "spec", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    return tuple(_parse_term(term) for term in items_of(affinity, "nodeSelectorTerms", _TITLE))
 
 
 def _parse_term(term: typing.Mapping[str, typing.Any]) -> LabelSelector:
@@ -111,13 +135,18 @@ def _is_set_by_us(policy: Resource) -> bool:
     """Return whether the collection, and no other field manager, set fields of the driver. Then they go with the next
     server-side apply that leaves them out. Without records of the managers, the label decides.
     """
-    entries = items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy))
-    if not entries:
+    if not items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy)):
         return is_ours(labels_of(policy))
+    ours, others = _list_managed_fields(policy)
+    return bool(ours - others)
+
+
+def _list_managed_fields(policy: Resource) -> tuple[set[str], set[str]]:
+    """Return the fields of the driver that the collection set, and those that other field managers set."""
     ours: set[str] = set()
     others: set[str] = set()
-    for entry in entries:
+    for entry in items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy)):
         if not entry.get("subresource"):
             fields = mapping_at(entry, "fieldsV1", "f:spec", "f:ofedDriver").keys() - {".", f"f:{_UPGRADE}"}
             (ours if entry.get("manager") == MANAGER else others).update(fields)
-    return bool(ours - others)
+    return ours, others

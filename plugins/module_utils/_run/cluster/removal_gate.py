@@ -10,7 +10,7 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import join_first
-from ..._model.intent.intent import Disruption
+from ..._model.intent.intent import ClusterIntent, Disruption
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource, group_of
@@ -19,7 +19,9 @@ from ..._observe.kubernetes.remove import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_paused_pools, find_rebooting_nodes
+from .removal_driver import find_driver_users
 from .removal_jobs import find_unended, list_own
+from .removal_roll import list_removal_blockers
 
 #: kinds whose removal may drain or reboot nodes
 _OF_NODES = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicClusterPolicy")
@@ -28,13 +30,17 @@ _DISRUPTIONS: tuple[Disruption, ...] = typing.get_args(Disruption)
 _NAMED = 10
 
 
-def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) -> None:
-    """Raise an error if the removal would drain or reboot nodes beyond the permitted disruption, or end a job.
+def refuse_removal(
+    cluster: Cluster, removal: Removal, permitted: Disruption, intent: typing.Optional[ClusterIntent] = None
+) -> None:
+    """Raise an error if the removal would drain or reboot nodes beyond the permitted disruption, take nodes down that
+    must not go down now, take the driver of NICs from under pods, or end a job.
     MachineConfigs and KubeletConfigs of the intent count too, because a teardown removes them as well, and so do its
     MachineConfigPools that an interrupted run left paused, because a teardown unpauses them.
 
     :param removal: the objects to remove
     :param permitted: worst permitted effect on a node
+    :param intent: settings of the intent that all fabrics share; None: 1 node at a time may go down
     :raises RdmaError: the removal is refused; the message names the objects
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
@@ -78,6 +84,32 @@ def refuse_removal(cluster: Cluster, removal: Removal, permitted: Disruption) ->
             f"Jobs that use networks or resources of this intent have not ended: {join_first(unended, _NAMED)}. No"
             " object of the cluster was removed",
             "Wait until they end, or delete them: kubectl delete KIND NAME -n NAMESPACE. Then run the teardown again",
+        )
+    selector = dict(_scope_of(removal).selector)
+    _refuse_nodes(cluster, removal, intent or ClusterIntent(node_selector=selector, disruption=permitted))
+
+
+def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> None:
+    """Raise an error if pods use the driver of NICs that the removal takes, or if nodes that go down for it must not go
+    down now.
+    """
+    policies, pools, nic_policies = (list_own(cluster, kind, removal) for kind in _OF_NODES)
+    users = find_driver_users(cluster, nic_policies, _scope_of(removal))
+    if users:
+        raise RdmaError(
+            f"Removing {join_first([_describe('NicClusterPolicy', item) for item in nic_policies], _NAMED)} removes the"
+            " driver of the NICs from all nodes with the driver at the same time and without a drain. Running pods"
+            f" there would lose their network devices: {join_first(users, _NAMED)}. No object of the cluster was"
+            " removed",
+            "Wait until these pods end, or evict them: kubectl drain NODE --ignore-daemonsets. Then run the teardown"
+            " again, and let pods return afterwards: kubectl uncordon NODE",
+        )
+    blockers = list_removal_blockers(cluster, policies, pools, intent)
+    if blockers:
+        raise RdmaError(
+            "The SR-IOV network operator would take nodes down that must not go down now:"
+            f" {' '.join(blockers[:5]).rstrip('.')}. No object of the cluster was removed",
+            "Correct this, then run the teardown again",
         )
 
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the pods that lose network devices when a removal takes the driver of NVIDIA's network operator. The operator
+removes the driver from all nodes with NVIDIA's NICs at the same time, and drains no node.
+"""
+
+from __future__ import annotations
+
+import itertools
+import typing
+
+from ..._analysis.disruption.nic_driver import list_driver_nodes
+from ..._model.base.marks import is_ours
+from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ..._model.kubernetes.scope import Scope
+from ..._model.operators.operators import GPU_RESOURCES
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.job.pod_template import NETWORKS_ANNOTATION
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes.foreign import is_mirror_pod
+from ..._parse.kubernetes.resource import items_of, labels_of, mapping_at, name_of, read_namespace, why_not_read
+from ..._parse.operators.nic_driver import parse_driver_removal
+from .claimed_devices import ClaimedDevices
+
+#: pods that are returned; any tenant can create pods
+_MOST_PODS = 1_000
+#: extended resources that are not devices of NICs: those of GPUs, and those of virtual machines
+_NOT_OF_NICS = (*GPU_RESOURCES, "devices.kubevirt.io/")
+
+
+def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], scope: Scope) -> list[str]:
+    """Return the running pods that use network devices on the nodes of a driver that goes with NicClusterPolicies, each
+    with its namespace and node. Pods of all users count, and those of services too, because no drain replaces them.
+
+    A pod uses network devices if it has a network of multus, an extended resource, or a ResourceClaim for network
+    devices, or if it has GPUs and the network of the host. A pod that is too large to be read counts.
+
+    :param policies: NicClusterPolicies that the removal takes
+    :param scope: objects of the intent, whose own pods the removal takes and so are left out
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    changes = [change for change in map(parse_driver_removal, policies) if change is not None]
+    if not changes:
+        return []
+    nodes = tuple(map(core.parse_node, cluster.list("Node").items))
+    own = [node.name for node in nodes if scope.selector.items() <= node.labels.items()]
+    names = {name for change in changes for name in list_driver_nodes(change, nodes, own)}
+    return list(itertools.islice(_find_users(cluster, names, scope), _MOST_PODS))
+
+
+def _find_users(cluster: Cluster, nodes: typing.Container[str], scope: Scope) -> typing.Iterator[str]:
+    claims = ClaimedDevices(cluster)
+    for pod in cluster.pages("Pod", partial=True):
+        namespace = read_namespace(pod)
+        taken = namespace == MEASURING or (is_ours(labels_of(pod)) and namespace in scope.namespaces)
+        if taken or is_mirror_pod("Pod", pod):
+            continue
+        if why_not_read(pod):
+            yield f"Pod {namespace}/{name_of(pod)}"
+            continue
+        node, phase = mapping_at(pod, "spec").get("nodeName"), mapping_at(pod, "status").get("phase")
+        if node in nodes and phase not in ("Succeeded", "Failed") and _uses_network(pod, claims):
+            yield f"Pod {namespace}/{name_of(pod)} on {node}"
+
+
+def _uses_network(pod: Resource, claims: ClaimedDevices) -> bool:
+    spec = mapping_at(pod, "spec")
+    if mapping_at(pod, "metadata", "annotations").get(NETWORKS_ANNOTATION):
+        return True
+    resources = {
+        str(name)
+        for kind in ("initContainers", "containers")
+        for container in items_of(spec, kind, "Pod")
+        for amounts in ("limits", "requests")
+        for name in mapping_at(container, "resources", amounts)
+        if "/" in str(name)
+    }
+    if any(not name.startswith(_NOT_OF_NICS) for name in resources):
+        return True
+    if spec.get("hostNetwork") is True and any(name.startswith(GPU_RESOURCES) for name in resources):
+        return True
+    return claims.may_be_network(spec, read_namespace(pod))

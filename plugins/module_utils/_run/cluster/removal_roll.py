@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the reasons why the nodes that the SR-IOV network operator drains or reboots for a removal must not go down now.
+They are those for which stage network does not apply its objects.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.controllers.gate import list_roll_blockers
+from ..._analysis.controllers.sriov_operator import Turn, find_pools, takes_node, turn_of
+from ..._model.base.text import join_first
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan
+from ..._model.kubernetes.objects import ClusterNode
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.operators import sriov_operator
+from ..node_changes.gate import read_gate_inputs
+from ..node_changes.health_checks import HealthChecks
+
+#: nodes that a message names
+_NAMED = 10
+_POOL = "SriovNetworkPoolConfig"
+_NO_DRAIN = "disableDrain is true: the operator drains no node, and nodes do not wait for each other"
+
+
+def list_removal_blockers(
+    cluster: Cluster, policies: typing.Sequence[Resource], pools: typing.Sequence[Resource], intent: ClusterIntent
+) -> tuple[str, ...]:
+    """Return the reasons why the nodes that the operator takes down for a removal must not go down now, each with its
+    remedy; empty if they may go down. All nodes that a removed object selects count.
+
+    :param policies: SriovNetworkNodePolicies that the removal takes
+    :param pools: SriovNetworkPoolConfigs that the removal takes
+    :param intent: settings of the intent that all fabrics share
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    if not policies and not pools:
+        return ()
+    nodes = tuple(map(core.parse_node, cluster.list("Node").items))
+    every = tuple(map(sriov_operator.node_pool, _list_served(cluster, _POOL)))
+    settings = _read_settings(cluster)
+    rebooted, drained = _find_disturbed(nodes, policies, [pool for pool in every if _is_taken(pool, pools)], settings)
+    rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
+    if not rolls:
+        return ()
+    stand = read_gate_inputs(cluster, nodes, checks=HealthChecks(cluster, lambda _line: None))
+    found = list_roll_blockers(rolls, drained, stand, (), intent, ())
+    return (*_explain_unpermitted(rebooted, intent), *found)
+
+
+def _explain_unpermitted(rebooted: typing.Iterable[str], intent: ClusterIntent) -> tuple[str, ...]:
+    """Return why the intent does not permit reboots of nodes: by its objects alone, a removal of policies is a drain."""
+    if not rebooted or intent.disruption == "reboot":
+        return ()
+    return (
+        f"{join_first(sorted(rebooted), _NAMED)}: the operator reboots these nodes, and rdma_cluster.disruption is"
+        f" '{intent.disruption}'. If you permit this, set rdma_cluster.disruption: reboot.",
+    )
+
+
+def _is_taken(pool: NodePool, pools: typing.Iterable[Resource]) -> bool:
+    """Return whether the removal of a pool changes the RDMA mode of its nodes, for which the operator reboots them."""
+    return bool(pool.rdma_mode) and any(name_of(item) == pool.name for item in pools)
+
+
+def _find_disturbed(
+    nodes: typing.Iterable[ClusterNode],
+    policies: typing.Sequence[Resource],
+    pools: typing.Sequence[NodePool],
+    settings: OperatorSettings,
+) -> tuple[set[str], set[str]]:
+    """Return the names of the nodes that the operator reboots, and of those that it only drains.
+
+    :param policies: SriovNetworkNodePolicies that the removal takes. One whose spec could not be read selects all nodes
+    :param pools: removed SriovNetworkPoolConfigs with an RDMA mode
+    """
+    removed = [sriov_operator.parse_policy(item) for item in policies]
+    selected = {node.name for node in nodes if any(takes_node(policy, node) for policy in removed)}
+    rebooted = {node.name for node in nodes if find_pools(node, pools)}
+    if settings.mode == "systemd":
+        # the operator applies every change at boot
+        rebooted |= selected
+    return rebooted, set() if settings.disable_drain else selected - rebooted
+
+
+def _plan_rolls(
+    going: typing.Sequence[ClusterNode],
+    pools: typing.Sequence[NodePool],
+    nodes: typing.Sequence[ClusterNode],
+    settings: OperatorSettings,
+) -> list[PoolPlan]:
+    """Return the order in which nodes go down, by pool.
+
+    :param going: nodes that go down
+    :param pools: SriovNetworkPoolConfigs of the cluster
+    :param nodes: nodes of the cluster
+    """
+    if settings.disable_drain:
+        return [PoolPlan("", tuple(node.name for node in going), None, 1, _NO_DRAIN)] if going else []
+    turns: dict[str, Turn] = {}
+    members: dict[str, list[str]] = {}
+    for node in going:
+        turn = turn_of(node, pools, nodes)
+        turns[turn.pool] = turn
+        members.setdefault(turn.pool, []).append(node.name)
+    return [PoolPlan(pool, tuple(members[pool]), turn.at_once, None, turn.limit) for pool, turn in turns.items()]
+
+
+def _read_settings(cluster: Cluster) -> OperatorSettings:
+    """Return the settings of the operator. Of several operators, the worst settings count."""
+    found = [
+        sriov_operator.operator_settings(item)
+        for item in _list_served(cluster, "SriovOperatorConfig")
+        if name_of(item) == "default"
+    ]
+    mode = "systemd" if any(one.mode == "systemd" for one in found) else "daemon"
+    return OperatorSettings(any(one.disable_drain for one in found), mode)
+
+
+def _list_served(cluster: Cluster, kind: str) -> tuple[Resource, ...]:
+    """Return the objects of a kind. A kind that the API server does not serve has none."""
+    try:
+        return cluster.list(kind).items
+    except ApiError as error:
+        if error.absent:
+            return ()
+        raise

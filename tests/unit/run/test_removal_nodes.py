@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a teardown refuses because of nodes: the driver of NICs under pods, and nodes that must not go down now."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from tests.unit.run.test_driver_plan import FABRIC, NIC, fields
+from tests.unit.run.test_intents import SELECTOR, Api, intent_of, objects_of, scope_of
+
+Item = dict[str, typing.Any]
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def node(name: str, **labels: str) -> Item:
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}, "status": READY}
+
+
+def gate(intent: Intent, *items: Item) -> None:
+    api, removal = Api(*objects_of(intent), *items), Removal(KINDS, SELECTOR, scope=scope_of(intent))
+    refuse_removal(typing.cast(Cluster, api), removal, intent.cluster.disruption, intent.cluster)
+
+
+def with_driver(**wanted: str) -> Intent:
+    return parse_intent(
+        [FABRIC], None, {"intent_name": "a", "node_selector": {"kind": "a"}, "network_operator": wanted}
+    )
+
+
+def pod(resource: str = "", place: str = "b0", owner: str = "Job", phase: str = "Running", **spec: typing.Any) -> Item:
+    limits = {resource: "1"} if resource else {}
+    metadata = {"name": "train", "namespace": "team-x", "labels": {}, "annotations": spec.pop("annotations", {})}
+    return {
+        "kind": "Pod",
+        "metadata": {**metadata, "ownerReferences": [{"kind": owner, "name": "o", "uid": "u"}]},
+        "spec": {"nodeName": place, "containers": [{"name": "c", "resources": {"limits": limits}}], **spec},
+        "status": {"phase": phase},
+    }
+
+
+NODES = (node("a0", kind="a", **NIC), node("b0", kind="b", **NIC), node("plain", kind="a"))
+
+
+@pytest.mark.parametrize(
+    ("item", "refused"),
+    [
+        (pod("example.com/vf"), True),
+        # no drain replaces the pods of a service
+        (pod("rdma/rdma_shared", "a0", "StatefulSet"), True),
+        (pod(annotations={"k8s.v1.cni.cncf.io/networks": "storage"}), True),
+        (pod("nvidia.com/gpu", hostNetwork=True), True),
+        (pod(resourceClaims=[{"name": "vf", "resourceClaimTemplateName": "vf"}]), True),
+        (pod("nvidia.com/gpu"), False),
+        (pod("devices.kubevirt.io/kvm"), False),
+        (pod(hostNetwork=True), False),
+        (pod("example.com/vf", phase="Succeeded"), False),
+        (pod("example.com/vf", "plain"), False),
+        (pod("example.com/vf", ""), False),
+    ],
+)
+def test_driver_is_not_removed_from_under_pods_of_any_node(item: Item, refused: bool) -> None:
+    if not refused:
+        gate(with_driver(ofed_driver="doca3"), *NODES, item)
+        return
+    with pytest.raises(RdmaError, match=f"Pod team-x/train on {item['spec']['nodeName']}") as told:
+        gate(with_driver(ofed_driver="doca3"), *NODES, item)
+    assert "NicClusterPolicy nic-cluster-policy" in str(told.value) and "kubectl drain" in told.value.remedy
+    gate(with_driver(), *NODES, item)
+
+
+@pytest.mark.parametrize(("ours", "refused"), [((), False), (("version",), False), (("image",), True)])
+def test_driver_of_another_field_manager_stays(ours: tuple[str, ...], refused: bool) -> None:
+    intent = with_driver(ofed_driver="doca3")
+    (policy,) = (item for item in objects_of(intent) if item["kind"] == "NicClusterPolicy")
+    policy["metadata"]["managedFields"] = [fields("helm", "version"), fields("linerate.rdma", *ours)]
+    items = (*NODES, pod("example.com/vf"), policy)
+    if not refused:
+        gate(intent, *items)
+        return
+    with pytest.raises(RdmaError, match="Pod team-x/train"):
+        gate(intent, *items)
+
+
+CHECK = {
+    "kind": "NodeHealthCheck",
+    "metadata": {"name": "nhc", "labels": {}},
+    "spec": {"selector": {"matchLabels": {"kind": "a"}}},
+}
+
+
+def settings(**spec: typing.Any) -> Item:
+    return {"kind": "SriovOperatorConfig", "metadata": {"name": "default", "labels": {}}, "spec": spec}
+
+
+def sriov(rdma_mode: str = "", most: int = 1, disruption: str = "reboot") -> Intent:
+    pool = {"max_unavailable": most, **({"rdma_mode": rdma_mode} if rdma_mode else {})}
+    return intent_of("compute", "a", disruption=disruption, node_pool=pool)
+
+
+@pytest.mark.parametrize(
+    ("intent", "items", "why"),
+    [
+        (sriov("exclusive"), [CHECK], "a0: NodeHealthCheck nhc would remediate the node"),
+        (sriov("exclusive"), [], ""),
+        # a drain alone does not stop the kubelet
+        (sriov(), [CHECK], ""),
+        (sriov(), [CHECK, settings(configurationMode="systemd")], "a0: NodeHealthCheck nhc would remediate the node"),
+        (sriov(disruption="drain"), [settings(configurationMode="systemd")], "rdma_cluster.disruption is 'drain'"),
+        (sriov(disruption="drain"), [CHECK], ""),
+        (sriov("exclusive"), [settings(disableDrain=True)], "all of its nodes to go down at the same time"),
+        (sriov(), [settings(disableDrain=True)], ""),
+    ],
+)
+def test_nodes_that_must_not_go_down_end_the_teardown(intent: Intent, items: list[Item], why: str) -> None:
+    if not why:
+        gate(intent, node("a0", kind="a"), *items)
+        return
+    with pytest.raises(RdmaError, match=why) as told:
+        gate(intent, node("a0", kind="a"), *items)
+    assert "run the teardown again" in told.value.remedy
+
+
+def test_a_pool_that_takes_more_nodes_down_than_the_intent_permits_ends_the_teardown() -> None:
+    (there,) = (item for item in objects_of(sriov(most=2)) if item["kind"] == "SriovNetworkPoolConfig")
+    with pytest.raises(RdmaError, match="allows 2 nodes to go down at the same time"):
+        gate(sriov(most=1), node("a0", kind="a"), node("a1", kind="a"), there)
