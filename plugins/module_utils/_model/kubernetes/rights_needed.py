@@ -31,6 +31,8 @@ from .own_kinds import JOBS, POOLS
 from .rights import ANYTHING, Right
 
 _NETWORKS = ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")
+#: claims of pods for devices (Dynamic Resource Allocation)
+_CLAIMS = ("ResourceClaim", "ResourceClaimTemplate")
 #: what remediates nodes, and the Machines of its selectors
 _HEALTH_CHECKS = ("MachineHealthCheck.machine.openshift.io", "MachineHealthCheck.cluster.x-k8s.io", "NodeHealthCheck")
 _MACHINES = ("Machine.machine.openshift.io", "Machine.cluster.x-k8s.io")
@@ -94,7 +96,7 @@ _READ: tuple[tuple[str, str, str], ...] = (
     # a KubeletConfig of an earlier intent is found by its label
     *(
         ("teardown", "list", kind)
-        for kind in ("KubeletConfig", "Namespace", "NicConfigurationTemplate", "Tuned", *JOBS)
+        for kind in ("KubeletConfig", "Namespace", "NicConfigurationTemplate", "Tuned", *_CLAIMS, *JOBS)
     ),
 )
 

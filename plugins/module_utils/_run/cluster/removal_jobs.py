@@ -30,6 +30,7 @@ from ..._parse.kubernetes.resource import (
     read_namespace,
     why_not_read,
 )
+from .claimed_devices import ClaimedDevices
 
 #: conditions of a job that has ended
 _ENDED = ("Succeeded", "Complete", "Failed")
@@ -43,11 +44,13 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?")
 
 class _Used(typing.NamedTuple):
     """The networks and resources of an intent, without namespaces and prefixes, and the labels of the nodes that offer
-    its resources. A node with all labels of one of the selectors counts.
+    its resources. A node with all labels of one of the selectors counts. A ResourceClaim for network devices counts as
+    a resource of the intent, because no claim names it.
     """
 
     networks: frozenset[str]
     resources: frozenset[str]
+    claims: ClaimedDevices
     selectors: tuple[typing.Mapping[str, str], ...] = ()
 
 
@@ -99,7 +102,7 @@ def _find_used(cluster: Cluster, removal: Removal, scope: Scope) -> _Used:
     specs = [mapping_at(item, "spec") for item in list_own(cluster, "SriovNetworkNodePolicy", removal)]
     resources = {str(spec["resourceName"]) for spec in specs if spec.get("resourceName")}
     selectors = [find_selector("SriovNetworkNodePolicy", {"spec": spec}) or {} for spec in specs]
-    return _Used(networks, scope.resources | resources, (scope.selector, *selectors))
+    return _Used(networks, scope.resources | resources, ClaimedDevices(cluster), (scope.selector, *selectors))
 
 
 def _find_pods(
@@ -181,6 +184,8 @@ def _uses(value: typing.Any, namespace: str, used: _Used) -> bool:
             left += value
         elif isinstance(value, dict):
             left += value.values()
+            if used.resources and "resourceClaims" in value and used.claims.may_be_network(value, namespace):
+                return True
             asked = set(_NAME.findall(str(value.get(NETWORKS_ANNOTATION) or "")))
             if any({name, f"{namespace}/{name}"} & asked for name in used.networks):
                 return True
@@ -202,4 +207,4 @@ def _holds_resources(pod: Resource, used: _Used) -> bool:
         return False
     if mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
         return False
-    return _uses(spec, "", used._replace(networks=frozenset()))
+    return _uses(spec, read_namespace(pod), used._replace(networks=frozenset()))

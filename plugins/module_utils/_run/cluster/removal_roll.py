@@ -56,7 +56,7 @@ def list_removal_blockers(
 
 
 def _explain_unpermitted(rebooted: typing.Iterable[str], intent: ClusterIntent) -> tuple[str, ...]:
-    """Return why the intent does not permit reboots of nodes: by its objects alone, a removal of policies is a drain."""
+    """Return why the intent does not permit reboots of nodes, with the remedy; empty if it permits them."""
     if not rebooted or intent.disruption == "reboot":
         return ()
     return (
