@@ -53,6 +53,8 @@ _LATER_NODES = (
     " drain and reboot a node of this kind that joins the cluster later. To prevent this, delete the template after"
     " this run"
 )
+#: settings of a template that the collection writes
+_SETTINGS = ("numVfs", "linkType", "rawNvConfig")
 _FIRMWARE_CAUSES = ("FirmwareUpdateFailed", "FirmwareSourceFailed", "DeviceFirmwareConfigMismatch")
 
 
@@ -64,7 +66,8 @@ class ByOperator:
     :ivar cards: pairs of a template name and the name of a NicDevice that it configures, by node
     :ivar wanted: desired template values, by the name of the NicDevice
     :ivar notes: reasons why HCAs are left unchanged, by node
-    :ivar going: nodes that the operator may reboot, because an HCA is not known to have its desired settings
+    :ivar going: nodes that the operator may reboot, because an HCA is not known to have its desired settings, or
+        because the template of an HCA is new or changes
     """
 
     objects: tuple[tuple[str, Object], ...] = ()
@@ -136,7 +139,7 @@ def by_operator(
                 for card in chosen:
                     notes.setdefault(card.node, {})[_LATER_NODES.format(made["metadata"]["name"])] = None
             objects.append((fabric.name, made))
-            going.update(dict.fromkeys(card.node for card in chosen if not card.settled))
+            going.update(dict.fromkeys(card.node for card in chosen if not _is_kept(card, made, ours)))
             for card in chosen:
                 cards.setdefault(card.node, {})[made["metadata"]["name"], card.nic.name] = None
                 wanted[card.nic.name] = made["spec"]["template"]
@@ -147,6 +150,20 @@ def by_operator(
         {node: tuple(of) for node, of in notes.items()},
         tuple(going),
     )
+
+
+def _is_kept(card: Card, made: Object, ours: typing.Optional[NicTemplate]) -> bool:
+    """Return whether the operator has nothing to do for a card: the card is known to have its desired settings, and the
+    existing template selects it already and requires the same settings. The operator sets them exactly: fewer VFs than
+    the card offers are a change, for which it reboots the node.
+
+    :param made: desired template of the card
+    :param ours: existing template of this name that the collection created; None if it has none
+    """
+    if ours is None or not card.settled or card.nic.name not in ours.cards:
+        return False
+    wanted = made["spec"]["template"]
+    return all(wanted.get(name) == ours.template.get(name) for name in _SETTINGS)
 
 
 def find_progress(

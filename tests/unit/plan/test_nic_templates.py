@@ -198,6 +198,49 @@ def _applied(known: typing.Sequence[NicDevice]) -> list[NicTemplate]:
     ]
 
 
+def _there(found: ByOperator, known: typing.Sequence[NicDevice]) -> list[NicTemplate]:
+    """Return the templates of a plan after the operator has applied them."""
+    return [
+        NicTemplate(
+            made["metadata"]["name"],
+            ours=True,
+            cards=tuple(card.name for card in known if _selects(made, card)),
+            template=made["spec"]["template"],
+        )
+        for _fabric, made in found.objects
+    ]
+
+
+def _planned_with(functions: int, there: typing.Sequence[NicTemplate], **wishes: typing.Any) -> ByOperator:
+    """Plan the templates of fabrics with a number of virtual functions, which all HCAs of the fleet offer."""
+    cluster = dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareIntent(**wishes))
+    fabrics = tuple(dataclasses.replace(one, virtual_functions=functions) for one in FLEET.intent.fabrics)
+    intent = dataclasses.replace(FLEET.intent, cluster=cluster, fabrics=fabrics)
+    nics = NicDevices(tuple(numbered()))
+    fleet = compared(intent, MEMBERSHIPS, FACTS.firmware, nics)
+    return by_operator(MEMBERSHIPS, FACTS.platforms, fleet, nics, there)
+
+
+def test_changed_template_of_settled_cards_may_reboot_their_nodes() -> None:
+    now = min(fabric.virtual_functions for fabric in FLEET.intent.fabrics)
+    there = _there(_planned_with(1_000, ()), numbered())
+    there = _there(_planned_with(now, there), numbered())
+    same, fewer = _planned_with(now, there), _planned_with(1, there)
+    assert {*same.cards} == {*fewer.cards} == {*HCAS}
+    assert same.going == () and {*fewer.going} == {*HCAS}
+    # a setting that the intent no longer has
+    raw = [{"name": "ATS_ENABLED", "value": "0"}]
+    before = [dataclasses.replace(one, template={**one.template, "rawNvConfig": raw}) for one in there]
+    assert {*_planned_with(now, before).going} == {*HCAS}
+
+
+def test_settled_card_that_the_template_does_not_select_yet_may_reboot_its_node() -> None:
+    now = min(fabric.virtual_functions for fabric in FLEET.intent.fabrics)
+    known, there = numbered(), _there(_planned_with(1_000, ()), numbered())
+    there = _there(_planned_with(now, there), [card for card in known if card.node != known[0].node])
+    assert _planned_with(now, there).going == (known[0].node,)
+
+
 def _planned_without(
     lost: str, devices: typing.Iterable[NicDevice], there: typing.Sequence[NicTemplate], of_run: bool = True
 ) -> ByOperator:

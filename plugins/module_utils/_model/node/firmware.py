@@ -245,12 +245,14 @@ class NicTemplate:
     :ivar ours: whether the collection created it
     :ivar cards: names of the NicDevices that it manages
     :ivar serials: serial numbers in its selector; empty if it selects by model and PCI address only
+    :ivar template: settings that it requires of its cards
     """
 
     name: str
     ours: bool = False
     cards: tuple[str, ...] = ()
     serials: tuple[str, ...] = ()
+    template: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

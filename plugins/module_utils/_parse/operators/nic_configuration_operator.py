@@ -115,4 +115,5 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
         mapping_at(resource, "metadata", "labels").get(label) == manager,
         tuple(map(str, cards or ())),
         tuple(map(str, serials or ())),
+        mapping_at(resource, "spec", "template"),
     )
