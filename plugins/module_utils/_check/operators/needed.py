@@ -17,7 +17,7 @@ from ..._analysis.controllers.installation import (
     name_way_to_trust,
     served_by_labels,
 )
-from ..._model.base.phrases import count_of, describe_rerun, format_clause
+from ..._model.base.phrases import describe_rerun, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import needs_nic_policy
 from ..._model.job.stack import Controller
@@ -171,8 +171,9 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     operator, expected, measured = row.operator, _describe_expected_operator(row), describe_installation(found)
     namespace, _slash, name = found.name.partition("/")
     remedy = (
-        f"Run kubectl -n {namespace} describe deployment {name}, and correct the cause in the events of its pods."
-        f" {_AGAIN}"
+        f"Run kubectl -n {namespace} get pods, then kubectl -n {namespace} describe pod POD for each pod of {name} that"
+        " is not ready, and correct the cause that its events show. If a pod is missing, the events of kubectl -n"
+        f" {namespace} describe replicaset show the cause. {_AGAIN}"
     )
     if not found.wanted:
         remedy = f"Run kubectl -n {namespace} scale deployment {name} --replicas=1. {_AGAIN}"
@@ -225,8 +226,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             WARN,
             measured,
             expected,
-            f"{count_of(found.wanted - found.ready, 'pod is', 'pods are')} not available. One pod is enough for the"
-            " operator to work.",
+            "One pod is enough for the operator to work, but"
+            f" {'no other pod' if found.ready == 1 else 'fewer pods than intended'} can take over if it fails.",
             remedy,
         )
     untrusted = seen.untrusted.get(operator.name)

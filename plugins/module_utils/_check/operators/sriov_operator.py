@@ -162,15 +162,16 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     if work.ready >= work.wanted > 0:
         return build_pass("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
     remedy = (
-        f"Run kubectl -n {work.namespace} describe deployment {work.name}, and correct the cause in the events of its"
-        " pods."
-        " Then run stage operators again."
+        f"Run kubectl -n {work.namespace} get pods, then kubectl -n {work.namespace} describe pod POD for each pod of"
+        f" {work.name} that is not ready, and correct the cause that its events show. If a pod is missing, the events"
+        f" of kubectl -n {work.namespace} describe replicaset show the cause. Then run stage operators again."
     )
     if work.wanted and work.ready:
         # one pod leads, and the others replace it when it ends
         why = (
-            f"{count_of(work.wanted - work.ready, 'pod')} of the operator is not available. One pod is enough to apply"
-            f" policies.{_describe_pods(seen, work.name)}"
+            "One pod is enough to apply policies, but"
+            f" {'no other pod' if work.ready == 1 else 'fewer pods than intended'} can take over if it fails."
+            f"{_describe_pods(seen, work.name)}"
         )
         return Finding(
             "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
