@@ -692,7 +692,8 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "platform.sriov",
                 "worker-1 mlx5_4",
                 ("sriov_totalvfs 1", "The function can create at most 1 VFs, but the fabric 'compute' requires 2 VFs"),
-                "Raise the number of virtual functions in its firmware: mstconfig -d 0000:bc:00.0 set NUM_OF_VFS=",
+                "Raise the number of virtual functions in the firmware of the NIC:"
+                " mstconfig -d 0000:bc:00.0 set NUM_OF_VFS=",
             ),
         ),
         (Injection("firmware-one-vf", {"worker": "worker-1", "device": "mlx5_4"}),),
@@ -706,10 +707,10 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "platform.returned",
                 "worker-1",
                 (
-                    "1 HCA, port or interface missing",
-                    "After the reset of the node, these are missing or slower than before: mlx5_0 (0000:3c:00.0)",
+                    "missing or slower: mlx5_0 (0000:3c:00.0)",
+                    "The node had them before its reset.",
                 ),
-                "run lspci -nn to find the HCA",
+                "Run lspci -nn on the node",
             ),
         ),
         (

@@ -109,14 +109,14 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "fail",
             "SriovGlobalEnable Disabled",
             "The BIOS reports SriovGlobalEnable: the value is Disabled, not on",
-            "Set sriov on with the module linerate.rdma.bios",
+            "Set SriovGlobalEnable to Enabled with the module linerate.rdma.bios (wanted: {sriov: true})",
         ),
         (
             bios(above_4g=OFF),
             "fail",
             "MmioAbove4Gb Disabled",
             "MmioAbove4Gb: the value is Disabled, not on",
-            "Set above_4g on",
+            "Set MmioAbove4Gb to Enabled",
         ),
         (
             bios((JOB,), sriov={**OFF, "pending": "Enabled"}),
@@ -165,7 +165,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "fail",
             "Enabled (Disabled after a reset)",
             "the value Disabled, which takes effect at the next reset, does not mean on",
-            "Set sriov on",
+            "Set SriovGlobalEnable to Enabled",
         ),
         (
             dataclasses.replace(bios(sriov=OFF), last_apply="the job JID_7 ended with state Failed"),
@@ -227,14 +227,18 @@ def test_what_a_node_fails_for_its_bmc_names() -> None:
     assert (
         finding.status == "fail"
         and "did not fit" in finding.why
-        and finding.why.endswith("The BMC reports: SriovGlobalEnable Enabled, MmioAbove4Gb Disabled.")
+        and finding.why.endswith(
+            "The BMC reports: MmioAbove4Gb Disabled. The BMC reports as required: SriovGlobalEnable Enabled."
+        )
     )
-    assert finding.remedy.startswith("Set above_4g on with the module") and "PCI resource padding" in finding.remedy
+    assert (
+        finding.remedy.startswith("Set MmioAbove4Gb to Enabled with the module")
+        and "PCI resource padding" in finding.remedy
+    )
     # with all of it on, the BMC still is evidence
     on = one(told(bios(), **no_memory), "platform.bios", "mlx5_0")
-    assert "The BMC reports: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled." in on.why and on.remedy.startswith(
-        "Enable SR-IOV and Above 4G"
-    )
+    assert "The BMC reports as required: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled." in on.why
+    assert on.remedy.startswith("In the BIOS, increase the memory for PCI"), "both switches are on"
     assert (
         "The BMC of the node reports no settings: dead."
         in one(told("dead", **no_memory), "platform.bios", "mlx5_0").why
@@ -355,7 +359,9 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
     observed = {"worker-1": ObservedBios(bios(iommu=OFF))}
     finding = one(platforms(bioses=observed, **none), "platform.iommu")
     assert finding.status == "warn" and "The BMC reports: ProcVirtualization Disabled." in finding.why
-    assert finding.remedy.startswith("Set iommu on with the module linerate.rdma.bios") and finding.remedy.endswith(
+    assert finding.remedy.startswith(
+        "Set ProcVirtualization to Enabled with the module linerate.rdma.bios (wanted: {iommu: true})"
+    ) and finding.remedy.endswith(
         "Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again."
     )
     unread = one(platforms(bioses=observed, iommu_groups=None), "platform.iommu")

@@ -938,7 +938,7 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
         (
             {"sriov_current": 8},
             "unknown",
-            "8 VFs by the kernel, 0 VFs by the function",
+            "number of VFs: 8 in the kernel, 0 in the configuration space of the function",
             "reset without the kernel",
             "Run stage platform again. If the numbers still differ, reboot",
         ),

@@ -69,7 +69,7 @@ def test_what_is_missing_is_named(after: NodeHcas, words: str) -> None:
     assert list_missing_parts(BEFORE, after) == (words,)
     (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(after)})
     assert (finding.check, finding.subject, finding.status) == ("platform.returned", "a", "fail")
-    assert words in finding.why and "rdma_from=discover" in finding.remedy
+    assert words in finding.measured and "rdma_from=discover" in finding.remedy
 
 
 def test_as_it_was() -> None:
@@ -168,10 +168,10 @@ def test_one_card_of_two_that_was_replaced_is_missing_and_the_machine_is_the_sam
     new = dataclasses.replace(HCA, node_guid="0x946dae0300119999")
     kept = dataclasses.replace(NIC, netdevs=(Netdev("ens3", "b8:3f:d2:00:00:01", state="up"),))
     (found,) = check({"a": NodeHcas((HCA, kept))}, {"a": ObservedHcas(NodeHcas((new, kept)))})
-    assert found.status == "fail" and "mlx5_0" in found.why
+    assert found.status == "fail" and "mlx5_0" in found.measured
 
 
 def test_remedy_for_a_slower_port_is_its_cable_and_not_a_missing_hca() -> None:
     slower = with_port(rate_gbps=100.0)
     (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(NodeHcas((slower, *BEFORE.hcas[1:])))})
-    assert "cables and switch ports" in finding.remedy and "lspci" not in finding.remedy
+    assert "its cable or its switch port" in finding.remedy and "lspci" not in finding.remedy

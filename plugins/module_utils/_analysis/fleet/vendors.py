@@ -55,12 +55,12 @@ VENDORS: tuple[Vendor, ...] = (
         "DOCA-OFED",
         "On Ethernet, check that RoCE is enabled: devlink dev param show pci/ADDRESS name enable_roce.",
         (
-            "Enable SR-IOV in its firmware: mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER, then power-cycle the"
-            " node."
+            "Enable SR-IOV in the firmware of the NIC: mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER, then"
+            " power-cycle the node."
         ),
         (
-            "Raise the number of virtual functions in its firmware: mstconfig -d ADDRESS set NUM_OF_VFS=NUMBER, then"
-            " power-cycle the node."
+            "Raise the number of virtual functions in the firmware of the NIC: mstconfig -d ADDRESS set"
+            " NUM_OF_VFS=NUMBER, then power-cycle the node."
         ),
         "mstflint -d ADDRESS -i FILE burn, then mstfwreset or a power cycle",
         "mlxlink -d ADDRESS -c -m",
@@ -75,12 +75,12 @@ VENDORS: tuple[Vendor, ...] = (
         "Broadcom's package bnxt_en with bnxt_re",
         "Check that the firmware supports RDMA: niccli -dev ID nvm -getoption support_rdma.",
         (
-            "Enable SR-IOV in its firmware: niccli -dev ID nvm -setoption enable_sriov -value 1, and"
+            "Enable SR-IOV in the firmware of the NIC: niccli -dev ID nvm -setoption enable_sriov -value 1, and"
             " number_of_vfs_per_pf in the same way, then power-cycle the node."
         ),
         (
-            "Raise the number of virtual functions in its firmware: niccli -dev ID nvm -setoption number_of_vfs_per_pf"
-            " -scope PORT -value NUMBER, then power-cycle the node."
+            "Raise the number of virtual functions in the firmware of the NIC: niccli -dev ID nvm -setoption"
+            " number_of_vfs_per_pf -scope PORT -value NUMBER, then power-cycle the node."
         ),
         "niccli -dev ID install FILE, then a power cycle",
         "ethtool -m INTERFACE",
@@ -147,7 +147,7 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
     seen = list(hcas)
     vendors = _list_vendors(seen)
     names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
-    found = f"Load the driver that {_look_up(seen)} shows with modprobe{f' ({names})' if names else ''}."
+    found = f"Run modprobe with the kernel module that {_look_up(seen)} lists{f' ({names})' if names else ''}."
     return f"{found} {_describe_missing_module(vendors)} dmesg shows why a driver does not bind to a function."
 
 
@@ -180,7 +180,7 @@ def enable_functions(hca: Hca) -> str:
     text = (
         vendor.enable_functions
         if vendor
-        else "Enable SR-IOV in its firmware with the tool of its vendor, then power-cycle the node."
+        else "Enable SR-IOV in the firmware of the NIC with the tool of its vendor, then power-cycle the node."
     )
     return _add_address(text, _list_addresses([hca]))
 
@@ -192,8 +192,8 @@ def more_functions(hca: Hca) -> str:
         vendor.more_functions
         if vendor
         else (
-            "Raise the number of virtual functions in its firmware with the tool of its vendor, then power-cycle the"
-            " node."
+            "Raise the number of virtual functions in the firmware of the NIC with the tool of its vendor, then"
+            " power-cycle the node."
         )
     )
     return _add_address(text, _list_addresses([hca]))

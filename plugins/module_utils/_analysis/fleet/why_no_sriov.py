@@ -36,8 +36,9 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
     None: (
         "SR-IOV is disabled in the BIOS or in the firmware of the NIC, or the function does not support it.",
         (
-            "Run lspci -vvv as root on the node. If it shows Single Root I/O Virtualization, enable SR-IOV in the BIOS"
-            " and reboot the node. Otherwise {disabled}"
+            "Run {lspci} as root on the node. If it shows Single Root I/O Virtualization, enable SR-IOV in the BIOS and"
+            " reboot the node. Otherwise {disabled} If it still does not show it, the NIC does not support SR-IOV: use"
+            " a profile without VFs."
         ),
     ),
 }
@@ -49,4 +50,9 @@ def explain_no_sriov(hca: Hca) -> tuple[str, str]:
     """
     cause, remedy = _CAUSES[hca.sriov_absence]
     enable = vendors.enable_functions(hca)
-    return cause, remedy.replace("{enable}", enable).replace("{disabled}", f"{enable[:1].lower()}{enable[1:]}")
+    lspci = f"lspci -vvv -s {hca.pci.address}" if hca.pci else "lspci -vvv"
+    return cause, (
+        remedy.replace("{enable}", enable)
+        .replace("{disabled}", f"{enable[:1].lower()}{enable[1:]}")
+        .replace("{lspci}", lspci)
+    )

@@ -18,15 +18,18 @@ import typing
 
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Fabric
+from ..._model.node.bios import Key
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .bmc import BmcReport, decide, explain
 from .sriov_texts import describe_no_sriov
 
-EXPECTED = "existing VFs, or memory and bus numbers for VFs"
+EXPECTED = "VFs that exist, or memory and bus numbers for them"
 _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
 _REALLOC_OFF = "realloc=off"
+#: names of BIOS settings that VFs need to get memory, by key
+_SWITCHES: dict[Key, str] = {"sriov": "SR-IOV", "above_4g": "Above 4G decoding"}
 
 
 def is_hidden(hca: Hca) -> bool:
@@ -57,8 +60,8 @@ def check(
             "platform.bios",
             subject,
             FAIL,
-            "configuration space of 256 bytes",
-            EXPECTED,
+            "configuration space of 256 bytes, without the SR-IOV capability",
+            "configuration space of 4096 bytes, with the SR-IOV capability",
             *describe_no_sriov(hca, fabric),
         )
         yield explain(finding, said)
@@ -67,22 +70,19 @@ def check(
         return
     made, offered = function.sriov_current or 0, function.capability
     if offered and function.sriov_current is not None and offered.current != made:
-        why = (
-            f"The kernel reports {count_of(made, 'VF')}, but the configuration space of the function reports"
-            f" {offered.current}. The function was reset without the kernel, or VFs were created or removed while the"
-            " node was read."
-        )
-        yield _make_unproven_finding(
+        yield Finding(
+            "platform.bios",
             subject,
-            function,
-            f"{count_of(made, 'VF')} by the kernel, {count_of(offered.current, 'VF')} by the function",
-            why,
+            UNKNOWN,
+            f"number of VFs: {made} in the kernel, {offered.current} in the configuration space of the function",
+            "the same number in both",
+            "The function was reset without the kernel, or VFs were created or removed while the node was read.",
             "Run stage platform again. If the numbers still differ, reboot the node, then run stage platform again.",
         )
         return
     missing = _without_memory(function)
     if missing and not made:
-        yield explain(_report_no_memory(subject, function, missing, kernel_arguments), said)
+        yield explain(_report_no_memory(subject, function, missing, kernel_arguments, said), said)
         return
     wanted = min(fabric.virtual_functions, function.sriov_total)
     buses = _compute_vf_buses(function, wanted) if made < wanted else None
@@ -96,7 +96,8 @@ def check(
             " node and run stage platform again."
         )
         measured = f"bus {buses[1]:#04x} needed, buses up to {function.last_bus:#04x} available"
-        yield explain(Finding("platform.bios", subject, FAIL, measured, EXPECTED, why, remedy), said)
+        expected = f"a bus number for each of {count_of(wanted, 'VF')}"
+        yield explain(Finding("platform.bios", subject, FAIL, measured, expected, why, remedy), said)
         return
     if not made and _has_bar_mismatch(function):
         question = "No VF exists, and the function and the kernel report different VF BARs with memory (MMIO)"
@@ -123,16 +124,24 @@ def _without_memory(function: PciEvidence) -> tuple[int, ...]:
 
 
 def _report_no_memory(
-    subject: str, function: PciEvidence, missing: typing.Sequence[int], kernel_arguments: typing.Sequence[str]
+    subject: str,
+    function: PciEvidence,
+    missing: typing.Sequence[int],
+    kernel_arguments: typing.Sequence[str],
+    said: typing.Optional[BmcReport],
 ) -> Finding:
     which = f"VF BAR {', '.join(map(str, missing))} without memory"
     why = (
         f"The memory (MMIO) of {function.sriov_total} VFs did not fit into the memory windows that the BIOS gave the"
         " PCI bridges above the function, so the kernel creates no VF."
     )
+    known = said.states if said is not None else {}
+    off = [
+        name for key, name in _SWITCHES.items() for state in [known.get(key)] if state is None or state.state != "ok"
+    ]
+    switch = f"enable {' and '.join(off)}, and " if off else ""
     remedy = (
-        "Enable SR-IOV and Above 4G decoding in the BIOS, increase the memory for PCI there (MMIO size, PCI resource"
-        " padding), then reboot the node."
+        f"In the BIOS, {switch}increase the memory for PCI (MMIO size, PCI resource padding). Then reboot the node."
     )
     blocked = next(
         (argument for argument in kernel_arguments if argument.startswith("pci=") and _REALLOC_OFF in argument), None
@@ -140,10 +149,13 @@ def _report_no_memory(
     more = (
         f"Remove {blocked} from the kernel arguments, because it prevents the kernel from making room."
         if blocked
-        else "If the memory still does not fit, boot with pci=realloc."
+        else "If the memory still does not fit, boot the node with the kernel argument pci=realloc."
+    )
+    expected = (
+        f"memory for {'this BAR' if len(missing) == 1 else 'these BARs'} of {count_of(function.sriov_total or 0, 'VF')}"
     )
     return Finding(
-        "platform.bios", subject, FAIL, which, EXPECTED, why, f"{remedy} {more} Then run stage platform again."
+        "platform.bios", subject, FAIL, which, expected, why, f"{remedy} {more} Then run stage platform again."
     )
 
 

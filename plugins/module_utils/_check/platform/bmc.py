@@ -18,6 +18,7 @@ from ..._model.base.phrases import format_clause
 from ..._model.node.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.node.identity import Claims, Verdict
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
+from .bios_texts import HARMS, describe_expected_setting, format_option, name_change
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
 _FOR_FUNCTIONS: tuple[Key, ...] = ("sriov", "above_4g", "ari")
@@ -110,6 +111,7 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
             finding,
             status=FAIL,
             measured=_join_measured_values(bad),
+            expected=", ".join(describe_expected_setting(said.bios, state) for state in bad),
             why=_describe_reasons(bad),
             remedy=_collect_remedies(said, bad),
         )
@@ -142,9 +144,13 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
         return finding
     bad = said.bad(*keys)
     remedy = f"{_collect_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
-    return dataclasses.replace(
-        finding, why=f"{finding.why} The BMC reports: {_join_measured_values(shown)}.", remedy=remedy
+    right = [state for state in shown if state.state == "ok"]
+    others = [state for state in shown if state.state != "ok"]
+    parts = (
+        f" The BMC reports: {_join_measured_values(others)}." if others else "",
+        f" The BMC reports as required: {_join_measured_values(right)}." if right else "",
     )
+    return dataclasses.replace(finding, why=finding.why + "".join(parts), remedy=remedy)
 
 
 def list_proven_keys(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
@@ -233,7 +239,7 @@ def check(
             f"{subject} {state.key}",
             status,
             state.measured,
-            _describe_expected_setting(state),
+            describe_expected_setting(said.bios, state),
             _describe_reasons([state]),
             _collect_remedies(said, [state]),
         )
@@ -318,11 +324,6 @@ def _is_left_open(state: BiosState, said: BmcReport) -> bool:
     )
 
 
-def _describe_expected_setting(state: BiosState) -> str:
-    words = {True: "on", False: "off"}
-    return f"{state.key} " + " or ".join(words[one] if isinstance(one, bool) else str(one) for one in state.wanted)
-
-
 def _join_measured_values(shown: typing.Iterable[BiosState]) -> str:
     return ", ".join(state.measured for state in shown)
 
@@ -333,7 +334,10 @@ def _describe_reasons(bad: typing.Sequence[BiosState]) -> str:
     :param bad: states of the BIOS settings that are not as desired
     """
     reasons = f"{_join_reasons(bad)}."
-    return reasons if all(state.measured == _ABSENT for state in bad) else f"The BIOS reports {reasons}"
+    if all(state.measured == _ABSENT for state in bad):
+        return reasons
+    harms = dict.fromkeys(HARMS[state.key] for state in bad if state.key in HARMS and state.wanted == (True,))
+    return " ".join([f"The BIOS reports {reasons}", *harms])
 
 
 def _join_reasons(bad: typing.Iterable[BiosState]) -> str:
@@ -367,10 +371,10 @@ def _describe_bios_remedy(said: BmcReport, state: BiosState) -> str:
         )
     if said.bios.last_apply:
         return (
-            f"Set {_describe_expected_setting(state)} on the BIOS setup screen, because the BIOS did not apply it."
+            f"Set {name_change(said.bios, state)} on the BIOS setup screen, because the BIOS did not apply it."
             " Check the log of the BMC, and update the BIOS. Then run stage platform again."
         )
     return (
-        f"Set {_describe_expected_setting(state)} with the module linerate.rdma.bios or on the BIOS setup screen, then"
-        f" drain and reset the node, and run stage platform again. {_SETTLES}"
+        f"Set {name_change(said.bios, state)} with the module linerate.rdma.bios ({format_option(state)}) or on the"
+        f" BIOS setup screen. Then drain and reset the node, and run stage platform again. {_SETTLES}"
     )

@@ -118,13 +118,13 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         errors = [format_clause(hcas.error, _NO_DATA)] if name not in nodes else []
         if observed.value is None or observed.error is not None:
             errors.append(format_clause(observed.error, _NO_DATA))
-        expected = "its HCAs, PCI functions and kernel read"
+        expected = "data of its HCAs, PCI functions and kernel"
         if errors or observed.value is None:
-            remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later")
+            remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later", "node_info")
             if {*errors} == {unreachable_nodes.NOT_QUERIED_BY_LIMIT}:
                 remedy = (
-                    "Run stages discover and platform again, with this node in --limit or without --limit. Or remove"
-                    " the node from the group rdma_nodes."
+                    "Run stages discover and platform again, with this node in --limit or without --limit. To continue"
+                    " without this node, remove it from the group rdma_nodes."
                 )
             findings.append(
                 Finding(
@@ -292,8 +292,9 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
             "not read",
             expected,
             why,
-            f"Run ls {unread.replace(',', '')} as root on {name}. If it lists them, let Ansible read the node as root"
-            " (ansible_become: true). Then run stage platform again.",
+            f"Run ls {unread.replace(',', '')} as root on {name}. If it lists entries, let Ansible read the node as"
+            " root (ansible_become: true). If it lists none, the IOMMU is off: enable VT-d (Intel) or IOMMU (AMD) in"
+            " the BIOS, and boot the node with intel_iommu=on (Intel). Then run stage platform again.",
         )
     tables = ", ".join(platform.acpi_tables)
     if platform.iommu_devices and platform.iommu_groups:

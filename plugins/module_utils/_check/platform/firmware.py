@@ -149,21 +149,32 @@ def _check_offered(hca: Hca, function: PciEvidence, wanted: int) -> typing.Itera
     offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
-            f"The kernel read {total} VFs at boot. "
-            + (
-                "The firmware now offers another number, so it changed after the boot."
-                if offered.total != total
-                else "The two numbers of the firmware contradict each other."
-            )
-            + " The kernel creates no VF while they differ."
+            f"The kernel read TotalVFs {total} at boot, so the firmware settings changed after the boot."
+            if offered.total != total
+            else "The SR-IOV capability of the function reports two numbers that contradict each other."
         )
-        expected = f"at least {count_of(wanted, 'VF')} offered, InitialVFs equal to the VFs offered"
-        enable = vendors.enable_functions(hca).replace("=NUMBER", f"={wanted}")
+        why += f" The kernel creates no VF while InitialVFs differs from the TotalVFs of its boot ({total})."
+        expected = f"TotalVFs at least {wanted}, InitialVFs equal to TotalVFs"
         remedy = (
-            f"Power-cycle the node, so that the kernel reads the number again. If the numbers still differ: {enable}"
+            "Power-cycle the node, so that the firmware and the kernel start anew. If the finding remains,"
+            f" {_describe_set_again(hca, function, max(wanted, total))}"
         )
-        measured = f"{count_of(offered.total, 'VF')} offered, InitialVFs {offered.initial}"
+        measured = f"TotalVFs {offered.total}, InitialVFs {offered.initial}"
         yield FirmwareObjection(FAIL, measured, expected, why, remedy)
+
+
+def _describe_set_again(hca: Hca, function: PciEvidence, count: int) -> str:
+    """Return the instruction to write the number of VFs to the firmware of an HCA again, for use in a sentence.
+
+    :param function: SR-IOV properties of the HCA in sysfs
+    :param count: number of VFs
+    """
+    if vendors.find_vendor(hca) is not vendors.NVIDIA:
+        return f"install the firmware of the HCA again ({vendors.describe_burning(hca)})."
+    return (
+        "set the number of VFs in the firmware of the HCA again, as root on the node: mstconfig -d"
+        f" {function.address} set SRIOV_EN=1 NUM_OF_VFS={count}. Then power-cycle the node."
+    )
 
 
 def _check_unread(hca: Hca) -> typing.Iterator[FirmwareObjection]:

@@ -20,9 +20,9 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 #: length of the text of a MAC address
 _MAC = 17
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links from before the reset"
-_AGAIN = "run the stages from discover on: -e rdma_from=discover."
+_AGAIN = "run the playbook again from stage discover on: -e rdma_from=discover."
 _COMPARE = f"Compare the HCAs and links of the node with the report of an earlier run, then {_AGAIN}"
-_PORT, _INTERFACE = " port ", "the interface "
+_PORT, _INTERFACE, _GONE = " port ", "the interface ", " and now is missing"
 
 
 def check(
@@ -94,9 +94,10 @@ def check(
                 _CHECK,
                 node,
                 FAIL,
-                f"{count_of(len(lost), 'HCA, port or interface', 'HCAs, ports or interfaces')} missing or slower",
+                f"missing or slower: {join_first(lost, 10, '; ')}",
                 _EXPECTED,
-                f"After the reset of the node, these are missing or slower than before: {join_first(lost, 10, '; ')}.",
+                "The node had them before its reset. Its hardware or a driver did not start completely, or a setting"
+                " that took effect at the reset changed them.",
                 _describe_remedy(lost),
             )
         else:
@@ -113,16 +114,30 @@ def _describe_remedy(lost: typing.Sequence[str]) -> str:
 
     :param lost: descriptions of the missing HCAs, ports and interfaces
     """
-    ports = [text for text in lost if _PORT in text or ", which was up" in text]
+    gone = [text for text in lost if text.endswith(_GONE)]
+    ports = [text for text in lost if (_PORT in text or ", which was up" in text) and text not in gone]
     interfaces = [text for text in lost if text.startswith(_INTERFACE)]
     steps = []
-    if len(ports) + len(interfaces) < len(lost):
-        steps.append("run lspci -nn to find the HCA, and dmesg to see why the HCA or its driver is missing")
+    if len(gone) + len(ports) + len(interfaces) < len(lost):
+        steps.append(
+            "Run lspci -nn on the node. If it does not list the HCA, power-cycle the node, and reseat or replace the"
+            " card if it stays missing. If it lists the HCA, dmesg shows why its driver did not start: correct this."
+        )
+    if gone:
+        steps.append(
+            "Run ibstat on the node. If it does not list the missing port, read dmesg for its HCA, and compare the"
+            " firmware settings (mstconfig -d ADDRESS query) with those of a node of the same model."
+        )
     if ports:
-        steps.append("check the ports with ibstat or ip link, and their cables and switch ports")
+        steps.append(
+            "Run ibstat or ip link on the node to see the state of the port, and correct its cable or its switch port."
+        )
     if interfaces:
-        steps.append("run ip link to see whether the interface is missing or has a new name")
-    return f"On the node, {'; '.join(steps)}. Correct the cause, then {_AGAIN}"
+        steps.append(
+            "Run ip link on the node. If the interface has a new name, give it its old name back, such as by a file of"
+            " systemd.link. If it is missing, dmesg shows why its driver did not start: correct this."
+        )
+    return f"{' '.join(steps)} Then {_AGAIN}"
 
 
 def list_missing_parts(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:

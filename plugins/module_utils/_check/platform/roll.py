@@ -13,15 +13,29 @@ from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
 from ..._model.node.firmware import BY_ADDRESS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
-_CHECK, _EXPECTED = "platform.roll", "nodes with the desired settings, after at most one reset"
+_CHECK = "platform.roll"
+#: expected value for the cluster, and for a node
+_EXPECTED, _EXPECTED_OF_NODE = (
+    "nodes with the desired settings, each after at most one reset",
+    "the desired settings on the node, after at most one reset",
+)
 _CONTINUE = "Run stage platform again. It continues with the node at which it stopped."
 #: measured value by the state of a node
 _STATES = {
     "failed": "the change of the node failed",
-    "blocked": "change of the node blocked",
+    "blocked": "change of the node not permitted",
     "left": "not changed: the run ended before the turn of this node",
     "unknown": "state of the node unknown",
     "unproven": "desired settings not verified",
+}
+#: cause by the state of a node for which the run stored no reason
+_WITHOUT_REASON = {
+    "failed": "The run stored no reason for the failure",
+    "blocked": (
+        "The node could not be drained, or a condition for its change was not met. The run stored no further reason"
+    ),
+    "left": "The run stored no reason for its end",
+    "unproven": "The run ended after the reset, before it compared the settings with the desired ones",
 }
 _AGAIN = (
     "Run the playbook with -v to see the whole error of the task of node_roll, and correct its cause. Stage platform"
@@ -126,7 +140,7 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
         return _check_node(outcomes[0])
     if not outcomes:
         return _check_node(
-            NodeOutcome(node, "unknown", "The run stored no result for this node, so it ended early", remedy=_CONTINUE)
+            NodeOutcome(node, "unknown", "The run ended before it stored a result for this node", remedy=_CONTINUE)
         )
     failed = next((found for found in map(_check_node, outcomes) if found.status == FAIL), None)
     if failed is not None:
@@ -148,7 +162,7 @@ def _describe_times(steps: int) -> str:
 
 def _check_node(outcome: NodeOutcome) -> Finding:
     if outcome.state in ("done", "nothing"):
-        return build_pass(_CHECK, outcome.node, "; ".join(outcome.did) or "no change needed", _EXPECTED)
+        return build_pass(_CHECK, outcome.node, "; ".join(outcome.did) or "no change needed", _EXPECTED_OF_NODE)
     if outcome.state == "planned":
         # check mode: what is not done yet
         return Finding(
@@ -156,18 +170,28 @@ def _check_node(outcome: NodeOutcome) -> Finding:
             outcome.node,
             UNKNOWN,
             "not changed (check mode)",
-            _EXPECTED,
+            _EXPECTED_OF_NODE,
             "In check mode, stage platform changes no node.",
             "Run stage platform again without --check.",
         )
-    did = f" ({'; '.join(outcome.did)})" if outcome.did else ""
+    did = f"; done so far: {'; '.join(outcome.did)}" if outcome.did else ""
     status: typing.Literal["fail", "unknown"] = UNKNOWN if outcome.state in ("unknown", "unproven") else FAIL
+    without = _WITHOUT_REASON.get(outcome.state, "The run ended during the work on this node")
     return Finding(
         _CHECK,
         outcome.node,
         status,
         f"{_STATES.get(outcome.state, outcome.state)}{did}",
-        _EXPECTED,
-        f"{format_clause(outcome.why, 'The run stored no reason: it ended during the work on this node')}.",
-        f"{(outcome.remedy or (_AGAIN if outcome.why else _CONTINUE)).rstrip('.')}.",
+        _EXPECTED_OF_NODE,
+        f"{format_clause(outcome.why, without)}.",
+        f"{(outcome.remedy or (_AGAIN if outcome.why else _choose_next_step(outcome))).rstrip('.')}.",
+    )
+
+
+def _choose_next_step(outcome: NodeOutcome) -> str:
+    """Return the remedy for a node whose outcome has neither a reason nor a remedy."""
+    if outcome.state != "blocked":
+        return _CONTINUE
+    return (
+        "Run stage platform again. It tries the change of the node again, and reports the reason if it may not make it."
     )

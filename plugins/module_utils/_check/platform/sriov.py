@@ -63,8 +63,8 @@ def check(
                 "platform.driver",
                 subject,
                 FAIL,
-                function.driver,
-                "a kernel driver bound, such as mlx5_core",
+                f"driver {function.driver}",
+                _describe_driver(hca),
                 why,
                 remedy,
             )
@@ -80,7 +80,7 @@ def check(
                 subject,
                 FAIL,
                 "no driver",
-                "a kernel driver bound",
+                _describe_driver(hca),
                 why,
                 f"On the node, load the driver (modprobe mlx5_core for NVIDIA). If dmesg | grep {function.address}"
                 " shows an error, power-cycle the node, and replace the card if the error remains. Then run stage"
@@ -88,8 +88,13 @@ def check(
             )
         )
     else:
-        findings.append(build_pass("platform.driver", subject, function.driver, "a kernel driver bound"))
+        findings.append(build_pass("platform.driver", subject, f"driver {function.driver}", _describe_driver(hca)))
     return findings
+
+
+def _describe_driver(hca: Hca) -> str:
+    vendor = vendors.find_vendor(hca)
+    return f"the network driver of the HCA{f', {vendor.drivers[0]}' if vendor else ''}"
 
 
 def _check_sriov(
@@ -108,7 +113,12 @@ def _check_sriov(
                 " root. If it prints an error, reload the driver of the HCA. Then run stage platform again.",
             )
         return Finding(
-            "platform.sriov", subject, FAIL, "sriov_totalvfs absent", expected, *describe_no_sriov(hca, fabric)
+            "platform.sriov",
+            subject,
+            FAIL,
+            "no file sriov_totalvfs in sysfs",
+            expected,
+            *describe_no_sriov(hca, fabric),
         )
     measured = (
         f"sriov_totalvfs {function.sriov_total},"
