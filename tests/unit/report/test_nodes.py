@@ -232,9 +232,11 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
     assert (drawn.blocks, drawn.hcas, drawn.gpus, drawn.rank) == ((), (), (), 1)
     assert drawn.unknown[:2] == ("HCAs: ssh: no route to host", "GPUs, NUMA nodes and PCI: ssh: no route to host")
     assert drawn.steps == (
-        "Run ansible rdma_nodes --become -m ansible.builtin.ping, and correct the error of this node: it must provide"
-        " ssh as root and Python 3.9 or later. Then run the stage again. Without this node: remove it from the group"
-        " rdma_nodes.",
+        "Run ansible rdma_nodes --become -m ansible.builtin.ping, and correct the error that it shows for this node:"
+        " Ansible must reach the node by ssh and become root there. The node must also provide Python 3.9 or later."
+        " If the ping passes, run the same command with -m linerate.rdma.node_info, and correct the error that it"
+        " prints for this node. Then run ansible-playbook linerate.rdma.site again. To continue without this node,"
+        " remove it from the group rdma_nodes.",
     )
     assert found(made).notes == (f"These nodes are in no group because their tuning is unknown: {ILL}.",)
     unlooked = make_sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))

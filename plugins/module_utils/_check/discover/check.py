@@ -127,7 +127,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
             else f"The module node_info returned nothing from {name}."
         )
         # the report shows the same remedy of several stages once
-        remedy = unreachable_nodes.get_remedy(name, by_pods, "Python 3.9 or later")
+        remedy = unreachable_nodes.get_remedy(name, by_pods, "Python 3.9 or later", "node_info")
         return [Finding("discover.node", name, UNKNOWN, "not read", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)

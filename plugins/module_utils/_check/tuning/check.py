@@ -74,7 +74,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             why, remedy = (
                 f"The tuning of the node was not read:"
                 f" {format_clause(observed.error, 'module node_info returned no data')}.",
-                unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later"),
+                unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later", "node_info"),
             )
             findings.append(Finding("tuning.node", name, UNKNOWN, "not read", "its tuning read", why, remedy))
         else:
