@@ -121,7 +121,7 @@ def test_a_sound_fabric_is_proven_by_the_cables_of_its_nodes() -> None:
         finding.status for name in ("rounds", "coverage", "suspect") for finding in world.findings(measured, name)
     ] == ["pass"] * 3
     (coverage,) = world.findings(measured, "coverage")
-    assert "100 % of 48 link directions on the cables of the nodes" in coverage.measured
+    assert "measurements used 100 % of 48 link directions between nodes and leaves" in coverage.measured
     assert "the same UDP source port and the same path in each measurement" in coverage.measured
     assert plan.cover.tests == len(world.api.tests) < 3 * len(NAMES) and world.api.pods == {}
 

@@ -88,19 +88,17 @@ def report_coverage(
     :param remedy: remedy if a link was not used
     :param note: further information on the paths, for the text
     """
-    where = (
-        f" on the cables of the nodes; between leaves, each pair of leaves counts as 1 link, because {ways.spread}"
-        if ways.spread
-        else ""
-    )
-    text = f"{format_percent(len(used.covered), used.usable)} % of {used.usable} link directions{where}"
+    text = f"measurements used {format_percent(len(used.covered), used.usable)} % of {used.usable} link directions"
+    if ways.spread:
+        text += f" between nodes and leaves; links between switches are not counted, because {ways.spread}"
     if used.unused and not ways.spread:
         text += f"; {len(used.unused)} more link directions are on no path between these nodes"
     text += f"; {note}" if note else ""
     expected = "100 %: each link that these nodes use, in both directions"
     if not used.missing:
         return build_pass(check, fabric.name, text, expected)
-    why = f"No measurement used these links: {join_names([ways.name(number) for number in used.missing], '; ')}."
+    unused = join_names([ways.name(number) for number in used.missing], "; ")
+    why = f"No measurement used these link directions: {unused}."
     return Finding(
         check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run stage {check.partition('.')[0]} again."
     )

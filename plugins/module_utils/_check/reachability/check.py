@@ -140,13 +140,11 @@ def _check_nodes(facts: Facts) -> list[Finding]:
             "subnet managers of the ports": facts.subnets.get(
                 name, ObservedSubnets(error="the module subnet_manager_info did not run on the node")
             ),
-            "start of the ibping servers": facts.servers.get(
+            "start of ibping servers": facts.servers.get(
                 name, ObservedServers(error="the module ibping did not run on the node")
             ),
-            "results of the pings": facts.pings.get(
-                name, ObservedPings(error="the module ibping did not run on the node")
-            ),
-            "stop of the ibping servers": facts.stopped.get(
+            "pings of ibping": facts.pings.get(name, ObservedPings(error="the module ibping did not run on the node")),
+            "stop of ibping servers": facts.stopped.get(
                 name, ObservedServers(error="the module ibping did not run on the node")
             ),
         }
@@ -161,7 +159,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
             if len({*missing.values()}) == 1
             else [f"{what}: {error}" for what, error in missing.items()]
         )
-        expected = "HCAs, subnet managers, and start, results and stop of ibping"
+        expected = "results of node_info (HCAs), subnet_manager_info and ibping (start, pings and stop)"
         if errors:
             remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(
@@ -169,10 +167,10 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                     "reachability.node",
                     name,
                     UNKNOWN,
-                    f"not read: {', '.join(missing)}",
+                    f"no result: {', '.join(missing)}",
                     expected,
-                    f"The modules node_info, subnet_manager_info and ibping return this data. The error is:"
-                    f" {format_clause('; '.join(errors))}.",
+                    f"Without {'this result' if len(missing) == 1 else 'these results'}, the stage cannot judge the"
+                    f" pings of the node. The error is: {format_clause('; '.join(errors))}.",
                     remedy,
                 )
             )
@@ -322,6 +320,6 @@ def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membe
             ways,
             used,
             "Follow the remedies of the findings reachability.node and reachability.pair of the nodes at these links."
-            " Without such findings, raise reachability_rounds.",
+            " If there are none, set reachability_rounds to a higher number.",
         )
     ]

@@ -43,13 +43,14 @@ def check_suspects(
     expected = "no pair fails"
     if not measured:
         why, remedy = (
-            "Without a measured pair, no common cause of failures can be found.",
+            "Without the result of a pair, the stage cannot search for a common cause of failures.",
             (
                 "Follow the remedies of the findings reachability.node and reachability.port, then run stage"
                 " reachability again."
             ),
         )
-        return [Finding("reachability.suspect", fabric.name, UNKNOWN, "0 pairs measured", expected, why, remedy)]
+        expected = "pairs with results, of which no pair fails"
+        return [Finding("reachability.suspect", fabric.name, UNKNOWN, "no pair with a result", expected, why, remedy)]
     parted = [found for found in (pair.apart for pair in pairs) if found]
     if parted and not found:
         why = (

@@ -32,6 +32,12 @@ _START_SERVER = (
     " port, run modprobe ib_umad. If it starts, stop the program that ended the earlier server (journalctl -k shows"
     " it). Then run stage reachability again."
 )
+#: for a pair without a result; it names no port, so that the report can list all pairs of one cause together
+_BY_HAND = (
+    "As root, run ibping -S -C DEVICE on the node of the server (the port after '->'), and then ibping -C DEVICE -c 10"
+    " -L LID on the node of the client (the port before '->'), with the second LID under 'measured'. If one of them"
+    " cannot open the port, run modprobe ib_umad on its node. Then run stage reachability again."
+)
 _TRACE = "ibtracert with the two LIDs under 'measured'"
 #: answer of ibping, mode serve, of each node
 _Servers = typing.Mapping[str, ObservedServers]
@@ -283,15 +289,10 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     expected = "0 % loss"
     if pair.ping is None:
         why, remedy = (
-            f"ibping returned no measurement: {format_clause(pair.why)}.",
-            pair.remedy
-            or "On the node of the client (the port before '->'), run ibping -c 10 -L LID as root with the second LID"
-            " under 'measured'. If it cannot open the port, run modprobe ib_umad. If no answer comes back, run ibping"
-            " -S on the node of the server. Then run stage reachability again.",
+            f"The ping has no result: {format_clause(pair.why)}.",
+            pair.remedy or _BY_HAND,
         )
-        return Finding(
-            "reachability.pair", subject, UNKNOWN, f"not measured{_format_lids(pair)}", expected, why, remedy
-        )
+        return Finding("reachability.pair", subject, UNKNOWN, f"no result{_format_lids(pair)}", expected, why, remedy)
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
     if pair.passed and not ping.late:
@@ -331,7 +332,10 @@ def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[
         return why, _START_SERVER
     if together:
         why = "Each pair of the fabric loses some messages, but no pair loses all messages."
-        return why, "Follow the remedy of the finding reachability.suspect, which names one cause for all pairs."
+        return why, (
+            "Follow the remedy of the finding reachability.suspect, which names one cause for all pairs. Then run stage"
+            " reachability again."
+        )
     if ping.received == 0:
         why = (
             "No answer came back: the path has a hop without a route or a link that is down, or the ibping server does"

@@ -32,7 +32,10 @@ def judge_port(
     :param claim: LID that the node reports for the port and that is not proven to be the port's; None if the LID is
         proven
     """
-    subject, expected = f"{fabric.name} rail {port.rail} {port}", "each ping from and to this port without loss"
+    subject, expected = (
+        f"{fabric.name} rail {port.rail} {port}",
+        "pings from and to this port, all of them without loss",
+    )
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]
     measured = f"{_describe_pings('from', as_client)}; {_describe_pings('to', as_server)}"
     if port.lid is None:
@@ -74,7 +77,11 @@ def judge_port(
             " other nodes. Then run stages fabric and reachability again.",
         )
     if not as_client or not as_server:
-        why = f"The stage planned no ping {'to' if as_client else 'from'} this port: the ports changed during the run."
+        direction = "to" if as_client else "from"
+        why = (
+            f"The plan of the run contains no ping {direction} this port. The stage planned the pings with LIDs and"
+            " ports that changed before the check, such as by a restart of a node or of the subnet manager."
+        )
         return Finding(
             "reachability.port",
             subject,
@@ -82,8 +89,8 @@ def judge_port(
             measured,
             expected,
             why,
-            "Correct the finding reachability.node of this node if there is one. Then run stages fabric and"
-            " reachability again.",
+            "If this node has a finding reachability.node, follow its remedy. Then run stages fabric and reachability"
+            " again, which plan the pings with the present ports.",
         )
     if all(pair.passed for pair in (*as_client, *as_server)):
         if strays:
