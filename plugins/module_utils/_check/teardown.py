@@ -165,7 +165,8 @@ def _check_object(item: AppliedObject) -> Finding:
         return Finding(
             "teardown.object", subject, FAIL, f"not deleted: {item.refusal}", "gone", cause.why, cause.remedy
         )
-    why = f"The API server did not delete the object: {format_clause(item.refusal, 'it reported no error')}."
+    why = f"The API server did not delete the object: {format_clause(item.refusal, 'it returned no error text')}."
+    delete = f"kubectl delete {name_kind(item.kind)} {item.name}{f' -n {item.namespace}' if item.namespace else ''}"
     return Finding(
         "teardown.object",
         subject,
@@ -174,8 +175,9 @@ def _check_object(item: AppliedObject) -> Finding:
         "gone",
         why,
         (
-            "Find out what still uses the object: other pods in the namespace, or a finalizer whose controller no"
-            " longer exists. Then run the teardown again."
+            f"Run {delete} with the kubeconfig of the run. If it fails, its error names the missing right or the"
+            " webhook that rejects it: correct this. If it waits, remove the finalizer of the object whose controller"
+            " no longer exists. Then run the teardown again."
         ),
     )
 
@@ -321,8 +323,10 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             else "The API server returned no state of the virtual functions of this node (SriovNetworkNodeState).",
             "Run the teardown again."
             if sync is None
-            else f"Run kubectl get sriovnetworknodestates -A. If it does not list {name}, the node left the cluster:"
-            " remove it from the group rdma_nodes. Then run the teardown again.",
+            else f"Run kubectl get node {name}. If it does not exist, remove {name} from the group rdma_nodes. If it"
+            f" exists, run grep . /sys/class/infiniband/*/device/sriov_numvfs on {name}, and write 0 as root to each"
+            " file that has another number. Then run the teardown again. If the finding remains although all files"
+            " contain 0, no VF is left: waive it.",
         )
     if seen.phase == "ready":
         return build_pass("teardown.virtual_functions", subject, seen.detail, expected)
@@ -456,8 +460,9 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
             f" {format_clause(seen.error, 'it returned no data')}."
         )
         remedy = (
-            f"Run ansible {name} --become -m ansible.builtin.ping: it must succeed. If it does, run the teardown with"
-            " -v to see the whole error of kernel_settings. Then run the teardown again."
+            f"Run ansible {name} --become -m ansible.builtin.ping, and correct its error if it fails. If it succeeds,"
+            " run the teardown with -v, and correct the error of kernel_settings that it shows. Then run the teardown"
+            " again."
         )
     return Finding("teardown.settings", name, UNKNOWN, "removal of the settings not confirmed", expected, why, remedy)
 

@@ -181,7 +181,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
     :param error: why the new configuration was not rendered; empty if it was
     :param check: check id of the findings
     """
-    expected, again = "all machines on the new configuration, after 1 roll", _describe_rerun(check)
+    expected, again = "all machines on the new configuration, updated once", _describe_rerun(check)
     if error:
         why = (
             f"The machine config operator did not render the new configuration: {format_clause(error)}. The pools were"
@@ -199,19 +199,21 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
     for roll in rolls:
         subject, measured = (
             f"MachineConfigPool {roll.pool}",
-            f"{roll.updated} of {roll.machines} machines on {roll.config or 'no configuration'}, rolled"
+            f"{roll.updated} of {count_of(roll.machines, 'machine')} on {roll.config or 'no configuration'}, updated"
             f" {'once' if roll.rolls == 1 else f'{roll.rolls} times'}",
         )
         if roll.error:
             why = f"Not all nodes of the pool reached the new configuration: {format_clause(roll.error)}."
             remedy = (
-                "Run oc describe machineconfigpool, and read the log of the machine-config-daemon on the"
-                " node that makes"
-                f" no progress. Correct the cause, then {again}."
+                f"Run oc describe machineconfigpool {roll.pool}, and read the log of the machine-config-daemon on the"
+                f" node that makes no progress. Correct the cause, then {again}."
             )
             yield Finding(check, subject, FAIL, f"{measured}, update failed", expected, why, remedy)
         elif not roll.updated <= roll.machines <= roll.updated + len(roll.others):
-            why = "The run waited for the pool, but some machines did not get the new configuration in time."
+            why = (
+                "The waiting time of the run ended before all machines of the pool had the new configuration. A"
+                " degraded node or a blocked drain stops a pool."
+            )
             yield Finding(
                 check,
                 subject,
@@ -219,8 +221,9 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 measured,
                 expected,
                 why,
-                "Read the state of the pool with oc describe machineconfigpool, and correct its degraded node or its"
-                f" blocked drain. Then {again}.",
+                f"Run oc describe machineconfigpool {roll.pool}. If it shows a degraded node or a blocked drain,"
+                f" correct this. Otherwise wait until oc get machineconfigpool {roll.pool} shows UPDATED True. Then"
+                f" {again}.",
             )
         elif roll.rolls > 1:
             why = (
