@@ -32,6 +32,10 @@ _UNREAD = {
     TOGETHER: "Set training_logs to fewer or shorter logs, such as those of one run of the job.",
     HOLE: "Let the job write its log to a new file, and set training_logs to this file.",
 }
+_ONE_RUN = (
+    "Give the log of one run of the job. If it already is of one run, find the program in this pod that writes lines"
+    " like those of NCCL, and run the job without this program."
+)
 _READABLE = "Copy the log of the pod to a regular file on the controller, and set training_logs to this file."
 
 
@@ -132,17 +136,18 @@ def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
 
 def _report_left_out(item: NcclLeftOut) -> Finding:
     hosts = f", with lines of {join_first(item.hosts)}" if item.hosts else ""
+    reason = format_clause(item.why, "There are more lines than the stage judges of one host or file")
     why = (
-        f"{_begin(format_clause(item.why))}. NCCL writes less for one pod: a program in the pod writes false NCCL"
-        " lines, or the log covers many runs. The other hosts and files were judged."
+        f"{_begin(reason)}. NCCL writes fewer lines in one run: the log covers several runs, or a program in the pod"
+        " writes lines that look like those of NCCL. The other hosts and files were judged."
     )
-    measured = f"lines left out{hosts}"
-    remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
+    measured = f"too many NCCL lines, none of them judged{hosts}"
+    remedy = _ONE_RUN
     if item.why.startswith(NOT_READ):
         reason = format_clause(item.why[len(NOT_READ) :])
         measured, why = f"not read{hosts}", f"{_begin(reason)}. The other files were judged."
         remedy = next((text for words, text in _UNREAD.items() if words in reason), _READABLE)
-    return Finding("training.log", item.source, UNKNOWN, measured, "the NCCL lines of one run", why, remedy)
+    return Finding("training.log", item.source, UNKNOWN, measured, "only the NCCL lines of one run", why, remedy)
 
 
 def _begin(text: str) -> str:
@@ -153,10 +158,10 @@ def _begin(text: str) -> str:
 
 def _report_forged(source: str, count: int) -> Finding:
     why = (
-        "No pod has so many ranks. A program in the pod writes false NCCL lines, or the log covers many runs. All lines"
-        " of this host or file were left out."
+        "No pod has so many ranks: the log covers several runs, or a program in the pod writes lines that look like"
+        " those of NCCL. No line of this host or file was judged."
     )
-    remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
+    remedy = _ONE_RUN
     return Finding(
         "training.ranks",
         source,

@@ -129,7 +129,7 @@ def check_transport(
             subject,
             UNKNOWN,
             "no channel in the log",
-            expected,
+            f"lines of the channels of this rank, {expected}",
             "The log has no line of a channel of this rank, and only these lines show its transport.",
             WHOLE,
         )

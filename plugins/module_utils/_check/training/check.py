@@ -166,7 +166,8 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
             continue
         pod = named[0] if named else None
         if pod is not None and _is_strange(pod, jobs):
-            yield _report_other_job(host, pod, jobs)
+            every = [item for name in hosts for item in pods.get(name, ())]
+            yield _report_other_job(host, pod, every)
             continue
         if pod is None or pod.functions is None:
             yield _report_no_pod(host, facts.pods is not None, pod)
@@ -179,7 +180,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         allowed = {device for got in gots for device in got.devices}
         for fabric, got in zip(fabrics, gots):
             yield check_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed, host in over_nvlink)
-            yield check_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
+            yield check_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}), pod.node)
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
         vendors = {
             member.hca.pci.vendor
@@ -371,10 +372,15 @@ def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
     return any(count >= jobs[pod.job] for job, count in jobs.items() if job != pod.job)
 
 
-def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
-    others = [f"the job {job}" if job else "a pod without a job" for job in jobs if job != pod.job]
+def _report_other_job(host: str, pod: TrainingPod, every: typing.Iterable[TrainingPod]) -> Finding:
+    """Report a pod that may belong to another job than the log.
+
+    :param host: host name of the pod
+    :param every: pods with the host names of the log
+    """
+    others = dict.fromkeys(_describe_job(item) for item in every if item.job != pod.job)
     why = (
-        f"Other host names in the log belong to {join_first(others)}. NCCL writes only host names, so the log may be of"
+        "NCCL writes only host names into the log, and pods of different jobs have these names. So the log may be of"
         " another job than this pod."
     )
     remedy = (
@@ -385,11 +391,15 @@ def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int
         "training.hcas",
         host,
         UNKNOWN,
-        f"pod {pod.name} of the job {pod.job}" if pod.job else f"pod {pod.name} without a job",
-        "only pods of one job with the host names of the log",
+        f"host names of the log on {_describe_job(pod)}, and on {join_first(list(others), 4)}",
+        "host names of the log on pods of one job only",
         why,
         remedy,
     )
+
+
+def _describe_job(pod: TrainingPod) -> str:
+    return f"pod {pod.name} of the job {pod.job}" if pod.job else f"pod {pod.name} without a job"
 
 
 def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:

@@ -127,7 +127,15 @@ def check_hcas(
     return build_pass("training.hcas", subject, measured, expected)
 
 
-def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str, bool]) -> Finding:
+def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str, bool], node: str) -> Finding:
+    """Check that the channels of a host use an HCA on each rail of a fabric.
+
+    :param subject: subject of the finding
+    :param got: devices of the fabric that the pod got
+    :param used: devices that channels of the host use. The value is False if the log contains only the number of the
+        device and not its name
+    :param node: name of the node of the pod
+    """
     count = fabric.select.hcas_per_node
     expected = f"all {count} rails used: {', '.join(map(str, range(count)))}" if count > 1 else "rail 0 used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
@@ -138,16 +146,22 @@ def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str
         return build_pass("training.rails", subject, measured, expected)
     unknown = sorted(device for device, rail in got.devices.items() if rail is None)
     if unknown or got.nameless or not used or not all(used.values()):
+        known = (
+            f"{len(rails)} of {count_of(count, 'rail')} known to be used{shown}" if rails else "used rails not known"
+        )
         if unknown:
+            measured = f"{known}; rail of {join_first(unknown)} not determined"
             why = (
-                f"The rail of {join_first(unknown)} was not determined, because the HCAs of its node on this fabric"
-                " were not read."
+                f"The stored HCAs of node {node} on this fabric do not contain the physical"
+                f" {'function' if len(unknown) == 1 else 'functions'} of {join_first(unknown)}, and only these show the"
+                " rail."
             )
             remedy = (
-                "Run stages discover and fabric again, and correct their findings on this node. Then run stage training"
-                " again."
+                f"Run stages discover and fabric again, and correct their findings on node {node}. Then run stage"
+                " training again."
             )
         else:
+            measured = known
             why = (
                 f"The RDMA device of the interface {join_first(got.nameless)} of the pod is unknown, and so is its"
                 f" rail."
@@ -155,8 +169,8 @@ def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str
                 else "The log does not show which HCAs the channels use, so their rails are unknown."
             )
             remedy = (
-                f"Correct the finding training.hcas on {subject}, which gives the reason. Then run stage training again"
-                " with the new log."
+                f"Follow the remedy of the finding training.hcas on {subject}, which gives the reason. Then run stage"
+                " training again."
             )
         return Finding("training.rails", subject, UNKNOWN, measured, expected, why, remedy)
     lacking = [rail for rail in idle if rail not in got.devices.values()]
