@@ -287,7 +287,7 @@ def test_what_has_no_usual_value_within_a_node_is_told() -> None:
     (finding,) = judged(
         THREE, {"node-2": {"max_payload": (RowReading("128", ("mlx5_1",)), RowReading("512", ("mlx5_0",)))}}
     )
-    assert finding.measured == "128 and 512" and finding.check == "tuning.alike"
+    assert finding.measured == "128 (mlx5_1); 512 (mlx5_0)" and finding.check == "tuning.alike"
 
 
 @pytest.mark.parametrize(
@@ -700,7 +700,7 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
     "reason, remedy",
     [
         (
-            "the data that was stored of the node has no entry for this value",
+            "the stored data of the node lacks this value, as data of an older version of linerate.rdma does",
             "Run stage tuning again",
         ),
         ("dcb is not installed", "Install dcb on node-2"),

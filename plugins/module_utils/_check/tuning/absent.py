@@ -19,6 +19,11 @@ _OF_ROWS = {
         "The module ib_core, which has this parameter, is not loaded on the node.",
         f"Run modprobe ib_core on NODE, {_AGAIN}",
     ),
+    "p2pdma": (
+        "The run found no NVIDIA GPU on the node when it read this value, and reads it only on nodes with a GPU.",
+        "Run lspci -nn on NODE. If it lists GPUs, run nvidia-smi -L on NODE and correct its error, such as a driver"
+        f" that is not loaded. If it lists none, check the power and the seat of the GPUs, {_AGAIN}",
+    ),
     "tuned": (
         "The file /etc/tuned/active_profile, which TuneD writes, does not exist on the node.",
         f"Run systemctl status tuned on NODE. Install and start TuneD as on the comparable nodes, {_AGAIN}",

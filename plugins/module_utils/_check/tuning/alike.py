@@ -25,6 +25,7 @@ from .rows import (
     Nodes,
     Strangers,
     choose_remedy,
+    describe_readings,
     describe_value,
     explain_why_unread,
     join_node_names,
@@ -92,7 +93,7 @@ def check(
                 if ABSENT in odd.value
                 else (odd.row.harm, remedy)
             )
-            yield _make_differing_finding(odd, why, remedy)
+            yield _make_differing_finding(odd, _measure(odd, nodes), why, remedy)
         if not group.odd:
             members = group.nodes
             alone = (
@@ -127,7 +128,16 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
     )
 
 
-def _make_differing_finding(odd: DifferingRow, reason: str, remedy: str) -> Finding:
+def _measure(odd: DifferingRow, nodes: Nodes) -> str:
+    """Return the value of nodes that differ as text. If it is a single node, add the devices with this value.
+
+    :param nodes: tuning of each node
+    """
+    readings = nodes[odd.nodes[0]].rows.get(odd.row.name, ())
+    return describe_readings(readings) if len(odd.nodes) == 1 and odd.usual is not None and readings else odd.value
+
+
+def _make_differing_finding(odd: DifferingRow, measured: str, reason: str, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {join_node_names(odd.nodes)}"
     harm = f"{reason}{name_source(len(odd.nodes))}"
     if odd.usual is None:
@@ -135,10 +145,10 @@ def _make_differing_finding(odd: DifferingRow, reason: str, remedy: str) -> Find
             f"The values differ between {odd.known} comparable nodes, and no value is the most frequent, so the usual"
             f" value is unknown. {harm}"
         )
-        return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on comparable nodes", why, remedy)
+        return Finding(CHECK, subject, WARN, measured, f"{row.what}: the same on comparable nodes", why, remedy)
     usual = f"do not have {row.name}" if odd.usual == ABSENT else f"have the value {odd.usual}"
     why = f"{odd.most} of {odd.known} comparable nodes {usual}. {harm}"
-    return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as on comparable nodes", why, remedy)
+    return Finding(CHECK, subject, WARN, measured, f"{row.what}: {odd.usual}, as on comparable nodes", why, remedy)
 
 
 def _choose_node_without(odd: DifferingRow, nodes: Nodes) -> str:

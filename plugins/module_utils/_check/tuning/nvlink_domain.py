@@ -57,22 +57,23 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
         if _list_showing(node, row) & {*model.where}
     }
     silent: dict[str, str] = {}
+    gpus_without: dict[str, list[str]] = {}
     for name, node in nodes.items():
         gpus = {gpu for model in node.rows.get(_MODEL, ()) if model.value in models for gpu in model.where}
         missing = sorted(gpus - _list_showing(node, row))
         if missing:
+            gpus_without[name] = missing
             silent[name] = (
                 explain_why_unread(node, row) or f"nvidia-smi does not report it for GPU {join_node_names(missing)}"
             )
     if silent:
         (first, reason), *_others = silent.items()
         what = BY_NAME[row].what
-        why = (
-            f"Other GPUs of the same model report this value. On {first}, the value was not read:"
-            f" {format_clause(reason)}."
-        )
+        why = f"Other GPUs of the same model report this value. On {first}: {format_clause(reason)}."
         remedy = unread_texts.choose_remedy(reason, first, BY_NAME[row])
-        measured = f"not reported by each GPU of {join_node_names(silent)}"
+        measured = f"not reported by {count_of(sum(map(len, gpus_without.values())), 'GPU')}: " + join_first(
+            [f"{gpu} of {name}" for name, gpus in gpus_without.items() for gpu in gpus], _SHOWN
+        )
         yield Finding(
             CHECK,
             f"{row} of {join_node_names(silent)}",

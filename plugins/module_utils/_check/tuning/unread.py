@@ -10,7 +10,7 @@ from ..._model.base.phrases import format_clause
 from ..._model.node.tuning_rows.row import TuningRow
 
 #: reason for a row that the data of a node lacks
-MISSING = "the data that was stored of the node has no entry for this value"
+MISSING = "the stored data of the node lacks this value, as data of an older version of linerate.rdma does"
 #: beginning of the reason for devices or CPUs without a value
 NO_VALUE = "no value for"
 _AGAIN = "then run stage tuning again."
@@ -18,9 +18,9 @@ _AGAIN = "then run stage tuning again."
 _REMEDIES = (
     (
         MISSING,
-        "Run stage tuning again, so that the installed version of linerate.rdma reads the node. If the entry is still"
-        " missing and a pod inspects NODE, build the image of that pod with this version (ansible-galaxy collection"
-        " list linerate.rdma), and run stage tuning again.",
+        "Run stage tuning again, which reads NODE with the installed version. If the finding remains and a pod inspects"
+        " NODE, build the image of this pod with the version that ansible-galaxy collection list linerate.rdma shows,"
+        " and run stage tuning again. If it remains without such a pod, report it to the developers of linerate.rdma.",
     ),
     (
         "dcb is not installed",
@@ -34,8 +34,9 @@ _REMEDIES = (
     ),
     (
         "nvidia-smi does not report",
-        "Run nvidia-smi -q on NODE. If it does not list the GPU, search dmesg for Xid 79 and power-cycle the node. If"
-        f" it lists the GPU, compare its section Fabric with that of the other GPUs, and reset the GPU, {_AGAIN}",
+        "Run nvidia-smi -q on NODE. If it does not list one of these GPUs, search dmesg for Xid 79 and power-cycle the"
+        " node. If it lists all of them, compare their section Fabric with that of the other GPUs, and reset them"
+        " (nvidia-smi -r). Then run stage tuning again.",
     ),
     (
         "nvidia-smi reports no state",

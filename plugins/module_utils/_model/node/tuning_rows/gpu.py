@@ -23,8 +23,8 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "persistence mode of the GPUs",
         "The driver unloads when no job runs, so each job start takes seconds longer.",
-        "Run systemctl enable --now nvidia-persistenced on the node. With the GPU operator, the driver container runs"
-        " the daemon.",
+        "Without the GPU operator, run systemctl enable --now nvidia-persistenced on the node. With it, drain the node"
+        " and delete its pod of the DaemonSet nvidia-driver-daemonset, whose container starts the daemon.",
         "Enabled",
         "Enabled",
         source="azurehpc-health-checks",
@@ -89,8 +89,9 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "health of the GPUs' NVLink fabric",
         "NVLink of the GPU is slower than NVLink of the other GPUs, and every collective operation waits for this GPU.",
-        "Run nvidia-smi -q on the node. The output shows the reason below Fabric, Health: bandwidth, route, access"
-        " timeout or configuration.",
+        "Run nvidia-smi -q on the node, and read Health in section Fabric. If the configuration is incorrect, correct"
+        " the partitions of the fabric manager or of NMX-C. Otherwise drain the node and reset the GPU (nvidia-smi"
+        " -r). If the fault remains, replace the GPU or its NVLink cable or switch.",
         "Healthy",
         "Healthy",
         source="nvml.h of NVIDIA",
@@ -108,7 +109,8 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "p2pdma",
         "gpu",
-        "CONFIG_PCI_P2PDMA of the kernel (on, off), or the module nvidia_peermem (peermem)",
+        "mechanism of GPUDirect RDMA (on: CONFIG_PCI_P2PDMA of the kernel, peermem: module nvidia_peermem, off:"
+        " neither of them)",
         "The HCA cannot access GPU memory through DMA-BUF, so GPUDirect RDMA does not work.",
         "Boot a kernel that is built with CONFIG_PCI_P2PDMA=y, or load nvidia_peermem, which requires the peer memory"
         " support of DOCA-OFED.",

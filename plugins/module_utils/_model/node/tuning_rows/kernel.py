@@ -20,7 +20,7 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel",
         "IOMMU translation mode of the HCA",
         "The IOMMU translates the address of every DMA access, which reduces the rate of small messages.",
-        f"{describe_argument('iommu=pt')} On Arm: iommu.passthrough=1.",
+        f"{describe_argument('iommu=pt')} On Arm, the argument is iommu.passthrough=1.",
         "identity",
         "identity",
         source="NVIDIA's TuneD profiles: iommu=pt for H100, iommu.passthrough=1 for GB200",
@@ -49,9 +49,11 @@ ROWS: tuple[TuningRow, ...] = (
         "rdma_shared",
         "kernel",
         "network namespaces share RDMA devices",
-        OTHER,
-        "Run rdma system set netns on the node before any container starts. Stage network sets the mode that the"
-        " intent requires.",
+        "The mode decides whether a pod sees all RDMA devices of the node or only its own, so the same pod behaves"
+        " differently on this node.",
+        "If the intent sets rdma_cluster.node_pool.rdma_mode, run stage network, which sets this mode. Otherwise run"
+        " rdma system set netns shared (for on) or rdma system set netns exclusive (for off) on the node before any"
+        " container starts.",
     ),
     TuningRow(
         "tuned",

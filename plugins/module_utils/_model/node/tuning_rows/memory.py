@@ -67,7 +67,7 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "hugepages",
         "memory",
-        "reserved hugepages",
+        "reserved hugepages, their number by size",
         "A pod that requests hugepages cannot run on the node.",
         "OpenShift: set spec.hugepages.pages of the pool's PerformanceProfile. Elsewhere: set the kernel argument"
         " hugepages=, or vm.nr_hugepages.",

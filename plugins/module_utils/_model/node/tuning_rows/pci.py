@@ -21,25 +21,26 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "irq_locality",
         "pci",
-        "NUMA node of the CPUs that handle the interrupts of the HCA, seen from the HCA",
-        "A CPU of a different socket handles each interrupt, which adds latency.",
-        "Run set_irq_affinity_bynode.sh NODE INTERFACE of mlnx-tools on the node, or run irqbalance and do not"
-        " exclude these CPUs from it.",
+        "CPUs that handle the interrupts of the HCA (local: only CPUs of the NUMA node of the HCA)",
+        "A CPU of another NUMA node handles interrupts of the HCA, which adds latency.",
+        "Run set_irq_affinity_bynode.sh NUMBER INTERFACE of mlnx-tools on the node, with the number in"
+        " /sys/class/net/INTERFACE/device/numa_node. Or run irqbalance, and remove the CPUs of this NUMA node from"
+        " IRQBALANCE_BANNED_CPULIST.",
         "local",
         "local",
         source="TuneD cpu-partitioning",
         elsewhere=(
-            "Write the CPUs of the NUMA node of the HCA to /proc/irq/NUMBER/smp_affinity_list, or run irqbalance and"
-            " do not exclude these CPUs from it."
+            "Write the CPUs of the NUMA node of the HCA to /proc/irq/NUMBER/smp_affinity_list. Or run irqbalance, and"
+            " remove these CPUs from IRQBALANCE_BANNED_CPULIST."
         ),
     ),
     TuningRow(
         "irq_isolated",
         "pci",
-        "CPUs that handle the interrupts of the HCA: isolated CPUs (isolated) or other CPUs (apart)",
+        "CPUs that handle the interrupts of the HCA (apart: only CPUs that are not isolated)",
         "Each interrupt stops a rank that has exclusive use of the CPU.",
-        "OpenShift: set spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the"
-        " CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set IRQBALANCE_BANNED_CPULIST of"
+        "OpenShift: set spec.globallyDisableIrqLoadBalancing: true in the pool's PerformanceProfile. Elsewhere: write"
+        " the CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set IRQBALANCE_BANNED_CPULIST of"
         " irqbalance to the isolated CPUs.",
         "apart",
         "apart",
@@ -73,9 +74,10 @@ ROWS: tuple[TuningRow, ...] = (
         "max_payload",
         "pci",
         "MaxPayload of the HCA, in bytes",
-        "The HCA sends smaller PCIe packets than the HCAs of other nodes. Stage discover checks MaxPayload along the"
-        " path.",
-        "Compare the slots of the HCAs, and MaxPayload in the BIOS, with those of the comparable nodes.",
+        "Another MaxPayload indicates another slot, PCIe switch or BIOS setting, and a smaller one reduces the rate of"
+        " the HCA.",
+        "Compare the slot of the HCA, the PCIe switches above it (lspci -tv), and MaxPayload in the BIOS with those of"
+        " a comparable node, and correct the difference.",
     ),
     TuningRow(
         "relaxed_ordering",

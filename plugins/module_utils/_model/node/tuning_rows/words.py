@@ -28,6 +28,7 @@ def describe_argument(argument: str) -> str:
     """
     return (
         f"OpenShift: add '{argument}' to kernelArguments of the pool's MachineConfig, together with all other"
-        f" arguments, so that each node reboots only once. Elsewhere: grubby --update-kernel=ALL --args={argument},"
-        " then reboot the node."
+        f" arguments, so that each node reboots only once. RHEL and derivatives: run grubby --update-kernel=ALL"
+        f" --args={argument}. Debian, Ubuntu: add {argument} to GRUB_CMDLINE_LINUX in /etc/default/grub, and run"
+        " update-grub. Then reboot the node."
     )
