@@ -66,8 +66,8 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
         if beside:
             status, why = WARN, beside
         remedy = (
-            f"As an admin of the cluster, run {_describe_grant(powers)}. To check the"
-            f" result, run kubectl auth can-i {texts[0].replace(' in ', ' -n ')}. Then run stage operators again."
+            f"As an admin of the cluster, run {_describe_grant(powers)}. To check the result, run kubectl auth can-i"
+            f" {texts[0].replace(' in ', ' -n ')} with the kubeconfig of the run. Then run stage operators again."
         )
         findings.append(
             Finding("operators.rights", subject, status, f"missing rights: {'; '.join(texts)}", expected, why, remedy)

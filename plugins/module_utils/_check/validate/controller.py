@@ -175,12 +175,13 @@ def _check_server(seen: ControllerFacts) -> Finding:
 def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
         why = (
-            f"The API server did not answer which rights the user has:"
-            f" {format_clause(seen.rights_error, 'no error text')}."
+            "The API server rejected the query for the rights of the user, or did not answer it:"
+            f" {format_clause(seen.rights_error, 'it returned no error text')}."
         )
         remedy = (
-            f"Run kubectl auth can-i --list as the user of {seen.where}. It must show the right to create"
-            " selfsubjectaccessreviews. Grant it, then run stage validate again."
+            "Run kubectl auth can-i create selfsubjectaccessreviews.authorization.k8s.io as the user of"
+            f" {seen.where}. If it answers no, grant this right to the user. If it fails, correct its error in the"
+            " kubeconfig or at the API server. Then run stage validate again."
         )
         yield Finding(
             "validate.rights",
