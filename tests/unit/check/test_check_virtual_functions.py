@@ -1476,9 +1476,9 @@ def test_what_the_operator_wants_is_judged_before_its_next_sync(
 ) -> None:
     intent = parse_intent([{**INFINIBAND, **({"mtu": 4092} if "mtu" in group else {})}])
     finding = of_hca(desired(ib_facts(), group, **changes), "report", intent)
-    assert finding.status == "fail" and finding.measured == f"requested: {words}"
+    assert finding.status == "fail" and finding.measured == f"other settings, requested by the operator: {words}"
     assert (
-        finding.why.startswith("The spec of the SriovNetworkNodeState contains these settings")
+        finding.why.startswith("The operator takes these settings from the SriovNetworkNodePolicies")
         and "sriovnetworknodepolicies" in finding.remedy
     )
 

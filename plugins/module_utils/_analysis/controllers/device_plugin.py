@@ -10,7 +10,7 @@ import typing
 
 from ..._model.kubernetes.objects import ClusterNode
 
-_LOG = "Read its log on the node: kubectl logs -n NAMESPACE -l app=sriov-device-plugin --prefix"
+_LOG = "kubectl logs -n NAMESPACE -l app=sriov-device-plugin --prefix"
 _POLICIES = "kubectl get sriovnetworknodepolicies -A -o yaml"
 _AGAIN = "Then run stages network and virtual_functions again."
 
@@ -51,10 +51,12 @@ def why_not_offered(
             )
         why = "The device plugin does not run on the node, or its configuration does not contain this resource."
         remedy = (
-            "Check that its pod runs: kubectl get pods -A -o wide -l app=sriov-device-plugin --field-selector"
-            f" spec.nodeName={node.name}. If it runs, its ConfigMap device-plugin-config must contain the resource."
+            "Run kubectl get pods -A -o wide -l app=sriov-device-plugin --field-selector"
+            f" spec.nodeName={node.name}. If it lists no running pod, run stage operators and correct its findings. If"
+            f" the pod runs, correct the error about {resource} in its log ({_LOG}). Without such an error, stage"
+            " network writes the policy again from which the ConfigMap device-plugin-config gets the resource."
         )
-        return why, f"{remedy} {_LOG}. {_AGAIN}"
+        return why, f"{remedy} {_AGAIN}"
     if offered > wanted:
         return (
             "The device plugin includes functions in this resource that do not belong to this fabric.",
@@ -64,5 +66,5 @@ def why_not_offered(
     return (
         f"The node has all {wanted} functions. The device plugin does not detect some of them, or reports them as"
         " unhealthy.",
-        f"{_LOG}. Correct the error in it. {_AGAIN}",
+        f"Read the log of the device plugin on the node ({_LOG}), and correct the error in it. {_AGAIN}",
     )

@@ -249,13 +249,13 @@ def _report_offer(
         f"{intent.cluster.resource_prefix}/{fabric.resource_name}",
         fabric.virtual_functions * fabric.select.hcas_per_node,
     )
-    subject, expected = f"{fabric.name} {name}", f"{wanted} {resource}"
+    subject, expected = f"{fabric.name} {name}", f"{wanted} {resource} allocatable"
     node = next((node for node in facts.operators.nodes if node.name == name), None) if facts.operators else None
     if facts.operators is None or node is None:
         why, remedy = _why_not_read(name, facts.operators)
         return Finding("virtual_functions.allocatable", subject, UNKNOWN, "not read", expected, why, remedy)
     offered = node.allocatable.get(resource)
-    measured = f"{offered if offered is not None else 'no'} {resource}"
+    measured = f"{offered if offered is not None else 0} {resource} allocatable"
     if offered == wanted:
         return build_pass("virtual_functions.allocatable", subject, measured, expected)
     return Finding(

@@ -32,7 +32,7 @@ def check_count(layers: FunctionReports) -> Finding:
         f"VFs in sysfs: {in_kernel}, reported by the config daemon: {reported.vfs_count if reported else 'none'},"
         f" requested by the operator: {desired.vfs_count if desired else 'none'}"
     )
-    expected = f"{wanted} VFs in sysfs, reported and requested"
+    expected = f"{count_of(wanted, 'VF')} in sysfs, reported and requested"
     if layers.unread:
         measured = f"VFs in sysfs: {in_kernel}, reported by the config daemon and requested by the operator: not read"
         return unread.report_unread("virtual_functions.count", layers.subject, layers.unread, measured, expected)
@@ -106,11 +106,12 @@ def _find_wrong_layer(
         )
     if sriov.current == wanted and in_kernel != wanted:
         return (
-            f"The kernel has created {wanted} VFs (sriov_numvfs), but the PCI bus shows {in_kernel} of them. The others"
-            " were removed from the PCI bus, or are still starting.",
+            f"The kernel has created {count_of(wanted, 'VF')} (sriov_numvfs), but the PCI bus shows {in_kernel} of"
+            " them. The others were removed from the PCI bus, or are still starting.",
             (
                 "Run stage virtual_functions again. If the finding remains, rescan the PCI bus on the node as root:"
-                " echo 1 > /sys/bus/pci/rescan. dmesg shows why a function does not start."
+                " echo 1 > /sys/bus/pci/rescan. If a VF still does not appear, correct the error that dmesg shows. Then"
+                " run stage virtual_functions again."
             ),
         )
     if in_kernel != wanted and reported == wanted:
@@ -129,5 +130,5 @@ def _find_wrong_layer(
         )
     return (
         "The config daemon has not yet reported the VFs that the kernel has now.",
-        f"Run stage virtual_functions again. If the finding remains: {_READ_LOG}",
+        f"Run stage virtual_functions again. If the finding remains: {_READ_LOG} Then run the stage once more.",
     )

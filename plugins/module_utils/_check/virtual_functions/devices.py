@@ -10,6 +10,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
+from ..._model.base.marks import SELECTOR
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.profiles import is_infiniband
@@ -26,8 +27,18 @@ def check_driver(layers: FunctionReports) -> Finding:
         return build_pass("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
     why, remedy = _explain_drivers(bare)
-    measured = f"drivers of the {len(layers.vfs)} VFs: {join_first(drivers, 8)}"
+    measured = f"drivers of {count_of(len(layers.vfs), 'VF')}: {join_first(drivers, 8)}"
+    if bare:
+        names = [_describe_bare_vf(vf) for vf in bare]
+        measured = f"{len(bare)} of {count_of(len(layers.vfs), 'VF')} without a network driver: {join_first(names, 8)}"
     return Finding("virtual_functions.driver", layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _describe_bare_vf(vf: Hca) -> str:
+    if vf.pci is None:
+        return f"{vf.name} (no driver)"
+    address = f"{vf.pci.address}, " if vf.pci.address != vf.name else ""
+    return f"{vf.name} ({address}{vf.pci.driver or 'no driver'})"
 
 
 def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
@@ -53,8 +64,10 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
             " virtual_functions again.",
         )
     return (
-        f"No driver is bound to these VFs: {names}.",
-        f"{vendors.load_driver(bare)} Then run stage virtual_functions again.",
+        f"No driver is bound to {names}: its module is not loaded, automatic binding is off (sriov_drivers_autoprobe of"
+        " the physical function contains 0), or the driver failed.",
+        f"{vendors.load_driver(bare)} If the driver is loaded already, bind each VF on the node as root: echo ADDRESS >"
+        " /sys/bus/pci/drivers_probe. Then run stage virtual_functions again.",
     )
 
 
@@ -100,20 +113,21 @@ def _check_desired(layers: FunctionReports, measured: str) -> Finding:
     :param layers: reports of kernel, operator and config daemon on one physical function
     :param measured: VFs of the function as text, for the passed finding
     """
-    expected = "the operator requests the settings of the intent for this function"
+    expected = f"settings of the fabric '{layers.fabric.name}' in the intent, requested by the operator"
     differences = desired.list_differences(layers)
     if not differences:
         return build_pass("virtual_functions.report", layers.subject, measured, expected)
     why = (
-        "The spec of the SriovNetworkNodeState contains these settings, which the operator takes from all policies that"
-        " select the function. The next sync of the operator, or the next boot of the node, applies them."
+        "The operator takes these settings from the SriovNetworkNodePolicies that select the function, and applies them"
+        " at its next sync or at the next boot of the node. A policy was changed, or another policy selects the"
+        " function."
     )
     remedy = (
-        "Check which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct or delete"
-        " the other policy. If only the policy of the fabric selects it, stage network writes its settings again. Then"
-        " run stages network and virtual_functions again."
+        "Run kubectl get sriovnetworknodepolicies -A -o yaml. If a policy without the label"
+        f" {SELECTOR} selects this function, correct or delete this policy. The policy with the label is written by"
+        " stage network. Then run stages network and virtual_functions again."
     )
-    measured = f"requested: {join_first(differences, 8, '; ')}"
+    measured = f"other settings, requested by the operator: {join_first(differences, 8, '; ')}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 

@@ -108,9 +108,9 @@ def check_guids(layers: FunctionReports) -> Finding:
         why = "Neither an RDMA device on the node or in a pod on the node, nor ip link, shows a GUID for these VFs."
         measured = f"GUID of {len(nameless)} of {total} not read: {join_first(nameless, 8)}"
         remedy = (
-            "Run ip link show for the physical function on the node as root: it lists the GUID of each VF. If a VF has"
-            " no RDMA device there (rdma link), load its driver: modprobe mlx5_ib. Then run stage virtual_functions"
-            " again."
+            "Run ip link show on the node as root. If it lists GUIDs of the VFs, let Ansible read the node as root"
+            " (ansible_become: true). If it lists none, update iproute2. If rdma link on the node lists no device of a"
+            " VF that is not in a pod, run modprobe mlx5_ib. Then run stage virtual_functions again."
         )
         return Finding(check, layers.subject, UNKNOWN, measured, expected, why, remedy)
     return build_pass(check, layers.subject, f"{total}, each with a GUID", expected)
