@@ -977,8 +977,8 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "storage *",
                 ("the server was killed (exit code 137)",),
                 (
-                    "Find out why the other pod ended: run kubectl describe pod, and look for a killed"
-                    " process in dmesg of its node."
+                    "Look for a killed process in dmesg of the other node. While the stage runs again, kubectl"
+                    " describe pod shows why the pod ended."
                 ),
             ),
         ),

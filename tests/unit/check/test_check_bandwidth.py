@@ -523,6 +523,28 @@ def test_without_what_the_links_could_carry_there_is_no_floor(seen: dict[str, ty
     assert found(given, "floor", AB, intent(expected_gbps=400)).status == "pass"
 
 
+def test_floor_without_a_rate_names_the_nodes_and_their_findings() -> None:
+    assert found(facts(seen=ground("a")), "floor", AB).remedy.startswith(
+        "Follow the remedy of the finding bandwidth.link of b, then run stage bandwidth again. Or set"
+    )
+    assert found(facts(pods=PODS[:1]), "floor", AB).remedy == (
+        "Follow the remedy of the finding bandwidth.pod of b, then run stage bandwidth again."
+    )
+
+
+def test_link_without_an_hca_names_the_cause_that_is_known() -> None:
+    unread = {**ground("ab"), "hcas": {**ground("ab")["hcas"], "b": ObservedHcas(error="timed out")}}
+    empty = {**ground("ab"), "hcas": {**ground("ab")["hcas"], "b": ObservedHcas(NodeHcas(()))}}
+    for given, why, remedy in (
+        (facts(seen=unread), "could not read the HCAs of b: timed out", "the finding discover.node of b"),
+        (facts(seen=ground("a")), "node_info did not query b", "the finding discover.node of b"),
+        (facts(seen=empty), "The data of b have no HCA of the fabric compute", "the finding fabric.hcas of b"),
+    ):
+        finding = links(given)["compute b"]
+        assert finding.measured == "link not checked, because no HCA is known"
+        assert why in finding.why and remedy in finding.remedy
+
+
 def test_the_fleet_catches_the_slow_direction() -> None:
     given = facts(pair("a", "b", 373.64), pair("b", "a", 340.0))
     assert found(given, "fleet", AB).status == "pass"
@@ -1021,6 +1043,20 @@ def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause: str) -> None:
     assert "the server's words" in finding.why
 
 
+@pytest.mark.parametrize(
+    ("evidence", "measured", "why"),
+    [
+        ("", "5 round trips, rping failed without an error message", "rping failed after 5 round trips and printed"),
+        ("exit code 9: odd", "5 round trips; exit code 9: odd", "The tool ended with an error that linerate.rdma"),
+    ],
+)
+def test_rping_failure_without_a_text_does_not_refer_to_one(evidence: str, measured: str, why: str) -> None:
+    given = facts(pair("a", "b", ping_failure="exit_code", ping_evidence=evidence), pair("b", "a"))
+    finding = found(given, "rping", AB)
+    assert finding.measured == measured and finding.why.startswith(why)
+    assert ("under 'measured'" in finding.remedy) == bool(evidence)
+
+
 # A floor that does not sink with the fault
 
 
@@ -1263,7 +1299,11 @@ def test_what_packets_leave_of_pcie_is_the_floor(
 @pytest.mark.parametrize(
     ("changes", "expected", "remedy"),
     [
-        ({"message_bytes": 65536}, "requested messages and queue pairs", "file -L /usr/bin/ib_write_bw"),
+        (
+            {"message_bytes": 65536},
+            "a figure of the requested messages",
+            "head nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host -c 4 /usr/bin/ib_write_bw",
+        ),
         ({"average_gbps": 9000.0, "peak_gbps": None}, "within the capacity of the link", "current_clocksource"),
     ],
 )

@@ -43,7 +43,7 @@ class Limit(typing.NamedTuple):
 
 
 #: why no floor is known for an end without a usable pod
-NO_POD = "the node has no usable pod"
+NO_POD = "its pod is missing or not usable (finding bandwidth.pod)"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ..._analysis.fleet.cause import Cause, link_of
 from ..._analysis.fleet.completions import COMPLETIONS
 from ..._analysis.fleet.providers import PROVIDERS
 from ..._model.base.phrases import describe_rerun
 from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
 from ..._model.kubernetes.measuring import NAMESPACE, REFUSALS
 from ..._model.measurement.bandwidth import LEFT_OUT
 
@@ -101,8 +104,8 @@ CAUSES: dict[str, Cause] = {
     ),
     "peer_gone": Cause(
         "The process at the other end ended during the measurement.",
-        "Find out why the other pod ended: run kubectl describe pod, and look for a killed process in dmesg of its"
-        " node.",
+        "Look for a killed process in dmesg of the other node. While the stage runs again, kubectl describe pod shows"
+        " why the pod ended. Correct the cause.",
     ),
     "not_closed": Cause(
         "The measurement ran, but the final handshake of the two ends failed in each attempt, so neither end confirms"
@@ -209,13 +212,14 @@ CAUSES: dict[str, Cause] = {
     "other_run": Cause(
         "perftest used another RDMA device, or another number of queue pairs, than requested, so its figure does not"
         " apply to this pair.",
-        "Check whether the image has a script in place of ib_write_bw (kubectl exec POD -- file -L"
-        " /usr/bin/ib_write_bw), and run the command of the measurement by hand in the pod. Set pods.image to an image"
-        " with perftest itself.",
+        "Run podman run --rm --entrypoint head IMAGE -c 4 /usr/bin/ib_write_bw, with the image in pods.image. If it"
+        " does not print ELF, ib_write_bw is a script that changes the options. Set pods.image to an image with the"
+        " unchanged program of perftest.",
     ),
     "exit_code": Cause(
-        "The tool ended with an unknown error.",
-        "Read the error under 'measured', if there is one, and dmesg of both nodes. Then run stage bandwidth again.",
+        "The tool ended with an error that linerate.rdma does not know.",
+        "Correct the error under 'measured'. If it does not show the cause, read dmesg of both nodes for errors of"
+        " mlx5 or rdma_cm at the time of the run, and correct them. Then run stage bandwidth again.",
     ),
     "pod": Cause(
         "One of the two pods could not be used.", "Follow the remedy of the finding bandwidth.pod of the node."
@@ -250,6 +254,24 @@ def explain_cause(kind: str, fabric: Fabric) -> tuple[str, str]:
     return why, add_stage(remedy)
 
 
+def name_check_of_fabric(fabric: Fabric) -> str:
+    """Return the id of the check that reports why the HCAs of a fabric are unknown."""
+    return "fabric.membership" if is_infiniband(fabric) else "discover.hcas"
+
+
+def name_check_of_hcas(fabric: Fabric) -> str:
+    """Return the id of the check that counts the HCAs of a node on a fabric."""
+    return "fabric.hcas" if is_infiniband(fabric) else "discover.hcas"
+
+
 def add_stage(remedy: str) -> str:
-    """Return a remedy that ends with the stage to run again, unless it names the stage already."""
+    """Return a remedy that ends with the stage to run again, unless it names the stage already. If it has a command in
+    a measuring pod, it also says when the pod exists.
+    """
+    if _IN_POD.search(remedy) and "while the stage runs" not in remedy.lower():
+        remedy = f"{remedy} The measuring pods exist only while the stage runs."
     return remedy if "run stage bandwidth again" in remedy.lower() else f"{remedy} Then run stage bandwidth again."
+
+
+#: of a remedy: a command in a measuring pod, or on it
+_IN_POD = re.compile(r"\([^)]*in (?:the|both) pods?\b|in the pod:|in both pods\.")

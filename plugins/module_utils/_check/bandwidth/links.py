@@ -9,12 +9,12 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.line_rates import HcaRates, LineRates, Pcie
-from ..._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
+from .causes import name_check_of_fabric, name_check_of_hcas
 
 _CHECK, _EXPECTED = "bandwidth.link", "link and PCIe link at the highest rate that both ends support"
 #: of a rate, by which numbers of one link may differ: 400 and 399.9
@@ -65,24 +65,49 @@ def check_links(
     seen = {node for node, _address in rates}
     for node in nodes:
         if node not in seen:
-            error = (hcas[node].error if node in hcas else NOT_QUERIED) or why or "it reports no HCA"
-            text = f"The HCA of this node on the fabric is unknown: {format_clause(error)}."
-            remedy = (
-                "Follow the remedies of the findings fabric.node and fabric.hcas of this node, then run stages fabric"
-                " and bandwidth again."
-            )
+            text, remedy = _explain_no_hca(fabric, node, why, hcas.get(node))
             findings.append(
                 Finding(
                     _CHECK,
                     f"{fabric.name} {node}",
                     UNKNOWN if by_link else WARN,
-                    "HCA not identified",
+                    "link not checked, because no HCA is known",
                     _EXPECTED,
                     text,
                     remedy,
                 )
             )
     return findings
+
+
+def _explain_no_hca(fabric: Fabric, node: str, why: str, hcas: typing.Optional[ObservedHcas]) -> tuple[str, str]:
+    """Return cause and remedy of a node without a known HCA on the fabric.
+
+    :param why: reason why the HCAs of the fabric are unknown; empty if they are known
+    :param hcas: HCAs of the node, or the error; None if node_info did not run there
+    """
+    again = f"then run stages {'fabric' if is_infiniband(fabric) else 'discover'} and bandwidth again."
+    if hcas is None:
+        return (
+            f"The module node_info did not query {node}, so its HCAs are unknown.",
+            f"Follow the remedy of the finding discover.node of {node}, then run stages discover, fabric and bandwidth"
+            " again.",
+        )
+    if hcas.error:
+        return (
+            f"The module node_info could not read the HCAs of {node}: {format_clause(hcas.error)}.",
+            f"Follow the remedy of the finding discover.node of {node}, then run stages discover, fabric and bandwidth"
+            " again.",
+        )
+    if why:
+        return (
+            f"The HCAs of the fabric {fabric.name} are unknown: {format_clause(why)}.",
+            f"Follow the remedy of the finding {name_check_of_fabric(fabric)}, {again}",
+        )
+    return (
+        f"The data of {node} have no HCA of the fabric {fabric.name}, so it is unknown which link to check.",
+        f"Follow the remedy of the finding {name_check_of_hcas(fabric)} of {node}, {again}",
+    )
 
 
 def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Finding:
@@ -93,10 +118,9 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
     words += [f"PCIe {found.pcie.trained}"] if found.pcie is not None else []
     could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "a known highest rate"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
-    said = [
-        *_check_port_rate(fabric, found, by_link),
-        *(_check_pcie_link(fabric, found, found.pcie, by_link) if found.pcie is not None else ()),
-    ]
+    of_port = list(_check_port_rate(fabric, found, by_link))
+    of_pcie = list(_check_pcie_link(fabric, found, found.pcie, by_link)) if found.pcie is not None else []
+    said = [*of_port, *of_pcie]
     if not said:
         return build_pass(_CHECK, subject, ", ".join(words), ", ".join(could))
     status = max((one.status for one in said), key=_ORDER.index)
@@ -109,7 +133,9 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
         ", ".join(words),
         ", ".join(could),
         " ".join(one.why for one in said),
-        " ".join(one.remedy for one in said),
+        f"Network link: {of_port[0].remedy} PCIe link: {' '.join(one.remedy for one in of_pcie)}"
+        if of_port and of_pcie
+        else " ".join(one.remedy for one in said),
     )
 
 
@@ -172,8 +198,9 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         and not fabric.line_rate.reason
     ):
         why = (
-            "The rate in line_rate.expected_gbps of the intent is below the rate of the link, so slow pairs would pass,"
-            " and the intent gives no reason (line_rate.reason)."
+            "The rate in line_rate.expected_gbps of the intent is below the rate of the link, and the intent gives no"
+            " reason for it (line_rate.reason). The check bandwidth.floor then also accepts pairs that are slower than"
+            " their links."
         )
         yield _Said(
             unknown,
@@ -236,14 +263,16 @@ def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool)
         )
     elif pcie.could < enough and not pcie.trained_down:
         why = (
-            "The card reports a PCIe maximum below the rate of its link. Few cards are built this way. Otherwise the"
-            " card reports a wrong maximum, and slow pairs would pass."
+            f"The PCIe maximum that the card reports carries {pcie.could:.4g} Gb/s of data, which is too little for a"
+            f" network link of {found.could or 0.0:g} Gb/s. Either the card is built this way, or it reports a wrong"
+            " maximum. If it is wrong, the minimum of bandwidth.floor is too low, because it is computed from it."
         )
         yield _Said(
             WARN,
             why,
-            "Compare LnkCap in lspci -vv (as root) with the datasheet of the board. If the board supports more,"
-            " replace the card, and run stages discover and bandwidth again.",
+            "Compare LnkCap of the card (lspci -vv, as root on the node) with the datasheet of the card. If they agree,"
+            " waive this finding. If the datasheet shows more, replace the card, and run stages discover and bandwidth"
+            " again.",
             f"PCIe maximum of the card {pcie.could:.4g} Gb/s of data",
-            f"at least {enough:.4g} Gb/s of data",
+            f"PCIe maximum of the card at least {enough:.4g} Gb/s of data",
         )

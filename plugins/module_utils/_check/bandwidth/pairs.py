@@ -82,15 +82,28 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
     return findings
 
 
+#: what to do after an error of a tool without a text
+_DMESG = (
+    "Read dmesg of both nodes for errors of mlx5 or rdma_cm at the time of the run, and correct them. Then run stage"
+    " bandwidth again."
+)
+
+
 def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     expected = f"{PINGS} round trips, exit code 0"
     measured = (count_of(pair.pings, "round trip") if pair.pings is not None else "no round trips") + (
-        f"; {pair.ping_evidence}" if pair.ping_evidence else ", rping failed" if pair.ping_failure else ""
+        f"; {pair.ping_evidence}"
+        if pair.ping_evidence
+        else ", rping failed without an error message"
+        if pair.ping_failure
+        else ""
     )
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return build_pass("bandwidth.rping", subject, measured, expected)
     if pair.ping_failure:
         why, remedy = explain_cause(pair.ping_failure, fabric)
+        if not pair.ping_evidence and why == explain_cause("exit_code", fabric)[0]:
+            why, remedy = f"rping failed after {count_of(pair.pings or 0, 'round trip')} and printed no error.", _DMESG
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
         return Finding(
@@ -108,7 +121,7 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         measured,
         expected,
         "rping ended before its last round trip and reported no error, so the connection is not reliable.",
-        "Run stage bandwidth again. If the finding remains, read dmesg of both nodes.",
+        f"Run stage bandwidth again. If the finding remains: {_DMESG}",
     )
 
 
@@ -127,11 +140,12 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
         how = (
             f"TCP, {_format_streams(pair)}"
             if pair.transport == "TCP"
-            else f"{_or_unknown(pair.message_bytes)} bytes x {_or_unknown(pair.iterations)}{_format_queue_pairs(pair)}"
+            else f"{_or_unknown(pair.iterations)} messages of {_or_unknown(pair.message_bytes)}"
+            f" bytes{_format_queue_pairs(pair)}"
         )
         figures = f"{format_gbps(pair.average_gbps)} average, {how}"
         if doubt:
-            valid, remedy = _describe_valid_figure(doubt)
+            valid, remedy = _describe_valid_figure(doubt, ground.fabric.pods.image, pair.client)
             return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt, remedy)
         return build_pass("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
@@ -141,17 +155,21 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
     return Finding("bandwidth.measured", subject, status, pair.evidence or "no bandwidth", expected, why, remedy)
 
 
-def _describe_valid_figure(doubt: str) -> tuple[str, str]:
+def _describe_valid_figure(doubt: str, image: str, client: str) -> tuple[str, str]:
     """Return the property that a valid figure has, and the remedy, by the reason why a figure is not valid.
 
     :param doubt: reason why the bandwidth is not a valid measurement
+    :param image: image of the measuring pods
+    :param client: node of the client, whose clock the figure depends on
     """
     if "requested" in doubt or "at least one message" in doubt:
         return (
-            "a figure of the requested messages and queue pairs",
-            "If the intent was changed after the measurement, run stage bandwidth again. Otherwise run kubectl exec POD"
-            " -- file -L /usr/bin/ib_write_bw: if it is a script, it changes the options. Set pods.image to an image"
-            " with perftest itself, then run stage bandwidth again.",
+            "a figure of the requested "
+            + ("number of queue pairs" if "queue pairs" in doubt.partition(", but")[0] else "messages"),
+            "If the intent was changed after the measurement, run stage bandwidth again. Otherwise run podman run --rm"
+            f" --entrypoint head {image} -c 4 /usr/bin/ib_write_bw. If it does not print ELF, ib_write_bw is a script"
+            " that changes the options: set pods.image to an image with the unchanged program of perftest, then run"
+            " stage bandwidth again.",
         )
     if "must use RDMA" in doubt:
         return (
@@ -160,9 +178,10 @@ def _describe_valid_figure(doubt: str) -> tuple[str, str]:
         )
     return (
         "an average in Gb/s within the capacity of the link and the peak of the measurement",
-        "Run stage bandwidth again. If the figure is still too high, the clock of the client's node is wrong: compare"
-        " /sys/devices/system/clocksource/clocksource0/current_clocksource with that of another node, and search dmesg"
-        " for clocksource.",
+        f"Run stage bandwidth again. If the figure is still too high, the clock of {client} (the client) is wrong:"
+        " compare /sys/devices/system/clocksource/clocksource0/current_clocksource there with another node (usually"
+        " tsc). If it differs, search dmesg for clocksource to find the reason, correct it, and reboot the node. Then"
+        " run stage bandwidth again.",
     )
 
 
@@ -406,12 +425,6 @@ def _check_floor(
 ) -> Finding:
     floor, text = ground.floor(pair)
     if floor is None:
-        remedy = (
-            "Follow the remedy of the finding bandwidth.pod of the node without a pod, then run stage bandwidth again."
-            if NO_POD in text
-            else "Follow the remedies of the findings bandwidth.link of both nodes. Or set line_rate.expected_gbps of"
-            " the fabric to the rate that its links must have, then run stage bandwidth again."
-        )
         return Finding(
             "bandwidth.floor",
             subject,
@@ -419,7 +432,7 @@ def _check_floor(
             f"{format_gbps(average)}, minimum of this pair unknown",
             "at least a minimum that follows from the rates of the links",
             f"{text[0].upper()}{format_clause(text[1:])}.",
-            remedy,
+            _describe_unknown_floor(ground, pair),
         )
     if average >= floor:
         return build_pass("bandwidth.floor", subject, format_gbps(average), f">= {format_gbps(floor)} ({text})")
@@ -448,6 +461,30 @@ def _check_floor(
         f"{why} {more}".strip(),
         f"{first}{remedy}",
     )
+
+
+def _describe_unknown_floor(ground: PairLimits, pair: PairResult) -> str:
+    """Return the remedy of a pair whose floor is unknown, with the nodes whose links are unknown.
+
+    :param ground: bandwidth limits by which the pairs of the fabric are judged
+    """
+    without_pod: dict[str, None] = {}
+    without_rate: dict[str, None] = {}
+    for end, rate in zip((pair.client_end, pair.server_end), ground.ends(pair)):
+        if rate.unknown:
+            (without_pod if rate.unknown == NO_POD else without_rate)[end[1]] = None
+    steps = [
+        f"Follow the remed{'y' if len(nodes) == 1 else 'ies'} of the finding{'' if len(nodes) == 1 else 's'} {check} of"
+        f" {' and '.join(nodes)}, then run stage bandwidth again."
+        for check, nodes in (("bandwidth.pod", without_pod), ("bandwidth.link", without_rate))
+        if nodes
+    ]
+    if without_rate and not without_pod:
+        steps.append(
+            "Or set line_rate.expected_gbps of the fabric to the rate that its links must have, and run stage bandwidth"
+            " again."
+        )
+    return " ".join(steps)
 
 
 def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:

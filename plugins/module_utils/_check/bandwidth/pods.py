@@ -21,7 +21,7 @@ from ..._model.measurement.bandwidth import BandwidthFacts, End, RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .addresses import find_announced_twice, find_held_twice
-from .causes import CAUSES, explain_cause
+from .causes import CAUSES, explain_cause, name_check_of_hcas
 from .facts import Facts
 from .pairs import on_rail
 
@@ -51,7 +51,10 @@ def check_pods(
         finding = check_pod(fabric, end, pod)
         if pod is not None and finding.status == PASS:
             after = facts.functions.get(name, ObservedHcas()).value
-            doubt = held.get(end) or _why_on_another_rail(fabric, pod, membership) or _why_no_function(pod, after)
+            doubt, first = held.get(end, ""), ""
+            if not doubt:
+                doubt, first = _why_on_another_rail(fabric, pod, membership)
+            doubt = doubt or _why_no_function(pod, after)
             if doubt:
                 finding = dataclasses.replace(
                     finding,
@@ -59,7 +62,7 @@ def check_pods(
                     measured=f"{finding.measured}; HCA of the pod not verified",
                     expected="a pod with a function of the HCA of this rail",
                     why=f"{format_clause(doubt)}.",
-                    remedy=_ONE_RUN,
+                    remedy=f"{first} {_ONE_RUN}".strip(),
                 )
         findings.append(finding)
     return findings
@@ -70,9 +73,10 @@ _ONE_RUN = (
 )
 
 
-def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> str:
-    """Return a clause that names the HCA of the pod if it is not the HCA of the pod's rail. Return an empty text if it
-    is, if the HCAs of the node are unknown, or if the node has only one HCA.
+def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> tuple[str, str]:
+    """Return a clause that names the HCA of the pod if it is not the HCA of the pod's rail, and the first step of the
+    remedy. The step is empty if the HCA of the rail is known. Both are empty if the pod is on the HCA of its rail, if
+    the HCAs of the node are unknown, or if the node has only one HCA.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     """
@@ -81,12 +85,14 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
     # a function that a pod gets as a whole is the HCA itself
     only = len(list_rails(fabric)) == 1 and not (pod.physical_function or (is_interface_moved(fabric) and pod.pci))
     if not rails or only or rails.get(function or "") == pod.rail:
-        return ""
-    mine = ", ".join(address for address, number in rails.items() if number == pod.rail) or "unknown"
+        return "", ""
+    text = f"The pod {pod.name} has a function of {function or 'an HCA that sysfs does not report'}, but"
+    mine = ", ".join(address for address, number in rails.items() if number == pod.rail)
+    if mine:
+        return f"{text} the HCA of the rail is {mine}", ""
     return (
-        f"The pod {pod.name} has a function of {function or 'an HCA that sysfs does not report'}, but the HCA"
-        " of the rail is"
-        f" {mine}"
+        f"{text} the data of {pod.node} have no HCA of the fabric {fabric.name} on rail {pod.rail}",
+        f"If {pod.node} has a finding {name_check_of_hcas(fabric)}, follow its remedy first.",
     )
 
 
@@ -235,8 +241,9 @@ def check_cleanup(seen: BandwidthFacts) -> Finding:
             f"{count_of(len(seen.remaining), 'measuring pod')} left",
             expected,
             why,
-            f"Delete these pods: kubectl -n {NAMESPACE} delete pod NAME. If a pod stays in Terminating, run systemctl"
-            " status kubelet on its node.",
+            f"Delete these pods: kubectl -n {NAMESPACE} delete pod {' '.join(seen.remaining[:8])}. If a pod stays in"
+            " Terminating, the kubelet of its node does not respond: run systemctl status kubelet there, and restart"
+            " the kubelet. Then run stage bandwidth again.",
         )
     if seen.leftovers:
         why = (

@@ -62,8 +62,9 @@ def check_suspects(
                 " component fails always: the cause is intermittent, or it affects only these two ends together."
             )
             remedy = (
-                "Follow the remedies of the findings bandwidth.measured and bandwidth.floor of these pairs. Run stage"
-                " bandwidth again: if other pairs fail then, the cause is intermittent."
+                "Follow the remedies of the findings bandwidth.rping, bandwidth.measured and bandwidth.floor of these"
+                " pairs, then run stage bandwidth again. If other pairs fail then, the cause is intermittent. If the"
+                " same pairs fail, compare firmware, MTU and partitions of their two ends."
             )
             findings.append(Finding("bandwidth.suspect", fabric.name, FAIL, measured, expected, why, remedy))
             continue
