@@ -9,6 +9,7 @@ import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.text import join_first
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from ..job.channels import name_hcas
@@ -242,10 +243,12 @@ def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: R
     if allowed is None:
         return (
             UNKNOWN,
-            f"The HCAs of host {rank.host} on the fabric are unknown, because no pod of this test has this host name",
+            f"The HCAs of host {rank.host} on the fabric are unknown, because no pod of this test has this host name"
+            f" (host names of the pods: {join_first(sorted(wanted.hcas), 4) or 'none'})",
             (
-                "Compare this host name with the hostname of the pods in namespace linerate-measure (kubectl -n"
-                " linerate-measure get pods -o yaml, while the stage runs). Then run stage collectives again."
+                "Run stage collectives again: it gives each pod a host name from the name of its node. If the finding"
+                " remains, set rdma_cluster.collectives.image to an image that does not change the host name, then run"
+                " stage collectives again."
             ),
         )
     names = list_hcas(route, process)

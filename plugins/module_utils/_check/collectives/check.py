@@ -203,9 +203,17 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             why = (
                 "A test on these nodes cannot produce such a log, so another program wrote it. The log was not"
                 " evaluated."
+                if ran.nodes
+                else "The results list no node for this test, so no pod of this run wrote this log. The log was not"
+                " evaluated."
             )
             remedy = (
-                "Check the pods of this test for a program that writes into the log of NCCL, then run stage collectives"
+                "Run stage collectives again. If the finding remains, a program in the image"
+                f" {wanted.image} writes into the log of NCCL: set rdma_cluster.collectives.image to an image without"
+                " it, then run stage collectives again."
+                if ran.nodes
+                else "Run stage collectives again. If the finding remains, another program changes"
+                " facts/collectives/cluster.json in the folder of the report: stop it, then run stage collectives"
                 " again."
             )
             findings.append(Finding("collectives.log", subject, UNKNOWN, measured, expected, why, remedy))

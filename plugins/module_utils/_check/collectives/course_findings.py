@@ -88,7 +88,7 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
             )
         )
     if nodes < 2:
-        why = "A test of the network needs two nodes with a usable pod."
+        why = "The stage has a usable pod on only one node, so no test between nodes could run."
         steps.append(
             Finding(
                 "collectives.steps",
@@ -254,20 +254,22 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             remedy,
         )
     for rail, nodes in named.undecided:
+        several = len(nodes) > 1
+        which = f"At least one of {join_first(nodes, 16)}" if several else f"{nodes[0]} or the node tested with it"
         why = (
-            "At least one of these nodes is slow on this rail. A fast node to test each of them with is missing, or the"
-            " results with it differ from test to test."
+            f"{which} is slow on rail {rail}. The tests do not show which node: no fast node was left to test"
+            f" {'each of them' if several else 'it'} with, or the results differed from test to test."
         )
         subject = f"{name}, rail {rail} of {join_first(nodes, _NAMED)}"
         yield Finding(
             "collectives.suspect",
             subject,
             UNKNOWN,
-            f"slow, faulty node not determined (tests of '{kind}')",
+            f"slow, slow node not determined (tests of '{kind}')",
             _FAST,
             why,
-            "Follow the remedies of the findings collectives.bandwidth of these nodes, then run stage collectives again"
-            " while the fabric is idle.",
+            f"Follow the remedies of the findings collectives.bandwidth of {'these nodes' if several else 'this node'},"
+            " then run stage collectives again while the fabric is idle.",
         )
 
 
@@ -296,12 +298,14 @@ def report_group(subject: str, group: CollectiveGroup, slow: bool) -> Finding:
             measured,
             "verified, and as fast as the other nodes",
             why,
-            f"Follow the remedies of the findings {checks} of this node, then run stage collectives again.",
+            f"Follow the {'remedy of the finding' if slow else 'remedies of the findings'} {checks} of this node, then"
+            " run stage collectives again.",
         )
     why = "The tests of single rails show no slow node, port or leaf, so the cause is what the rails share."
     checks = "collectives.cause" if slow else "collectives.started and collectives.way"
     remedy = (
-        f"Follow the remedies of the findings {checks} of these nodes. Check what all rails share: the PCIe links"
+        f"Follow the {'remedy of the finding' if slow else 'remedies of the findings'} {checks} of these nodes. Check"
+        " what all rails share: the PCIe links"
         " (lspci -vv), the CPUs, the power (nvidia-smi -q -d PERFORMANCE), and the links between switches. Then run"
         " stage collectives again."
     )

@@ -231,8 +231,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=("ibv_devinfo", _TOPO),
         remedy=(
-            "Compare the HCAs of the pod with NCCL_IB_HCA, and use as many GPUs as rails. Then run stage collectives"
-            " again."
+            "Check that NCCL_IB_HCA in the image does not exclude the HCA, that its port is active, and that"
+            " rdma_cluster.collectives.gpus_per_node is at least the number of rails. Then run stage collectives again."
         ),
     ),
     "collectives.ranks": Explanation(

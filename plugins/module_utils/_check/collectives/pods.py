@@ -46,7 +46,7 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
     """
     least, most = wanted.least_bytes, wanted.most_bytes
     other: set[tuple[int, int]] = set()
-    beyond: set[tuple[int, int]] = set()
+    beyond: set[tuple[int, int, int]] = set()
     reduced: set[int] = set()
     tables = 0
     for ran in seen.runs:
@@ -58,19 +58,30 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
         # a row that is larger than what memory is said to admit contradicts it
         credible = max(sizes) <= limit or limit == most
         if not credible or 2 * max(sizes) <= limit or (min(sizes) > least and ran.change != SOAK):
-            (other if credible else beyond).add((min(sizes), max(sizes)))
+            if credible:
+                other.add((min(sizes), max(sizes)))
+            else:
+                beyond.add((min(sizes), max(sizes), limit))
         elif limit < most:
             reduced.add(max(sizes))
     expected = f"{spell_bytes(least)} to {spell_bytes(most)}"
     if beyond:
-        first, last = min(beyond)
-        measured = f"{spell_bytes(first)} to {spell_bytes(last)}, more than the limit that nccl-tests reported"
-        why = "nccl-tests sends no message above the limit that it reports, so its table is from another program."
-        remedy = (
-            f"In the image {wanted.image}, run ls -l {wanted.program_folder}: its programs must be those of nccl-tests."
-            " Correct rdma_cluster.collectives.image, then run stage collectives again."
+        first, last, bound = min(beyond)
+        measured = (
+            f"{spell_bytes(first)} to {spell_bytes(last)}, although the test reported a limit of {spell_bytes(bound)}"
         )
-        within = f"{expected}, within the limit that nccl-tests reported"
+        why = (
+            "nccl-tests reports the largest message for which the memory of the GPUs suffices, and sends no larger"
+            " message. So the table with these sizes is from another program."
+        )
+        program = next(iter(wanted.tests), "all_reduce")
+        remedy = (
+            f"The image {wanted.image} must contain the unchanged programs of nccl-tests. Run podman run --rm"
+            f" --entrypoint head {wanted.image} -c 4 {wanted.program_folder}/{program}_perf. If it does not print ELF,"
+            " the program is a script. Set rdma_cluster.collectives.image to an image with the unchanged programs, then"
+            " run stage collectives again."
+        )
+        within = f"{expected}, and no message above the limit that the test reported"
         yield Finding("collectives.wanted", "sizes of messages", UNKNOWN, measured, within, why, remedy)
     elif other:
         first, last = min(other)
@@ -119,11 +130,12 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
     if pod.error:
         remedy = (
             (
-                "Correct the error under 'why'. While the stage runs, read the events of the pod: kubectl -n"
-                f" linerate-measure describe pod {pod.name}. Then run stage collectives again."
+                "Correct this error, then run stage collectives again. If the cause is not clear, read the events of"
+                f" the pod while the stage runs: kubectl -n linerate-measure describe pod {pod.name}."
             )
             if pod.name
-            else "Correct the findings of stages network and virtual_functions, then run stage collectives again."
+            else "Follow the remedies of the findings of stages network and virtual_functions of this node, then run"
+            " stage collectives again."
         )
         if pod.cause == "rail":
             remedy = (
@@ -144,14 +156,33 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod], en
         )
     missing = set(range(rails)) - {hca.rail for hca in pod.hcas}
     measured = ", ".join(f"{hca.device} rail {hca.rail}" for hca in pod.hcas)
-    if missing or not pod.host:
+    if missing:
+        gone = ", ".join(map(str, sorted(missing)))
         why = (
-            f"The HCA of the pod on rail {', '.join(map(str, sorted(missing)))} could not be determined."
-            if missing
-            else "The host name of the pod is unknown."
+            f"The stored results of the pod have no HCA on rail {gone} and no error. They are from a run with another"
+            f" intent, or were changed after the run. The intent requires rails 0 to {rails - 1} (hcas_per_node of the"
+            f" fabric {fabric.name})."
         )
         return Finding(
-            "collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run stage collectives again."
+            "collectives.pod",
+            subject,
+            UNKNOWN,
+            f"{measured or 'no HCA'}; no HCA on rail {gone}",
+            expected,
+            why,
+            "Run stage collectives again with the current intent: if the pod has no HCA on this rail, the stage then"
+            " reports the reason.",
+        )
+    if not pod.host:
+        return Finding(
+            "collectives.pod",
+            subject,
+            UNKNOWN,
+            f"{measured}; host name of the pod unknown",
+            f"{expected}, and its host name",
+            "The stored results of the pod have no host name, so its ranks cannot be found in the log of NCCL. The"
+            " stage reads the host name from the pod, so the results were changed after the run.",
+            "Run stage collectives again.",
         )
     return build_pass("collectives.pod", subject, measured, expected)
 
@@ -182,8 +213,9 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
             " nodes."
         )
         remedy = (
-            "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, run systemctl"
-            " status kubelet on its node."
+            f"Delete the pods: kubectl -n linerate-measure delete pod {' '.join(seen.remaining[:8])}. If a pod stays in"
+            " Terminating, the kubelet of its node does not respond: run systemctl status kubelet there, and restart"
+            " the kubelet. Then run stage collectives again."
         )
         return Finding(
             "collectives.cleanup", "pods", FAIL, f"{count_of(len(seen.remaining), 'pod')} left", expected, why, remedy

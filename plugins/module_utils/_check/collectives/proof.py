@@ -419,8 +419,8 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
             )
         else:
             why = (
-                f"No channel uses rail {spell_numbers(idle)}. NCCL_IB_HCA excludes the HCA of the rail, its port is"
-                " down, or no GPU of the test is near the HCA."
+                f"No channel uses rail {spell_numbers(idle)}. Possible causes: NCCL_IB_HCA excludes the HCA of the"
+                " rail, its port is down, or no GPU of the test is near the HCA."
             )
             yield Finding(
                 "collectives.rails",
@@ -430,7 +430,9 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
                 expected,
                 why,
                 (
-                    "Compare NCCL_IB_HCA with the output of ibv_devinfo in the pod, and use as many GPUs as rails. Then"
-                    " run stage collectives again."
+                    f"Check that NCCL_IB_HCA in the image (environment, /etc/nccl.conf) does not exclude the HCA of"
+                    f" rail {spell_numbers(idle)}, that its port is active (finding discover.port of this node), and"
+                    f" that rdma_cluster.collectives.gpus_per_node is at least {len(wanted.rails)}. Correct what"
+                    " differs, then run stage collectives again."
                 ),
             )
