@@ -231,7 +231,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "compute",
                 ("2 masters", "sm-1 mlx5_0", "worker-1 mlx5_0"),
                 (
-                    "Stop all of these subnet managers except one, check their logs, and give each its own"
+                    "stop all of these subnet managers except one, check their logs, and give each its own"
                     " priority. Then run stage fabric again."
                 ),
             ),
@@ -515,7 +515,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "an HCA whose port is set to Ethernet",
                 "discover.fleet",
                 "worker-1",
-                ("5 InfiniBand HCAs", "These HCAs are set to Ethernet: mlx5_5"),
+                ("5 InfiniBand HCAs", "This HCA is set to Ethernet: mlx5_5"),
                 "mstconfig -d 0000:dc:00.0 set LINK_TYPE_P1=1",
                 "warn",
             ),

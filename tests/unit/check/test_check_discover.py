@@ -282,8 +282,8 @@ def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() 
         for one in discovered(a=world.node(1, mlx5_0=ethernet), b=world.node(2))
         if (one.check, one.subject) == ("discover.fleet", "a")
     ]
-    assert finding.status == "warn" and "These HCAs are set to Ethernet: mlx5_0" in finding.why
+    assert finding.status == "warn" and "This HCA is set to Ethernet: mlx5_0" in finding.why
     assert finding.remedy.startswith(
-        "If the fabric uses these HCAs, set their link type to InfiniBand on the node"
+        "If a fabric of the intent uses this HCA, set its link type to InfiniBand on the node"
         " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
     )

@@ -53,7 +53,10 @@ VENDORS: tuple[Vendor, ...] = (
         ("mlx5_core", "mlx4_core"),
         "mlx5_ib",
         "DOCA-OFED",
-        "On Ethernet, check that RoCE is enabled: devlink dev param show pci/ADDRESS name enable_roce.",
+        (
+            "On Ethernet, run devlink dev param show pci/ADDRESS name enable_roce. If it shows false, run devlink dev"
+            " param set pci/ADDRESS name enable_roce value true cmode driverinit, then devlink dev reload pci/ADDRESS."
+        ),
         (
             "Enable SR-IOV in the firmware of the NIC: mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER, then"
             " power-cycle the node."
@@ -124,6 +127,8 @@ VENDORS: tuple[Vendor, ...] = (
     ),
 )
 NVIDIA = VENDORS[0]
+#: PCI class of a function that is set to InfiniBand
+_INFINIBAND = "0207"
 _BY_ID = {vendor.pci: vendor for vendor in VENDORS}
 _BY_DRIVER = {driver: vendor for vendor in VENDORS for driver in vendor.drivers}
 
@@ -163,15 +168,19 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
     ]
     if not vendors or strange:
         return (
-            f"Load the RDMA driver of this NIC, if its network driver ({_look_up(seen)}) has one, and read dmesg for"
-            " this function."
+            f"Load the RDMA driver of this NIC, if its network driver ({_look_up(seen)}) has one. If there is still no"
+            " RDMA device, correct the error in dmesg of this function."
         )
     modules = " and ".join(f"modprobe {vendor.rdma}" for vendor in vendors)
     more = " ".join(
         _add_address(vendor.enable_rdma, _list_addresses([hca for hca in seen if find_vendor(hca) is vendor]))
         for vendor in vendors
+        if vendor is not NVIDIA or not all(hca.pci and hca.pci.device_class == _INFINIBAND for hca in seen)
     )
-    return f"Load the RDMA driver: {modules}. {_describe_missing_module(vendors)} {more} Read dmesg for this function."
+    return (
+        f"Load the RDMA driver: {modules}. {_describe_missing_module(vendors)} {f'{more} ' if more else ''}If there is"
+        f" still no RDMA device, correct the error in dmesg of {'this function' if len(seen) == 1 else 'the function'}."
+    )
 
 
 def enable_functions(hca: Hca) -> str:

@@ -124,8 +124,9 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             else f"The module node_info returned no clock from {name}."
         )
         remedy = (
-            f"Correct the finding discover.node of {name}. If it passes, run ansible {name} --become -m"
-            " linerate.rdma.node_info to see the error. Then run stage discover again."
+            f"Follow the remedy of the finding discover.node of {name}. If that finding passes, run ansible"
+            f" {name} --become -m linerate.rdma.node_info, and correct the error that it prints. Then run stage"
+            " discover again."
         )
         return Finding(CHECK, name, UNKNOWN, "clock not read", _describe_expected_offset(), why, remedy)
     if found is None:

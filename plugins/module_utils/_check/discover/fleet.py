@@ -15,8 +15,8 @@ from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import NO_GUID, NodeHcas
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
-from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
-from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
+from .hcas import MOST, describe_address, list_fitting, list_infiniband_hcas
+from .infiniband import describe_change_to_infiniband, describe_set_to_ethernet, list_set_to_ethernet
 
 _ONE_NIC = "each MAC address on 1 NIC or bond"
 
@@ -43,12 +43,12 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
         )
         remedy = (
             "Run lspci -nn on the node: a card that is not listed is defective or not seated. Seat or replace it, then"
-            " run stage discover again. If the node has fewer HCAs on purpose, no action is needed."
+            " run stage discover again. If the node has fewer HCAs on purpose, waive this finding."
         )
         ethernet = [hca for hca in list_set_to_ethernet(nodes[name]) if describe_address(hca) in missing]
         if ethernet:
-            why = f"{why} These HCAs are set to Ethernet: {describe_hcas(ethernet)}."
-            change = describe_change_to_infiniband(ethernet)
+            why = f"{why} {describe_set_to_ethernet(ethernet)}"
+            change = describe_change_to_infiniband(ethernet, "Otherwise waive this finding.")
             remedy = change if len(ethernet) == len(missing) else f"{change} For the other HCAs: {remedy}"
         findings.append(
             Finding("discover.fleet", name, WARN, count_of(len(hcas), "InfiniBand HCA"), expected, why, remedy)

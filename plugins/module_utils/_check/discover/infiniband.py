@@ -86,7 +86,8 @@ def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
         " HCA may not belong"
         " to a fabric of the intent. Stage fabric determines the fabric of each HCA."
     )
-    return dataclasses.replace(finding, status=WARN, why=why)
+    remedy = f"{finding.remedy} If no fabric of the intent uses this HCA, waive this finding instead."
+    return dataclasses.replace(finding, status=WARN, why=why, remedy=remedy)
 
 
 def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
@@ -103,17 +104,21 @@ def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
         names = describe_hcas(bare)
         if driverless:
             return (
-                f"These HCAs have no driver: {names}.",
+                f"{_these(bare)} no driver: {names}."
+                if len(driverless) == len(bare)
+                else f"These HCAs have no driver or no RDMA device: {names}.",
                 f"{vendors.load_driver(driverless)} Then run stage discover again.",
             )
         return (
-            f"These HCAs have a driver but no RDMA device: {names}.",
+            f"{_these(bare)} a driver but no RDMA device: {names}.",
             f"{vendors.load_rdma(bare)} Then run stage discover again.",
         )
     ethernet = list_set_to_ethernet(node)
     if ethernet:
-        names = describe_hcas(ethernet)
-        return (f"These HCAs are set to Ethernet: {names}.", describe_change_to_infiniband(ethernet))
+        return (
+            describe_set_to_ethernet(ethernet),
+            describe_change_to_infiniband(ethernet, "Otherwise correct hcas_per_node of the fabrics in the intent."),
+        )
     return (
         "The kernel shows no other InfiniBand HCA on the PCI bus: the card is not installed, not seated, or switched"
         " off.",
@@ -132,15 +137,36 @@ def list_set_to_ethernet(node: NodeHcas) -> list[Hca]:
     ]
 
 
-def describe_change_to_infiniband(hcas: typing.Sequence[Hca]) -> str:
+def describe_set_to_ethernet(hcas: typing.Sequence[Hca]) -> str:
+    return f"{_these(hcas, ('is', 'are'))} set to Ethernet: {describe_hcas(hcas)}."
+
+
+def _these(hcas: typing.Sequence[Hca], verbs: tuple[str, str] = ("has", "have")) -> str:
+    """Return the subject of a sentence on HCAs with its verb.
+
+    :param verbs: singular and plural of the verb
+    """
+    return f"This HCA {verbs[0]}" if len(hcas) == 1 else f"These HCAs {verbs[1]}"
+
+
+def describe_change_to_infiniband(hcas: typing.Sequence[Hca], otherwise: str) -> str:
+    """Return the remedy for HCAs that are set to Ethernet.
+
+    :param otherwise: instruction for the case that no fabric uses these HCAs
+    """
     able = [hca for hca in hcas if hca.pci and vendors.find_vendor(hca) is vendors.NVIDIA]
     if not able:
         return (
             "The HCAs that are set to Ethernet do not support InfiniBand. Look for InfiniBand HCAs with lspci -nn on"
             " the node, and install or seat the missing card. Then run stage discover again."
         )
-    address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
+    if len(able) == 1 and able[0].pci:
+        return (
+            "If a fabric of the intent uses this HCA, set its link type to InfiniBand on the node (mstconfig -d"
+            f" {able[0].pci.address} set LINK_TYPE_P1=1), and reboot the node. {otherwise} Then run stage discover"
+            " again."
+        )
     return (
-        f"If the fabric uses these HCAs, set their link type to InfiniBand on the node (mstconfig -d {address} set"
-        " LINK_TYPE_P1=1), and reboot the node. Then run stage discover again."
+        "If a fabric of the intent uses these HCAs, set the link type of each of them to InfiniBand on the node"
+        f" (mstconfig -d ADDRESS set LINK_TYPE_P1=1), and reboot the node. {otherwise} Then run stage discover again."
     )

@@ -84,9 +84,9 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
             "The port is active, but the subnet manager has assigned no LID to it."
             if port.lid is None
             else "The port is active and has a LID, but the LID of its subnet manager is 0.",
-            "Run stage discover again: a port that has just become active gets its LID within seconds. If the finding"
-            " remains, look for this port in the log of the subnet manager (opensm: journalctl -u opensm), and correct"
-            " the error there.",
+            "Run stage discover again: the subnet manager sets its LID and the LID of the port within seconds after the"
+            " port becomes active. If the finding remains, look for this port in the log of the subnet manager (opensm:"
+            " journalctl -u opensm), correct the error there, and run stage discover again.",
         )
     return None
 
@@ -94,6 +94,8 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
 def check_port(subject: str, port: Port) -> Finding:
     expected = "ACTIVE, LinkUp, with a LID"
     wrong = find_trouble(port)
+    if port.state == "ACTIVE" and port.physical_state == "LinkUp" and port.sm_lid is None:
+        expected += " and the LID of a subnet manager"
     if wrong is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unknown"
         return build_pass("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)

@@ -77,6 +77,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     infiniband = any(is_infiniband(fabric) for fabric in intent.fabrics)
     findings = _check_nodes(facts, infiniband)
     known: list[tuple[Fabric, Membership]] = []
+    memberships = {
+        fabric.name: number_by_leaf(resolve_members(fabric, world.nodes, world.subnets), facts.topologies)
+        for fabric in intent.fabrics
+        if find_traits(fabric).members
+    }
     for fabric in intent.fabrics:
         if not find_traits(fabric).members:
             # says what this stage does not cover, and claims nothing else
@@ -89,8 +94,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
             continue
-        membership = number_by_leaf(resolve_members(fabric, world.nodes, world.subnets), facts.topologies)
-        findings += _check_membership(fabric, membership, world)
+        membership = memberships[fabric.name]
+        findings += _check_membership(fabric, membership, world, memberships)
         for other, its in known:
             findings += _check_claims(other, its, fabric, membership)
         known.append((fabric, membership))
@@ -122,16 +127,20 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
         if hcas.value is None or hcas.error is not None:
             unread.append("HCAs")
             errors.append(
-                f"The module node_info could not read the HCAs: {format_clause(hcas.error, 'it returned no data')}."
+                f"The module node_info gave no result on {name}: {format_clause(hcas.error, 'it returned no data')}."
             )
         if infiniband and (seen.value is None or seen.error is not None):
             unread.append("subnet managers of the ports")
             errors.append(
-                "The module subnet_manager_info could not read the subnet managers of the ports:"
+                f"The module subnet_manager_info gave no result on {name}:"
                 f" {format_clause(seen.error, 'it returned no data')}."
             )
         if errors:
-            remedy = unreachable_nodes.get_remedy(name, facts.by_pods, TOOLS)
+            remedy = (
+                unreachable_nodes.get_remedy(name, facts.by_pods, "Python 3.9 or later", "node_info")
+                if "HCAs" in unread
+                else unreachable_nodes.get_remedy(name, facts.by_pods, TOOLS, "subnet_manager_info")
+            )
             findings.append(
                 Finding(
                     "fabric.node",
@@ -186,11 +195,14 @@ def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
     return name, member.port.number if member.port else None
 
 
-def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
+def _check_membership(
+    fabric: Fabric, membership: Membership, world: FabricFacts, memberships: typing.Mapping[str, Membership]
+) -> list[Finding]:
     """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param memberships: HCAs that belong to each fabric of the intent, by the name of the fabric
     """
     wanted = fabric.select.hcas_per_node
     expected = f"{count_of(wanted, 'HCA')} on each node" + (
@@ -240,20 +252,20 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
             continue
         mute = find_unasked(fabric, name, world) if is_infiniband(fabric) else ()
         if len(members) < wanted <= len(members) + len(mute):
-            why, remedy = explain_cause([name], world)
+            why, remedy = explain_cause([name], world, mute)
             findings.append(
                 Finding(
                     "fabric.hcas",
                     subject,
                     UNKNOWN,
-                    f"{measured}; {count_of(len(mute), 'more HCA')} could not be queried",
+                    f"{measured}; {count_of(len(mute), 'HCA')} not queried",
                     count_of(wanted, "HCA"),
                     why,
                     remedy,
                 )
             )
             continue
-        why, step = _explain_count(fabric, membership, name, world)
+        why, step = _explain_count(fabric, membership, name, world, memberships)
         remedy = (
             f"{f'{step} Or correct' if step else 'Correct'} select or hcas_per_node of the fabric '{fabric.name}' in"
             " the intent. Then run stage fabric again."
@@ -262,14 +274,27 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
     return findings
 
 
-def _explain_count(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> tuple[str, str]:
+def _explain_count(
+    fabric: Fabric,
+    membership: Membership,
+    name: str,
+    world: FabricFacts,
+    memberships: typing.Mapping[str, Membership],
+) -> tuple[str, str]:
     """Return why a node has a different number of HCAs on the fabric than the intent requires, and the instruction
     for its ports and cables. The instruction is empty if only the intent can be wrong.
 
     :param name: name of the node
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param memberships: HCAs that belong to each fabric of the intent, by the name of the fabric
     """
     members = {member.hca.name for member in membership.members[name]}
+    elsewhere = {
+        member.hca.name: other
+        for other, its in memberships.items()
+        for member in its.members.get(name, ())
+        if member.hca.name not in members
+    }
     more = len(membership.members[name]) > fabric.select.hcas_per_node
     others = [hca for hca in find_candidates(fabric, world.nodes[name]) if hca.name not in members]
     if not is_infiniband(fabric):
@@ -278,11 +303,20 @@ def _explain_count(fabric: Fabric, membership: Membership, name: str, world: Fab
     if more:
         why = "The ports of all these HCAs see the subnet manager of this fabric."
         return why, "Move the cables that belong to a different fabric."
-    if not others:
-        why = "The node has no further InfiniBand HCA that matches the selectors of the intent."
-        return why, "Look for the missing HCA with lspci and dmesg on the node."
-    words, steps = _explain_ports(others, {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())})
-    return f"These ports were not assigned to this fabric: {join_first(words, MOST, '; ')}.", " ".join(steps)
+    free = [hca for hca in others if hca.name not in elsewhere]
+    if not free:
+        why = "The node has no further InfiniBand HCA that matches the selectors of the intent." + "".join(
+            f" {join_first([hca.name for hca in others if elsewhere[hca.name] == other], MOST)} belong"
+            f"{'s' if sum(elsewhere[hca.name] == other for hca in others) == 1 else ''} to the fabric {other}."
+            for other in dict.fromkeys(elsewhere[hca.name] for hca in others)
+        )
+        return why, (
+            f"If {name} has a finding discover.hcas, discover.driver or discover.fleet, follow its remedy: it names an"
+            " HCA that is missing or not usable. Otherwise look for the missing HCA with lspci and dmesg on the node."
+        )
+    words, steps = _explain_ports(free, {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())})
+    which = "This port was" if len(words) == 1 else "These ports were"
+    return f"{which} not assigned to a fabric of the intent: {join_first(words, MOST, '; ')}.", " ".join(steps)
 
 
 def _explain_ports(
@@ -304,7 +338,7 @@ def _explain_ports(
             elif answer.master is not None:
                 manager = answer.master.guid or "without a GUID"
                 words.append(f"{hca.name} port {port.number} sees the subnet manager {manager}")
-                steps["Move the cables of the ports that see a different subnet manager to this fabric."] = None
+                steps["If a port that sees a different subnet manager belongs to this fabric, move its cable."] = None
             else:
                 words.append(f"{hca.name} port {port.number}: {format_clause(answer.error)}")
                 steps[

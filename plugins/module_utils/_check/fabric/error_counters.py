@@ -51,7 +51,7 @@ PHYSICAL = CounterClass(
         "LocalLinkIntegrityErrors": 15,
         "ExcessiveBufferOverrunErrors": 15,
     },
-    "The receiver of this port detects errors on the link (physical counters). Each error causes a retransmission, and"
+    "The receiver of this port detects errors on the link (physical counters). A damaged packet is sent again, and"
     " the whole collective waits for it.",
     "Clean and reseat the cable at both ends, then replace the cable or the transceiver. If the errors remain, replace"
     " the port.",

@@ -116,13 +116,13 @@ def check_switch_rates(
             findings.append(_report_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
         elif link not in rates:
             why = (
-                "ibnetdiscover printed no width or no speed of the link that it knows. Versions of infiniband-diags"
-                " before rdma-core 48 do not know XDR. With a newer version, the switch reports no value."
+                "ibnetdiscover could not name the width or the speed of this link. Before rdma-core 48 it does not know"
+                " the speed XDR. In a newer version, the cause is that the switch reports no valid value."
             )
             remedy = (
-                "Run ibnetdiscover --version on the node that reads the topology. If it is older than 48, install"
-                " infiniband-diags of rdma-core 48 or newer. Otherwise update the firmware of the switch. Then run"
-                " stage fabric again."
+                "Run ansible rdma_nodes --become -m ansible.builtin.command -a 'ibnetdiscover --version'. If a version"
+                " is older than 48, install infiniband-diags of rdma-core 48 or newer on these nodes. Otherwise update"
+                " the firmware of the switch. Then run stage fabric again."
             )
             expected = "a known width and speed, such as 4xNDR"
             findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, expected, why, remedy))
@@ -174,7 +174,7 @@ def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool)
             f"{best:g} Gb/s",
             why,
             "If this rate is not intended, move the cable to a switch port with the full speed, then run stage fabric"
-            " again.",
+            " again. If it is intended, waive this finding.",
         )
     why = (
         f"Other links of {kind} in this fabric are faster, and the rate that the ports of this link support is"

@@ -146,8 +146,8 @@ def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager],
         f" others.{tie}"
     )
     remedy = (
-        "Stop all of these subnet managers except one, check their logs, and give each its own priority. Then run"
-        " stage fabric again."
+        "If two separate fabrics were connected by mistake, separate them. Otherwise stop all of these subnet managers"
+        " except one, check their logs, and give each its own priority. Then run stage fabric again."
     )
     return Finding("fabric.one_master", fabric.name, FAIL, measured, _ONE, why, remedy)
 
@@ -280,18 +280,23 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
         measured = f"1 reading: activity count {managers.activity_first}"
         return Finding("fabric.activity", fabric.name, UNKNOWN, measured, expected, why, remedy)
     if managers.master not in membership.subnet_managers:
+        master = ", ".join(membership.subnet_managers)
         why = (
-            f"The ports of the nodes see the subnet manager {', '.join(membership.subnet_managers)} as the master, but"
-            " the activity count was read from a different one: the master changed during the stage."
+            f"The ports of the nodes see the subnet manager {master} as the master, but the activity count was read"
+            " from a different one: the master changed during the stage."
+            if managers.master
+            else f"The subnet manager from which the activity count was read did not report its GUID, so it may not be"
+            f" the master {master} that the ports of the nodes see."
         )
         return Finding(
             "fabric.activity",
             fabric.name,
             UNKNOWN,
-            f"activity count read from {managers.master or 'an unknown subnet manager'}",
+            f"activity count read from {managers.master or 'a subnet manager that did not report its GUID'}",
             f"activity count read from the master {', '.join(membership.subnet_managers)}",
             why,
-            "Run stage fabric again. If the master changes again, check the logs of the subnet managers.",
+            "Run stage fabric again. If the finding remains, read the logs of the subnet managers (opensm: journalctl"
+            " -u opensm), correct the error there, and run stage fabric again.",
         )
     rise, seconds = managers.activity_later - managers.activity_first, managers.activity_seconds or 0.0
     measured = f"activity count {rise:+d} in {seconds:g} s"

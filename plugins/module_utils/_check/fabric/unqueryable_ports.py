@@ -61,6 +61,10 @@ def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ..
     return tuple(hca for hca in hcas if _is_mute(seen_by.get(hca.rdma_device or "", [])))
 
 
+def describe_hca(hca: Hca) -> str:
+    return f"{hca.name} ({hca.pci.address})" if hca.pci else hca.name
+
+
 def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
     """Return whether the subnet of an HCA is unknown because its ports could not be queried: no port sees a subnet
     manager, and at least one port has a link over which no query was sent. Return True for an empty list.
@@ -72,12 +76,13 @@ def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
     )
 
 
-def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str, str]:
+def explain_cause(nodes: typing.Sequence[str], world: FabricFacts, mute: typing.Sequence[Hca] = ()) -> tuple[str, str]:
     """Return the reason why ports of these nodes could not be queried for their subnet manager, and its remedy. Of
     several reasons, return the most basic: no answer of a node, then devices that no tool can open, then errors of the
     query.
 
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
+    :param mute: HCAs of the only node that were not queried; empty if they are not known
     """
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
@@ -85,7 +90,10 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
             f"The module subnet_manager_info could not read the ports of {join_some(missing)}, so their subnet"
             " managers are unknown."
         )
-        return why, "Follow the remedy of the finding fabric.node of these nodes, then run stage fabric again."
+        return why, (
+            f"Follow the remedy of the finding fabric.node of {missing[0] if len(missing) == 1 else 'these nodes'},"
+            " then run stage fabric again."
+        )
     found = [(name, seen) for name in nodes for seen in world.subnets[name] if _is_mute([seen])]
     for barrier, (text, remedy) in _BARRIERS.items():
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
@@ -94,9 +102,11 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     words = [f"{name} {seen.rdma_device}: {format_clause(seen.error)}" for name, seen in found]
     if not words:
         return (
-            "The module subnet_manager_info did not query these HCAs, because it found no RDMA device for them.",
-            "Run rdma link on the node. If an HCA has no RDMA device, load its RDMA driver (modprobe mlx5_ib), and read"
-            " dmesg for its errors. Then run stage fabric again.",
+            "The module subnet_manager_info did not query"
+            f" {join_some([describe_hca(hca) for hca in mute]) if mute else 'these HCAs'}, because it found no RDMA"
+            f" device for {'it' if len(mute) == 1 else 'them'}.",
+            f"Run rdma link on {join_some(nodes)}. If an HCA has no RDMA device, load its RDMA driver (modprobe"
+            " mlx5_ib). If it still has none, correct the error in dmesg of the HCA. Then run stage fabric again.",
         )
     return (
         f"These ports could not be queried: {join_some(words)}.",

@@ -217,7 +217,8 @@ _OF_UPLINKS = (
 )
 _OF_FEWER_HCAS = (
     "Compare the leaf with the cabling plan. If the leaf has lost links, check its ports that are down (iblinkinfo"
-    " --down, as root on a node), and reseat or replace the cables. Then run stage fabric again."
+    " --down, as root on a node), reseat or replace the cables, and run stage fabric again. If the leaf was built this"
+    " way, waive this finding."
 )
 
 
