@@ -91,7 +91,7 @@ def test_a_limit_that_is_proven() -> None:
         (
             changed(asked=1 << 20, registered=1 << 20),
             "unknown",
-            "less than the size that the intent requires for the test",
+            "rdma_cluster.host.memlock.proof_mib now requires 64 MiB",
         ),
         (
             changed(error="the node offers no openshift.io/mlx", soft=None, registered=None),
@@ -578,9 +578,14 @@ def test_remedy_for_dma_buf_mends_the_requirement_that_is_not_met(
 
 
 def test_remedy_for_peermem_that_is_not_registered_is_the_driver_of_the_nic() -> None:
-    found = told("peermem", dataclasses.replace(PEERMEM, peer_clients=()))
+    without = dataclasses.replace(PEERMEM, peer_clients=())
+    found = told("peermem", dataclasses.replace(without, ofed=None))
     assert "install DOCA-OFED" in found.remedy and "spec.driver.rdma.enabled" not in found.remedy
     assert "NVIDIADriver" not in found.remedy
+    assert "the NIC driver is that of the kernel" in found.why
+    found = told("peermem", dataclasses.replace(without, ofed="24.10"))
+    assert "install DOCA-OFED" not in found.remedy and "delete the driver pod of this node" in found.remedy
+    assert "was built or loaded before this NIC driver" in found.why
 
 
 def test_a_cluster_policy_that_leaves_the_driver_to_other_objects_is_not_the_place_to_set_it() -> None:

@@ -243,7 +243,7 @@ def test_a_failed_wait_for_as_many_as_the_node_offers_says_both() -> None:
         ("", "The run ended before it sent the object to the API server."),
         (
             "absent",
-            "The intent requires the object, but it was missing after the run: the run or another program removed it.",
+            "The intent requires the object, but the last run did not apply it: it was a removal (playbook teardown), which found no such object.",
         ),
     ],
 )
@@ -254,7 +254,7 @@ def test_an_object_without_a_message_blames_no_message(action: str, why: str) ->
     finding = found(facts, "network.policy_accepted")
     assert (finding.status, finding.measured, finding.why) == (
         "fail",
-        {"absent": "not applied (state: absent)"}.get(action, action or "not sent"),
+        {"absent": "absent, not applied"}.get(action, action or "not sent"),
         why,
     )
     assert "under 'measured'" not in finding.remedy and finding.remedy.startswith("Run stage network again.")

@@ -294,8 +294,8 @@ def _check_overlap(fabric: Fabric, network: Network, compared: int, found: Overl
             "Set ipam of the fabric or of the other attachment to a network of its own, then run stage network again.",
         )
     why = (
-        "A pod with an interface on this network sends traffic for the other network into it. The pod then cannot reach"
-        " nodes, services or other pods, or its address exists twice."
+        "A pod with an interface on this fabric sends traffic for these addresses into the fabric. The pod then cannot"
+        " reach the nodes, services or pods that have them, or its own address exists twice."
     )
     return Finding(
         "network.address_overlap",

@@ -26,7 +26,7 @@ _SHOWN = 5
 _WHAT = {
     "pods": "the pod network",
     "services": "the service network",
-    "node": "an address of a node",
+    "node": "address",
     "attachment": "the network of another attachment",
 }
 
@@ -42,7 +42,9 @@ class Overlap(typing.NamedTuple):
     item: UsedNetwork
 
     def __str__(self) -> str:
-        return f"{self.place} overlaps with {self.item.network} ({self.item.owner}, {_WHAT[self.item.kind]})"
+        what = _WHAT[self.item.kind]
+        use = f"{what} of {self.item.owner}" if self.item.kind == "node" else f"{self.item.owner}, {what}"
+        return f"{self.place} overlaps with {self.item.network} ({use})"
 
 
 class Overlaps(typing.NamedTuple):

@@ -210,20 +210,26 @@ def _find_needed_level(planned: DisruptionPlan) -> str:
 def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
     subject, expected = node.title, _allowed_text(cluster)
     if node.action == "unknown":
-        why = "Without this state, it is unknown whether the change drains or reboots the node. Nothing was applied."
+        why = (
+            "Without this information, it is unknown whether the change drains or reboots the node. Nothing was"
+            " applied."
+            if node.reasons
+            else "The state of the node that the operator reports was not read, so it is unknown whether the change"
+            " drains or reboots the node. Nothing was applied."
+        )
         return Finding(
             "network.disruption",
             subject,
             UNKNOWN,
-            "; ".join(node.reasons) or "state unknown",
-            expected,
+            f"drain and reboot not determined{': ' if node.reasons else ''}{'; '.join(node.reasons)}",
+            f"drain and reboot determined; {expected}",
             why,
             _describe_unknown_remedy(node),
         )
     measured = {
         "nothing": "nothing changes",
         "configure": "virtual functions are created where none exist, without a drain or reboot",
-    }.get(node.action)
+    }.get(node.action if node.driver != "remove" else "")
     measured = measured or f"{_describe_action(node, planned)}: {'; '.join(node.reasons)}"
     if _RANK[node.action] > _RANK[cluster.disruption]:
         why = f"The change of the node needs a {node.action}. The intent does not allow that, so nothing was applied."
@@ -236,10 +242,14 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
         return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
     if node.driver == "remove":
         why = (
-            "NVIDIA's network operator removes the driver from all of its nodes at the same time, and drains none of"
-            " them. Running pods lose their RDMA devices."
+            "The change takes the NIC driver (ofedDriver) out of the NicClusterPolicy. NVIDIA's network operator then"
+            " removes the driver from all of its nodes at the same time, and drains none of them. Running pods lose"
+            " their RDMA devices."
         )
-        remedy = "Stop the jobs on the node before the change. Then run stage network again."
+        remedy = (
+            "If the run had --check, nothing was applied: stop the jobs on the node, then run stage network without"
+            " --check. Otherwise the change was applied: restart the jobs on the node, then run stage network again."
+        )
         return Finding(
             "network.disruption", subject, WARN, measured, f"{expected}; no running pod loses a device", why, remedy
         )
@@ -255,8 +265,9 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             measured,
             f"{expected}; no running pod loses its virtual functions",
             why,
-            "Stop these pods first, or set disableDrain of the SriovOperatorConfig to false. Then run stage"
-            " network again.",
+            "If the run had --check, nothing was applied: stop these pods, or set disableDrain of the"
+            " SriovOperatorConfig to false, then run stage network without --check. Otherwise the change was applied:"
+            " restart these pods, then run stage network again.",
         )
     if node.lost:
         why = f"The drain deletes pods that no controller recreates: {join_first(node.lost, _NAMED)}."
@@ -267,8 +278,8 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             f"{measured}; {count_of(len(node.lost), 'pod')} without a controller",
             f"{expected}; each deleted pod has a controller",
             why,
-            "Before the drain, save the definitions (kubectl get pod -o yaml) and the data of these pods, and create"
-            " them again after it.",
+            "Before the drain (run stage network with --check to stop before it), save the definitions (kubectl get pod"
+            " -o yaml) and the data of these pods, and create them again after it.",
         )
     return build_pass("network.disruption", subject, measured, expected)
 
@@ -282,12 +293,15 @@ def _describe_unknown_remedy(node: NodePlan) -> str:
         )
     if "no MachineConfigPool selects both" in reasons:
         return "Correct this key of rdma_cluster.host in the intent, then run stage network again."
-    return "Correct the findings operators.daemon and operators.node of the node, then run stage network again."
+    return (
+        f"Follow the remedies of the findings operators.daemon and operators.node of {node.title}, then run stage"
+        " network again."
+    )
 
 
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
     if node.driver == "remove":
-        return "driver is removed without a drain"
+        return "NIC driver removed without a drain"
     drains = _is_drained(node, planned)
     pods = f", {count_of(len(node.pods), 'pod is', 'pods are')} evicted" if node.pods and drains else ""
     if drains:

@@ -328,11 +328,15 @@ def _check_memlock_limit(memlock: Memlock) -> Finding:
 
 def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts) -> Finding:
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
-    expected = f"LimitMEMLOCK of containerd {wanted}"
+    expected = f"LimitMEMLOCK of containerd {wanted}" + (
+        "" if memlock.limit_bytes is None else f" bytes ({memlock.limit_gib} GiB)"
+    )
     if seen.value is None or seen.error is not None:
         error = (seen.error or "").replace("was not asked: ", "the task failed: ")
         why = (
-            f"LimitMEMLOCK of containerd was not read from systemd:"
+            "The node was not queried, for example because --limit excluded it."
+            if seen.error == NOT_QUERIED_BY_LIMIT
+            else f"Reading LimitMEMLOCK of containerd from systemd failed:"
             f" {format_clause(error, 'systemctl printed nothing')}."
         )
         remedy = choose_remedy(seen.error, name, facts.by_pods, "systemctl and containerd")
@@ -428,7 +432,8 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
                 "The log of the test pod does not contain its user. root may lock all memory, so the test does not"
                 " verify the limit of other users."
             ),
-            "Read the log of the test pod (the image must contain id), then run stage host again.",
+            "Run podman run --rm IMAGE id, with the image in pods.image of the fabric. If the image does not contain"
+            " the program id, set an image that does. Then run stage host again.",
         )
         return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, remedy)
     if proof.user == 0:
@@ -467,8 +472,8 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
         return Finding("host.memlock", subject, FAIL, measured, expected, why, _describe_memlock_remedy(memlock))
     if proof.registered < memlock.proof_bytes:
         why = (
-            f"The pod registered {_format_size(proof.registered)}, less than the size that the intent requires for the"
-            " test (proof_mib)."
+            f"The test ran with an earlier intent: the pod registered {_format_size(proof.registered)}, and"
+            f" rdma_cluster.host.memlock.proof_mib now requires {memlock.proof_mib} MiB."
         )
         return Finding(
             "host.memlock",
@@ -477,7 +482,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             measured,
             expected,
             why,
-            "Run stage host again, so that a pod of the current intent tests the limit.",
+            "Run stage host again with the current intent.",
         )
     return build_pass("host.memlock", subject, measured, expected)
 

@@ -87,11 +87,10 @@ def check(
         if not missing[way]:
             return (build_pass("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
     why = " ".join(
-        f"GPUDirect by {_WAYS[way]} is not available: {'; '.join(lack.reason for lack in lacks)}."
-        for way, lacks in missing.items()
+        f"{_WAYS[way]} cannot be used: {'; '.join(lack.reason for lack in lacks)}." for way, lacks in missing.items()
     )
     steps = [
-        f"For {_WAYS[way]}, {' and '.join(dict.fromkeys(lack.step for lack in lacks))}."
+        f"For {_WAYS[way]}, {' and '.join(dict.fromkeys(lack.step for lack in lacks))}.".replace("NODE", name)
         for way, lacks in missing.items()
     ]
     delegated = f" {_BY_OBJECTS}" if any(_POLICY in step for step in steps) else ""
@@ -153,9 +152,16 @@ def _no_peermem(driver: GpuDriver) -> typing.Iterator[_Lack]:
         )
     elif not any("peermem" in client or client == "nv_mem" for client in driver.peer_clients):
         yield _Lack(
-            "the module nvidia_peermem is loaded but not registered with the RDMA core: the registration needs the NIC"
-            " driver of DOCA-OFED",
-            "install DOCA-OFED with the network operator (ofedDriver)",
+            "the module nvidia_peermem is loaded but not registered with the RDMA core. "
+            + (
+                "The NIC driver is of DOCA-OFED, so nvidia_peermem was built or loaded before this NIC driver"
+                if driver.ofed
+                else "The registration needs the NIC driver of DOCA-OFED, and the NIC driver is that of the kernel"
+            ),
+            "load it again on the present NIC driver: delete the driver pod of this node, which kubectl -n gpu-operator"
+            " get pods --field-selector spec.nodeName=NODE lists"
+            if driver.ofed
+            else "install DOCA-OFED with the network operator (ofedDriver)",
         )
 
 

@@ -25,7 +25,7 @@ from ..._model.kubernetes.own_kinds import NETWORKS
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
 from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, build_pass
 from ..._parse.kubernetes.refusal import explain, unknown_fields
-from .wished import find_unapplied
+from .wished import ENDED_EARLY, find_unapplied
 
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
 _CHECKS = {
@@ -143,12 +143,13 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if not lint.errors:
         return []
     why = (
-        "The objects were not checked against these kinds before they were applied:"
-        f" {format_clause('; '.join(lint.errors[:5]))}."
+        "The API server did not return these kinds, so the objects were not checked against them before they were"
+        f" applied: {format_clause('; '.join(lint.errors[:5]))}."
     )
     remedy = (
-        "As an admin of the cluster, give the user of the kubeconfig the right to read these kinds: kubectl apply -f"
-        " docs/rbac/look.yml. Then run stage network again."
+        "If the user of the kubeconfig has no right to read these kinds (kubectl auth can-i list KIND prints no), set"
+        " the groups in docs/rbac/look.yml to groups of this user, and run kubectl apply -f docs/rbac/look.yml as an"
+        " admin of the cluster. Otherwise correct the error in the message. Then run stage network again."
     )
     return [
         Finding(
@@ -213,9 +214,11 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
                     f"no {what} {name}".rstrip(),
                     f"{what} accepted by the API server",
                     why,
-                    "Correct the cause under 'why', then run stage network again."
+                    "Correct this cause, then run stage network again."
                     if unmade
-                    else "Run stage network again with the current intent.",
+                    else "Run stage network again with the current intent."
+                    if facts.applied
+                    else ENDED_EARLY,
                 )
             )
     return findings
@@ -326,8 +329,9 @@ def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> F
         )
     if item.action == "unjudged":
         why = (
-            "In check mode, the API server could not check the object, because an object on which it depends does not"
-            " exist yet."
+            "In check mode, the API server could not check the object, because an object on which it depends, such as"
+            f" {f'its namespace {item.namespace}' if item.namespace else 'the definition of its kind'}, does not exist"
+            " yet."
         )
         return Finding(
             check_id,
@@ -336,9 +340,10 @@ def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> F
             f"would be created{f': {item.refusal}' if item.refusal else ''}",
             expected,
             why,
-            "Correct the findings operators.*, then run stage network without --check.",
+            "If stage operators has findings that are not passed, follow their remedies first. Then run stage network"
+            " without --check: it creates the objects in the order of their dependencies.",
         )
-    state = item.action if item.action in ("", "refused") else f"not applied (state: {item.action})"
+    state = item.action if item.action in ("", "refused") else f"{item.action}, not applied"
     measured = f"{state or 'not sent'}{f': {item.refusal}' if item.refusal else ''}"
     return Finding(check_id, subject, FAIL, measured, expected, _explain_refusal(item), _describe_refusal_remedy(item))
 
@@ -409,7 +414,13 @@ def _explain_refusal(item: AppliedObject) -> str:
         return "The user of the kubeconfig does not have the right to write this object."
     if item.action != "refused" and not item.refusal:
         return (
-            "The intent requires the object, but it was missing after the run: the run or another program removed it."
+            "The intent requires the object, but the last run deleted it: it was a removal (playbook teardown)."
+            if item.action == "deleted"
+            else "The intent requires the object, but the last run did not apply it: it was a removal (playbook"
+            " teardown), which found no such object."
+            if item.action == "absent"
+            else "The intent requires the object, but it was missing after the run: the run or another program removed"
+            " it."
             if item.action
             else "The run ended before it sent the object to the API server."
         )

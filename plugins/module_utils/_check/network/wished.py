@@ -33,6 +33,10 @@ class WantedObject(typing.NamedTuple):
         return item.kind == self.kind and self.name in ("", item.name) and self.namespace in ("", item.namespace)
 
 
+#: remedy after a run that sent no object
+ENDED_EARLY = "Run stage network again. If it ends early again, correct the error in the output of ansible-playbook."
+
+
 def find_unapplied(
     intent: Intent, applied: typing.Sequence[AppliedObject], held: typing.Container[str]
 ) -> typing.Iterator[Finding]:
@@ -59,7 +63,7 @@ def find_unapplied(
                 "not applied",
                 expected,
                 why,
-                "Run stage network again with the current intent.",
+                "Run stage network again with the current intent." if applied else ENDED_EARLY,
             )
 
 

@@ -62,9 +62,11 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
     """
     if seen is None or seen.errors:
         why = (
-            f"The mirror rules were not read from the API server: {format_clause('; '.join(seen.errors[:5]))}."
+            "The mirror rules and the lists of allowed registries were not read from the API server:"
+            f" {format_clause('; '.join(seen.errors[:5]))}."
             if seen
-            else "The run ended before it read the mirror rules from the API server."
+            else "The run ended before it read the mirror rules and the lists of allowed registries from the API"
+            " server."
         )
         remedy = describe_rerun("operators")
         if seen:
@@ -78,7 +80,8 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
                 "cluster",
                 UNKNOWN,
                 "mirror rules not read",
-                "mirror rules and registry lists read",
+                "mirror rules (ImageDigestMirrorSet, ImageTagMirrorSet) and lists of allowed registries (Image cluster)"
+                " read",
                 why,
                 remedy,
             ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import MirrorAnswer, MirrorFacts
@@ -127,11 +127,11 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     if answer.state == "there":
         return build_pass(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)
     why = (
-        f"The image or chart was not copied to the"
-        f" mirror{f' ({format_clause(answer.said)})' if answer.said else ''}. Needed"
+        f"The {_name_kind([answer])} was not copied to the mirror, or was deleted"
+        f" there{f' ({format_clause(answer.said)})' if answer.said else ''}. Needed"
         f" by: {join_first(answer.needed_by)}."
     )
-    remedy = f"On a machine with internet access, run: {' && '.join(answer.put)}"
+    remedy = f"On a machine that reaches both registries, run: {' && '.join(answer.put)}"
     if answer.by_system:
         remedy += (
             " (SYSTEM is the operating system of your nodes, such as ubuntu24.04 or rhcos4.20; or use skopeo-sync.yml"
@@ -141,11 +141,21 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     return Finding(_ID, subject, FAIL, f"missing: {answer.place}", _EXPECTED, why, remedy)
 
 
+def _name_kind(answers: typing.Sequence[MirrorAnswer]) -> str:
+    """Return the noun for what these answers are about: image or chart, in the right number."""
+    charts = sum(any("helm" in command for command in answer.put) for answer in answers)
+    if not charts:
+        return "image" if len(answers) == 1 else "images"
+    if charts == len(answers):
+        return "chart" if len(answers) == 1 else "charts"
+    return "images and charts"
+
+
 def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
     names = join_first([answer.place for answer in answers], 5)
     subject, measured = (
         f"registry {host}",
-        f"{count_of(len(answers), 'image or chart', 'images and charts')} not verified{f': {said}' if said else ''}",
+        f"{len(answers)} {_name_kind(answers)} not verified: {said or 'no answer'}",
     )
     if state == "refused":
         why = (
@@ -163,8 +173,9 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
         else f"The registry gave no answer. It must have {names}."
     )
     remedy = (
-        f"On this machine, run curl -v https://{host}/v2/ to find the cause. If the certificate of the registry is not"
-        " trusted, set -e operators_registry_ca=FILE. Then run stage operators again."
+        f"On the controller, run curl -v https://{host}/v2/, and correct the error that it prints. If it does not trust"
+        " the certificate of the registry, add -e operators_registry_ca=FILE (the CA in PEM) to ansible-playbook. Then"
+        " run stage operators again."
     )
     return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
 

@@ -192,16 +192,18 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             f" {', '.join(f'{item.name} {item.state}'.strip() for item in states) or 'none'}"
         )
         if not states:
-            why = f"The operator has no effect without a {operator.configuration}. {operator.lack}"
+            effect = operator.lack.partition(", ")[2]
+            why = f"Without a {operator.configuration} the operator does nothing: {effect}"
             return Finding(
                 CHECK,
                 operator.name,
                 FAIL,
                 measured,
-                expected,
+                f"one installation that is ready, with a {operator.configuration}, for {', '.join(row.why)}",
                 why,
-                f"Create a {operator.configuration} as the documentation of the operator describes, then run stage"
-                " operators again.",
+                f"Create a {operator.configuration}: helm upgrade with the chart and the values of the installation"
+                " creates it. Without Helm, create it from the example in the documentation of the operator. Then run"
+                " stage operators again.",
             )
         late = [item for item in states if operator.configured == "always" and item.state != "ready"]
         if late:
