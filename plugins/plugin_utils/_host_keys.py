@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 import typing
 
 from ansible import constants
@@ -47,8 +48,8 @@ _FORGETS = re.compile(r"UserKnownHostsFile[\s='\"]+(/dev/null|none)\b", re.IGNOR
 #: an argument that differs for each node and decides nothing
 _ALIAS = re.compile(r"(HostKeyAlias[\s=]+)[^\s'\"]+", re.IGNORECASE)
 _TEMPLATE = re.compile(r"\{[{%]")
-#: most different arguments for which ssh is asked, and seconds for its answer
-_MOST, _SECONDS = 32, 10
+#: most different arguments for which ssh is asked, seconds for its answer, and seconds for all answers together
+_MOST, _SECONDS, _ALL_SECONDS = 32, 10, 20.0
 #: a value that is not known before a task evaluates it
 _UNKNOWN = object()
 
@@ -119,11 +120,13 @@ class _Options:
 class _Ssh:
     """The program ssh, which reports the settings that it uses with given arguments: those of its own files, and of the
     file of its option -F. It is asked once for each different list of arguments, so a setting that applies to one of
-    several hosts with the same arguments may not be noticed.
+    several hosts with the same arguments may not be noticed. Answers that take long, as by a command of a Match block
+    in the files of ssh, use up the seconds for all of them. Then the words of the arguments decide.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, typing.Optional[bool]] = {}
+        self._left = _ALL_SECONDS
 
     def is_off(self, arguments: str, host: str) -> typing.Optional[bool]:
         """Return whether ssh accepts any host key. Return None if ssh does not report it.
@@ -132,15 +135,17 @@ class _Ssh:
         :param host: host to which it would connect
         """
         arguments = _ALIAS.sub(r"\g<1>host", arguments)
-        if arguments not in self._known and len(self._known) < _MOST:
+        if arguments not in self._known and len(self._known) < _MOST and self._left > 0:
+            start = time.monotonic()
             self._known[arguments] = self._ask(arguments, host)
+            self._left -= time.monotonic() - start
         return self._known.get(arguments)
 
     def _ask(self, arguments: str, host: str) -> typing.Optional[bool]:
         try:
             program = command.require_tool("ssh", "openssh-client")
             argv = [program, "-G", *shlex.split(arguments), "--", require_operand(host, "the address of a node")]
-            done = command.run(argv, _SECONDS)
+            done = command.run(argv, min(_SECONDS, self._left))
         except (ToolMissing, OperandError, ValueError, OSError):
             return None
         if done.rc != 0:

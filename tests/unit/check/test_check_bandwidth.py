@@ -11,6 +11,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.floors import Doubt, PairLimits
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, explain_cause
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
@@ -1316,6 +1317,14 @@ def test_a_figure_that_is_not_valid_has_the_remedy_of_its_cause(
     given = dataclasses.replace(given, bandwidth=dataclasses.replace(measured, pairs=pairs))
     finding = found(given, "measured", AB)
     assert expected in finding.expected and remedy in finding.remedy
+
+
+def test_remedy_of_a_figure_does_not_depend_on_the_name_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubt = Doubt("rate", "The figure is above the capacity of the link: port of requested-1 400 Gb/s.")
+    monkeypatch.setattr(PairLimits, "doubt", lambda self, pair, more_than=None: doubt)
+    finding = found(fleet("ab"), "measured", AB)
+    assert finding.why == doubt.text
+    assert "within the capacity of the link" in finding.expected and "current_clocksource" in finding.remedy
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,16 @@ def test_a_bad_port_is_spared_as_long_as_exactly_enough_good_ones_are_left(neede
     assert [state for _subject, state in told(findings, "discover.port") if state != "pass"] == [status, status]
 
 
+def test_file_of_a_port_that_was_not_read_has_the_name_of_the_rdma_device() -> None:
+    """The name of an HCA may be another one, such as that of its network interface."""
+    port = dataclasses.replace(world.hca(1, 0).ports[0], state=None)
+    unread = dataclasses.replace(world.hca(1, 0), name="ibp1s0", ports=(port,))
+    findings = discovered(world.intent(world.fabric()), worker_1=world.node(1, mlx5_0=unread))
+    (finding,) = [item for item in findings if item.check == "discover.port" and "ibp1s0" in item.subject]
+    assert "/sys/class/infiniband/mlx5_0/ports/1/state" in finding.remedy
+    assert "/sys/class/infiniband/mlx5_0/ports/1/state" in finding.why and "ibp1s0/" not in finding.why
+
+
 def test_the_ethernet_port_of_an_infiniband_hca_neither_counts_nor_has_a_finding() -> None:
     """Four of four are needed. The InfiniBand port of one is down, and its Ethernet port would do for one that is
     up."""

@@ -1021,3 +1021,11 @@ def test_nodes_outside_of_the_inventory_that_get_virtual_functions_are_named() -
         for item in check_plan(ClusterIntent(), planned(live(BARE, policies=()), POLICY), ("kl-a",))
         if "outside" in item.subject and "kl-a" in item.why
     ]
+
+
+def test_pool_that_would_lose_limits_of_crio_has_their_remedy() -> None:
+    lost = "MachineConfig 99-memlock would remove limits of CRI-O that MachineConfigPool gpu has now: nofile=1:1"
+    pool = PoolPlan("gpu", ("a",), 1, None, "maxUnavailable is 1", (lost,), machines=True)
+    planned = DisruptionPlan((NodePlan("a", "reboot"),), (pool,))
+    (finding,) = [item for item in check_plan(ClusterIntent(), planned, ["a"]) if "MachineConfigPool" in item.subject]
+    assert "add the limits of CRI-O under 'measured' to rdma_cluster.host.memlock.ulimits" in finding.remedy

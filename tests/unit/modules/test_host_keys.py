@@ -131,6 +131,22 @@ def test_ssh_is_asked_once_for_nodes_that_differ_in_their_alias_only(monkeypatch
     assert len(asked) < 40
 
 
+def test_ssh_that_does_not_answer_delays_a_run_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command of a Match block in the files of ssh may wait for a server."""
+    now, limits = [0.0], []
+
+    def wait(argv: typing.Sequence[str], seconds: float) -> typing.Any:
+        limits.append(seconds)
+        now[0] += seconds
+        raise OSError("no answer")
+
+    monkeypatch.setattr(command, "run", wait)
+    monkeypatch.setattr(_host_keys.time, "monotonic", lambda: now[0])
+    # the words of the arguments decide
+    assert count(*({"ansible_ssh_extra_args": f"-p {number + 1} {OFF}"} for number in range(50))) == 50
+    assert sum(limits) <= 20 and len(limits) < 5
+
+
 def test_a_host_that_is_no_word_is_no_option_of_ssh() -> None:
     assert count({"ansible_host": "-oProxyCommand=false", "ansible_ssh_common_args": OFF}) == 1
 

@@ -42,6 +42,18 @@ class Limit(typing.NamedTuple):
     text: str
 
 
+class Doubt(typing.NamedTuple):
+    """The reason why a figure is not a valid measurement.
+
+    :ivar kind: ``amount``: other messages or queue pairs than requested. ``transport``: not by RDMA. ``rate``: above
+        what the link or the measurement permits
+    :ivar text: the reason, as a sentence
+    """
+
+    kind: typing.Literal["amount", "transport", "rate"]
+    text: str
+
+
 #: why no floor is known for an end without a usable pod
 NO_POD = "its pod is missing or not usable (finding bandwidth.pod)"
 
@@ -189,8 +201,8 @@ class PairLimits:
                     best[kind] = Best(pair.average_gbps, self.now(pair), pair.queue_pairs or 1)
         return best
 
-    def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> str:
-        """Return why the figure of a pair is not a valid measurement; empty if it is valid.
+    def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> typing.Optional[Doubt]:
+        """Return why the figure of a pair is not a valid measurement; None if it is valid.
 
         :param more_than: number of queue pairs of the first measurement, if the figure is that of a repetition with
             more of them; None for the first measurement
@@ -206,9 +218,10 @@ class PairLimits:
             and pair.transport == "RDMA"
             and wanted.queue_pairs not in (None, pair.queue_pairs)
         ):
-            return (
+            return Doubt(
+                "amount",
                 f"The figure is from {pair.queue_pairs or 'an unknown number of'} queue pairs, but {wanted.queue_pairs}"
-                " were requested (pods.queue_pairs)."
+                " were requested (pods.queue_pairs).",
             )
         return self._explain_invalid_figure(
             pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations"
@@ -227,9 +240,10 @@ class PairLimits:
                 f"The figure is from {found.queue_pairs} queue pairs, but {wanted.queue_pairs if wanted else 'none'}"
                 " were requested."
             )
-        return self._explain_invalid_figure(
+        doubt = self._explain_invalid_figure(
             _with_more(pair), wanted.message_bytes, wanted.iterations, "more queue pairs", "more queue pairs"
         )
+        return doubt.text if doubt is not None else ""
 
     def proven(self, pair: PairResult) -> typing.Optional[float]:
         """Return the rate in Gb/s that a pair reached when it was measured with more queue pairs. Return None if that
@@ -246,8 +260,8 @@ class PairLimits:
 
     def _explain_invalid_figure(
         self, pair: PairResult, message_bytes: int, iterations: typing.Optional[int], of_bytes: str, of_iterations: str
-    ) -> str:
-        """Return why the figure of a pair is not a valid measurement; empty if it is valid.
+    ) -> typing.Optional[Doubt]:
+        """Return why the figure of a pair is not a valid measurement; None if it is valid.
 
         :param message_bytes: requested size of a message in bytes
         :param iterations: requested number of messages; None if the measurement is limited by time
@@ -256,14 +270,17 @@ class PairLimits:
         """
         average = pair.average_gbps
         if average is None:
-            return ""
+            return None
         if pair.transport != "RDMA" and carries_rdma(self.fabric):
-            return f"The figure is from {pair.transport}, but the pods of this fabric must use RDMA."
+            return Doubt(
+                "transport", f"The figure is from {pair.transport}, but the pods of this fabric must use RDMA."
+            )
         if pair.transport == "RDMA":
             if pair.message_bytes != message_bytes:
-                return (
+                return Doubt(
+                    "amount",
                     f"The figure is from messages of {pair.message_bytes or 'an unknown number of'} bytes, but"
-                    f" {message_bytes} bytes were requested ({of_bytes})."
+                    f" {message_bytes} bytes were requested ({of_bytes}).",
                 )
             # of each queue pair, or of all together, as the version of perftest has it
             told = (iterations, iterations * (pair.queue_pairs or 1)) if iterations is not None else (pair.iterations,)
@@ -274,18 +291,21 @@ class PairLimits:
                     else "a figure needs at least one message"
                 )
                 count = "an unknown number of" if pair.iterations is None else pair.iterations
-                return f"The figure is from {count} messages, but {asked}."
+                return Doubt("amount", f"The figure is from {count} messages, but {asked}.")
             # both have two digits behind the point, or six
             if pair.peak_gbps is not None and average > pair.peak_gbps * CLOCKS + 0.01:
-                return f"The average is above the peak of the same measurement, {format_gbps(pair.peak_gbps)}."
+                return Doubt(
+                    "rate", f"The average is above the peak of the same measurement, {format_gbps(pair.peak_gbps)}."
+                )
         limits = [limit for end in self.ends(pair) for limit in end.most]
         least = min(limits, default=None)
         if least is not None and average > self.ways * least.gbps * CLOCKS:
-            return (
+            return Doubt(
+                "rate",
                 f"The figure is above the capacity of the link: {least.text}"
-                f" Gb/s{', in each direction' if self.ways == 2 else ''}."
+                f" Gb/s{', in each direction' if self.ways == 2 else ''}.",
             )
-        return ""
+        return None
 
 
 def _with_more(pair: PairResult) -> PairResult:

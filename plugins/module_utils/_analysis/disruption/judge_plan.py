@@ -372,8 +372,8 @@ def _list_turns(pool: PoolPlan) -> Finding:
             " pool. Then run stage network again."
         )
         remedy = (
-            "Repair or unpause the MachineConfigPool, or keep only one KubeletConfig for it. Then run stage"
-            " network again."
+            "Repair or unpause the MachineConfigPool, keep only one KubeletConfig for it, or add the limits of CRI-O"
+            " under 'measured' to rdma_cluster.host.memlock.ulimits. Then run stage network again."
             if pool.machines
             else remedy
         )

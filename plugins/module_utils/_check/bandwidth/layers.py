@@ -217,7 +217,7 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
             step.layer,
             step.client,
             step.server,
-            why=f"{format_gbps(step.average_gbps or 0.0)} is not a valid measurement. {doubt.rstrip('.')}",
+            why=f"{format_gbps(step.average_gbps or 0.0)} is not a valid measurement. {doubt.text.rstrip('.')}",
         )
         if doubt
         else step

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.bounds import find_bounds
-from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, PairLimits, format_gbps
+from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, Doubt, PairLimits, format_gbps
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -125,14 +125,14 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     )
 
 
-def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: str) -> Finding:
+def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: typing.Optional[Doubt]) -> Finding:
     """Check that the measurement of a pair gave an average bandwidth and no failure, and that nothing casts doubt on
     the figure.
 
     :param subject: subject of the finding
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pair: result of the measurement
-    :param doubt: reason why the bandwidth is not a valid measurement; empty if there is none
+    :param doubt: reason why the bandwidth is not a valid measurement; None if there is none
     """
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
@@ -145,8 +145,8 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
         )
         figures = f"{format_gbps(pair.average_gbps)} average, {how}"
         if doubt:
-            valid, remedy = _describe_valid_figure(doubt, ground.fabric.pods.image, pair.client)
-            return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt, remedy)
+            valid, remedy = _describe_valid_figure(doubt.kind, ground.fabric.pods.image, pair.client)
+            return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt.text, remedy)
         return build_pass("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = (
@@ -155,23 +155,22 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
     return Finding("bandwidth.measured", subject, status, pair.evidence or "no bandwidth", expected, why, remedy)
 
 
-def _describe_valid_figure(doubt: str, image: str, client: str) -> tuple[str, str]:
-    """Return the property that a valid figure has, and the remedy, by the reason why a figure is not valid.
+def _describe_valid_figure(kind: str, image: str, client: str) -> tuple[str, str]:
+    """Return the property that a valid figure has, and the remedy.
 
-    :param doubt: reason why the bandwidth is not a valid measurement
+    :param kind: kind of the doubt about the figure
     :param image: image of the measuring pods
     :param client: node of the client, whose clock the figure depends on
     """
-    if "requested" in doubt or "at least one message" in doubt:
+    if kind == "amount":
         return (
-            "a figure of the requested "
-            + ("number of queue pairs" if "queue pairs" in doubt.partition(", but")[0] else "messages"),
+            "a figure of the requested messages and queue pairs",
             "If the intent was changed after the measurement, run stage bandwidth again. Otherwise run podman run --rm"
             f" --entrypoint head {image} -c 4 /usr/bin/ib_write_bw. If it does not print ELF, ib_write_bw is a script"
             " that changes the options: set pods.image to an image with the unchanged program of perftest, then run"
             " stage bandwidth again.",
         )
-    if "must use RDMA" in doubt:
+    if kind == "transport":
         return (
             "a figure of RDMA",
             "Follow the remedies of the findings bandwidth.pod of both nodes, then run stage bandwidth again.",

@@ -59,9 +59,8 @@ def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]
     for hca in hcas:
         for port in hca.all_ports:
             if port.link_layer == "InfiniBand":
-                findings.append(
-                    _reduce_to_warning(check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted)
-                )
+                found = check_port(f"{name} {hca.name} port {port.number}", port, hca.rdma_device or hca.name)
+                findings.append(_reduce_to_warning(found, usable, wanted))
     capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
     for hca in hcas if any(find_traits(fabric).functions for fabric in fabrics) else ():
         findings.append(_reduce_to_warning(check_sriov(name, hca), capable, wanted))

@@ -91,7 +91,12 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     return None
 
 
-def check_port(subject: str, port: Port) -> Finding:
+def check_port(subject: str, port: Port, device: str) -> Finding:
+    """Return the finding about a port of InfiniBand.
+
+    :param subject: subject of the finding
+    :param device: RDMA device of the port, by which its folder in sysfs is named
+    """
     expected = "ACTIVE, LinkUp, with a LID"
     wrong = find_trouble(port)
     if port.state == "ACTIVE" and port.physical_state == "LinkUp" and port.sm_lid is None:
@@ -99,5 +104,5 @@ def check_port(subject: str, port: Port) -> Finding:
     if wrong is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unknown"
         return build_pass("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
-    why, remedy = (text.replace("DEVICE", subject.split(" ")[1]) for text in (wrong.why, wrong.remedy))
+    why, remedy = (text.replace("DEVICE", device) for text in (wrong.why, wrong.remedy))
     return Finding("discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, why, remedy)
