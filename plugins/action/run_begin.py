@@ -12,13 +12,14 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import FRAME_SPEC, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.same_cluster import refuse_other_cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
     DISRUPTION,
     OF_JOB,
     check_override,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
+from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, read_cluster_uid_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     ControllerAction,
     Result,
@@ -35,6 +36,7 @@ class ActionModule(ControllerAction):
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **{name: FRAME_SPEC[name] for name in ("report_dir", "fabrics", "waivers", "cluster")},
         "all_nodes": {"type": "bool", "default": False},
+        "runs_dir": {"type": "path"},
     }
 
     def work(self, options: Result, variables: Result) -> Result:
@@ -48,6 +50,9 @@ class ActionModule(ControllerAction):
         pods = by_pods(nodes, variables)
         access = access_of(variables, self._templar.template)
         show(access)
+        if options["runs_dir"] and access:
+            uid = read_cluster_uid_of(variables, self._templar.template)
+            refuse_other_cluster(options["runs_dir"], access, uid)
         check_mode = bool(self._task.check_mode)
         start = RunStart(
             "", "", check_mode, tuple(map(str, nodes)), by_pods=tuple(pods), access=access, process=get_holder()

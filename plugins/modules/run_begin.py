@@ -39,6 +39,11 @@ options:
         O(cluster).
     type: bool
     default: false
+  runs_dir:
+    description:
+      - Report folder of the stages. The module fails if the run in it used another cluster. It compares the C(uid) of
+        the namespace C(kube-system), or the URL of the API server if the C(uid) is not known.
+    type: path
 extends_documentation_fragment:
   - linerate.rdma._attributes.records
 seealso:

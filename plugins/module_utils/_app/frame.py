@@ -50,6 +50,7 @@ from .._store.history import find_folder, list_kept
 from .._store.records import read_head, read_heads, read_records, remove_record, write_record
 from .._store.run_start import read_start
 from .folder import list_changes, list_unread_kinds, read_facts
+from .same_cluster import read_run_uid
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
 FRAME_SPEC: dict[str, typing.Any] = {
@@ -133,7 +134,7 @@ def resume_run(
     if damaged:
         raise ResumeError(damaged[0], "Run all stages, without rdma_from")
     invocation = Invocation(COLLECTION_VERSION, strict_images, images or {}, access, cluster_uid)
-    then = _read_cluster_uid(FactFolder(report_dir, start.run))
+    then = read_run_uid(FactFolder(report_dir, start.run))
     check_run(start, records, resume_from, options, tuple(map(str, nodes)), invocation, then)
     unproven = explain_unproven_cluster(access, then, cluster_uid) if list_stages_before(resume_from) else ""
     if unproven:
@@ -149,17 +150,6 @@ def resume_run(
         list_kept_kinds(resume_from),
     )
     return folder
-
-
-def _read_cluster_uid(folder: FactFolder) -> str:
-    """Return the uid of the namespace kube-system that stage validate of a run has read. Return an empty text if it is
-    not known.
-    """
-    with contextlib.suppress(FileError):
-        fact = folder.read("access")
-        uid = fact.value.get("cluster_uid") if fact is not None and isinstance(fact.value, dict) else None
-        return uid if isinstance(uid, str) else ""
-    return ""
 
 
 def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:

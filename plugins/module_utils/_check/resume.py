@@ -105,7 +105,7 @@ def check_run(
         for name in sorted({*invocation.images, *start.images})
         if invocation.images.get(name) != start.images.get(name)
     ]
-    then, now = _find_server(start.access), _find_server(invocation.access)
+    then, now = find_server(start.access), find_server(invocation.access)
     if then != now:
         raise ResumeError(
             f"run {start.run} used {then or 'no API server'}, and this invocation uses {now or 'no API server'}",
@@ -172,7 +172,7 @@ def explain_unproven_cluster(access: str, then: str, now: str) -> str:
     )
 
 
-def _find_server(access: str) -> str:
+def find_server(access: str) -> str:
     """Return the API server in a description of the access to the cluster, such as ``API server
     https://api.example:6443``. Return an empty text if it names none.
     """
