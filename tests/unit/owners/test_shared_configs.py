@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import find_users
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import Prepared
 from tests.unit.run.test_intents import intent_of
@@ -96,3 +97,21 @@ def test_equal_contents_are_shared_without_a_reboot() -> None:
         prepared, away = prepare(operator, of_host("", kind, "iommu=pt"))
         assert (action(prepared), away) in (("changed", []), ("unchanged", []))
     assert len(find_users(operator.configs[NAME]["metadata"]["labels"])) == 2
+
+
+@pytest.mark.parametrize(("name", "kind"), [("", "b"), ("a", "a")])
+def test_a_teardown_after_a_change_of_the_selector_or_the_name_names_the_older_label(name: str, kind: str) -> None:
+    """The label may be of another intent, so the machine config stays until a user removes it."""
+    operator = Operator()
+    prepare(operator, of_host("", "a", "iommu=pt"))
+    intent = of_host(name, kind, "iommu=pt")
+    if name:
+        operator.configs[NAME]["metadata"]["labels"]["linerate.rdma/intent"] = name
+    prepare(operator, intent)
+    scope = build_scope((), intent.cluster)
+    live = {**operator.configs[NAME], "kind": "MachineConfig"}
+    (stay,) = roller(operator).remove([], True, [copy.deepcopy(live)], scope).stays
+    assert "an older label may be of this intent itself" in stay.remedy
+    words = shlex.split(stay.remedy.partition("remove the labels: kubectl ")[2].partition(". Then")[0])
+    del live["metadata"]["labels"][words[3][:-1]]
+    assert roller(operator).remove([], True, [copy.deepcopy(live)], scope).stays == ()

@@ -16,6 +16,9 @@ from ..._model.kubernetes.scope import Scope
 from .kinds import Resource, kind_of
 from .outcome import JOINT_KINDS
 
+#: of the labels by which intents record that they need a shared object
+OLD_RECORD = "After a change of intent_name or node_selector, an older label may be of this intent itself."
+
 
 def explain_refusal(
     applied: AppliedObject, definition: Resource, there: Resource, why: str, scope: typing.Optional[Scope]
@@ -69,8 +72,8 @@ def _explain_shared(command: str, definition: Resource, there: Resource, scope: 
     others = sorted(scope.find_other_users(str(definition["kind"]), there))
     if others:
         return (
-            f"{same}. If no other intent needs it any more, remove the labels, then run stage network again:"
-            f" {command} {' '.join(f'{key}-' for key in others)}"
+            f"{same}. {OLD_RECORD} If no other intent needs it any more, remove the labels, then run stage network"
+            f" again: {command} {' '.join(f'{key}-' for key in others)}"
         )
     return (
         f"{same}, and run stage network with each of them. If only this intent needs it, label it, then run stage"

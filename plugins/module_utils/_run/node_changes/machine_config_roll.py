@@ -36,6 +36,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.outcome import Outcome, has_our_label
+from ..._observe.kubernetes.refusals import OLD_RECORD
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.core import parse_budget, parse_node, parse_pod
 from ..._parse.kubernetes.foreign import is_copied
@@ -477,8 +478,8 @@ def _retain(live: Resource, why: str, scope: typing.Optional[Scope]) -> Retained
         return RetainedObject(
             f"{kind} {name}",
             why,
-            "The teardown of the last intent that needs it deletes it. If no other intent needs it any more, remove the"
-            f" labels: kubectl label {kind.lower()} {name} {marks}. Then run the teardown again",
+            f"The teardown of the last intent that needs it deletes it. {OLD_RECORD} If no other intent needs it any"
+            f" more, remove the labels: kubectl label {kind.lower()} {name} {marks}. Then run the teardown again",
         )
     return RetainedObject(
         f"{kind} {name}",
