@@ -43,6 +43,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.node.tuned i
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
 from dev import rbac
+from tests.unit.owners.page import render
 from tests.unit.owners.table import ELSEWHERE, KEEP, OWNERS, REFUSE, ROWS, TAKE
 from tests.unit.run.test_intents import RUNNING, SELECTOR, Api, job
 from tests.unit.run.test_roll import Operator
@@ -310,3 +311,9 @@ def test_tests_that_play_other_rows_exist() -> None:
 
 def test_owners_are_those_of_the_table() -> None:
     assert {owner for row in ROWS.values() for owner in row} == set(OWNERS)
+
+
+def test_the_page_for_admins_is_made_of_the_table() -> None:
+    page = (TESTS.parents[1] / "docs/security.md").read_text(encoding="utf-8")
+    begin, end = "<!-- made by 'python -m tests.unit.owners.page' -->\n", "\n<!-- end -->"
+    assert page.partition(begin)[2].partition(end)[0] == render()
