@@ -15,6 +15,7 @@ from .._analysis.controllers.drain import list_drain_blockers
 from .._analysis.controllers.gate import (
     GateInputs,
     explain_too_many,
+    explain_upgrade,
     find_room,
     list_counted_nodes,
     list_node_blockers,
@@ -450,7 +451,10 @@ def _looked_into(
         )
     blockers += list_drain_blockers(going, intent.drain)
     blockers += list_node_blockers(node, cluster, intent.pause_health_checks, awaited)
-    blockers += filter(None, (_explain_too_many(step, node, cluster), cluster.in_the_way(node, inventory)))
+    # a node whose reset an earlier run has begun waits for the same upgrade
+    blockers += filter(
+        None, (explain_upgrade(cluster), _explain_too_many(step, node, cluster), cluster.in_the_way(node, inventory))
+    )
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
         blockers += [

@@ -21,8 +21,10 @@ HELM = "a Helm release of others"
 GITOPS = "GitOps, with ownership annotations"
 NEEDED = "another operator needs it"
 PODS = "running pods depend on it"
+UPGRADING, SCALED = "an upgrade of OpenShift", "the cluster-autoscaler"
 #: what a run or a teardown does
 INSTALL, UPGRADE, UPGRADE_NONE = "install", "upgrade", "upgrade, disruption: none"
+ROLL = "roll"
 TEARDOWN, TEARDOWN_NONE = "teardown", "teardown, disruption: none"
 
 Cell = tuple[str, str, str]
@@ -80,6 +82,12 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (HAND, TEARDOWN, KEEP),
         (COPY, TEARDOWN, KEEP),
         (GITOPS, TEARDOWN, KEEP),
+    ),
+    # the machine config operator and the cluster-autoscaler own nodes too
+    "Node": (
+        (OWN, ROLL, TAKE),
+        (UPGRADING, ROLL, REFUSE),
+        (SCALED, ROLL, TAKE),
     ),
     # of the GPU operator: stage host adds one field, and a teardown leaves it
     "ClusterPolicy": ((HAND, UPGRADE, TAKE),),

@@ -800,6 +800,15 @@ DATA: dict[str, Data] = {
         ],
         ((),),
     ),
+    "kubernetes.cluster_version.parse_progress": Data(
+        parser("kubernetes.cluster_version.parse_progress"),
+        [
+            named(
+                status={"conditions": [{"type": "Progressing", "status": "True", "message": "Working towards 4.20.3"}]}
+            )
+        ],
+        ("",),
+    ),
     "kubernetes.etcd.parse_member": Data(
         parser("kubernetes.etcd.parse_member"),
         [named(spec={"nodeName": "a"}, status={"conditions": [{"type": "Ready", "status": "True"}]})],
@@ -1138,6 +1147,11 @@ DATA: dict[str, Data] = {
                 }
             }
         ],
+        (False,),
+    ),
+    "kubernetes.roll_mark.is_kept": Data(
+        parser("kubernetes.roll_mark.is_kept"),
+        [{"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}}}],
         (False,),
     ),
     "kubernetes.roll_mark.parse_mark": Data(

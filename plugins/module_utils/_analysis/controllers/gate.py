@@ -28,12 +28,14 @@ class GateInputs:
     :ivar unread: reason for each kind that could not be read, by kind; ``etcd`` represents the pods of etcd
     :ivar etcd: members of etcd
     :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
+    :ivar upgrade: message of an upgrade of OpenShift that is in progress; empty if none is
     """
 
     nodes: tuple[ClusterNode, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     etcd: tuple[EtcdMember, ...] = ()
     health_checks: tuple[HealthCheck, ...] = ()
+    upgrade: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,11 +106,31 @@ def list_counted_nodes(
     )
 
 
+def explain_upgrade(stand: GateInputs) -> str:
+    """Return why no node may go down because of an upgrade of OpenShift, with the remedy; empty if none is in progress.
+    The upgrade drains and reboots nodes itself, and does not know which nodes are down for another reason.
+
+    :param stand: state of the cluster
+    """
+    if "ClusterVersion" in stand.unread:
+        return (
+            "whether an upgrade of OpenShift is in progress is unknown (ClusterVersion:"
+            f" {stand.unread['ClusterVersion']}). Give the user of the kubeconfig the rights in docs/rbac/look.yml."
+        )
+    if not stand.upgrade:
+        return ""
+    return (
+        f"an upgrade of OpenShift is in progress, which drains and reboots nodes itself (ClusterVersion version:"
+        f" {stand.upgrade.rstrip('.')}). Wait until 'oc get clusterversion version' shows False in the column"
+        " PROGRESSING."
+    )
+
+
 def list_node_blockers(
     node: ClusterNode, stand: GateInputs, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
 ) -> tuple[str, ...]:
     """Return the reasons why a node must not go down now, each with its remedy: etcd would lose its quorum, or a health
-    check would remediate the node.
+    check would remediate the node. An upgrade in progress is a reason for the whole cluster: see ``explain_upgrade``.
 
     :param stand: state of the cluster
     :param may_pause: whether health checks are paused for the node
@@ -159,7 +181,7 @@ def list_roll_blockers(
     """
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
-    found = [find_room(stand, intent, inventory, going).refusal] if going else []
+    found = [find_room(stand, intent, inventory, going).refusal, explain_upgrade(stand)] if going else []
     control: dict[bool, list[str]] = {True: [], False: []}
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]

@@ -115,6 +115,7 @@ class Mark:
     :ivar cordoned: whether the roll cordoned the node, and so must uncordon it
     :ivar reset: whether a reset was ordered or is about to be ordered. A different boot id shows that it took place
     :ivar pool: MachineConfigPool whose roll reboots it; empty if its BMC does
+    :ivar kept: whether the roll has told the cluster-autoscaler to keep the node, and so must undo it
     """
 
     differences: tuple[str, ...] = ()
@@ -122,6 +123,7 @@ class Mark:
     cordoned: bool = False
     reset: bool = False
     pool: ObjectName = ""
+    kept: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,7 +78,13 @@ _READ: tuple[tuple[str, str, str], ...] = (
     ),
     *(
         ("network", "list", kind)
-        for kind in ("IPPool.whereabouts.cni.cncf.io", *POOLS, "MachineConfigPool", "Network.config.openshift.io")
+        for kind in (
+            "ClusterVersion",
+            "IPPool.whereabouts.cni.cncf.io",
+            *POOLS,
+            "MachineConfigPool",
+            "Network.config.openshift.io",
+        )
     ),
     *(
         ("network", "list", kind)

@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[str, str, bool]] = {
     "Service": ("/api/v1", "services", True),
     "ServiceCIDR": ("/apis/networking.k8s.io/v1", "servicecidrs", False),
     "Network.config.openshift.io": ("/apis/config.openshift.io/v1", "networks", False),
+    "ClusterVersion": ("/apis/config.openshift.io/v1", "clusterversions", False),
     "Image.config.openshift.io": ("/apis/config.openshift.io/v1", "images", False),
     "ImageDigestMirrorSet": ("/apis/config.openshift.io/v1", "imagedigestmirrorsets", False),
     "ImageTagMirrorSet": ("/apis/config.openshift.io/v1", "imagetagmirrorsets", False),

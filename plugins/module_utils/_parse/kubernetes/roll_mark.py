@@ -21,6 +21,8 @@ ANNOTATION = "linerate.rdma/roll"
 #: beside it. A kubelet may write the annotations of its Node, but no label of this domain [kubernetes.io, Admission
 #: Control, NodeRestriction]
 PROOF = "linerate.node-restriction.kubernetes.io/roll"
+#: annotation of a node that the cluster-autoscaler does not delete [kubernetes/autoscaler cluster-autoscaler/FAQ.md]
+KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 #: bytes; the API server takes annotations of 256 KiB in all
 _MOST = MIB // 4
 
@@ -32,6 +34,14 @@ def is_proven(resource: Resource) -> bool:
     return ANNOTATION in mapping_at(resource, "metadata", "annotations") and PROOF in mapping_at(
         resource, "metadata", "labels"
     )
+
+
+def is_kept(resource: Resource) -> bool:
+    """Return whether the annotation of the cluster-autoscaler that keeps a v1 Node is set, by any client.
+
+    :raises ResourceError: the object has an unexpected form
+    """
+    return KEEP in mapping_at(resource, "metadata", "annotations")
 
 
 def parse_mark(resource: Resource) -> typing.Optional[Mark]:

@@ -19,7 +19,9 @@ from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import group_of
 from ..._parse.kubernetes import core, etcd
+from ..._parse.kubernetes.cluster_version import parse_progress
 from .drain import NodeFailed
 from .health_checks import HealthChecks
 
@@ -29,11 +31,12 @@ Say = typing.Callable[[str], None]
 def read_gate_inputs(
     cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
 ) -> GateInputs:
-    """Return the facts that decide whether nodes may be taken down: the members of etcd and the health checks.
+    """Return the facts that decide whether nodes may be taken down: the members of etcd, the health checks, and an
+    upgrade of OpenShift in progress.
 
     :param nodes: nodes of the cluster
     :param members: whether to read the members of etcd on the nodes of the control plane
-    :param checks: reader of the health checks; None: do not read them
+    :param checks: reader of the health checks; None: read neither them nor the upgrade
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
     """
@@ -48,7 +51,16 @@ def read_gate_inputs(
             if not error.absent:
                 unread["etcd"] = error.text
     found, blind = checks.read(nodes) if checks is not None else ((), {})
-    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.parse_member, pods)), found)
+    upgrade = ""
+    try:
+        if checks is not None and cluster.serves(group_of("ClusterVersion")):
+            upgrade = "; ".join(filter(None, map(parse_progress, cluster.list("ClusterVersion").items)))
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        if not error.absent:
+            unread["ClusterVersion"] = error.text
+    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.parse_member, pods)), found, upgrade)
 
 
 class PoolGate:

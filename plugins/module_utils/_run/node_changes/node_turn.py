@@ -31,7 +31,7 @@ from ..._observe.kubernetes.patience import AWAY
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.redfish.bmc import BmcError
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.roll_mark import ANNOTATION, parse_mark
+from ..._parse.kubernetes.roll_mark import ANNOTATION, is_kept, parse_mark
 from ..._plan.node_firmware import FIRMWARE
 from ..._plan.node_roll import explain_why_not_again
 from ..._plan.node_sources import KERNEL
@@ -249,7 +249,10 @@ class NodeTurns:
         :returns: the mark of the node, and whether it is certain that the reset was accepted
         :raises RdmaError: the node was not reset
         """
-        mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, noted is not None and noted.cordoned)
+        # a drained node is empty, and the cluster-autoscaler deletes the machines of empty nodes
+        kept = noted.kept if noted is not None else not is_kept(self._cluster.get("Node", "", step.node))
+        cordoned = noted is not None and noted.cordoned
+        mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, cordoned, kept=kept)
         self.mark(step.node, mine)
         try:
             did += self._sources.set(step.node)
@@ -287,7 +290,7 @@ class NodeTurns:
         :param did: list to which the actions are appended as text
         """
         mine = self._noted.get(name, mine)
-        self.mark(name, None, False if mine.cordoned else None)
+        self.mark(name, None, False if mine.cordoned else None, mine.kept)
         did += ["uncordoned"] if mine.cordoned else []
 
     def _reset_noted(self, name: str, mine: Mark) -> Mark:
@@ -485,8 +488,8 @@ class NodeTurns:
         :param keep: whether the effect of the reset is not known
         :raises RdmaError: the reset had no effect
         """
-        stays = dataclasses.replace(noted, cordoned=False) if left or keep else None
-        self.mark(step.node, stays, False if noted.cordoned else None)
+        stays = dataclasses.replace(noted, cordoned=False, kept=False) if left or keep else None
+        self.mark(step.node, stays, False if noted.cordoned else None, noted.kept)
         did += ["uncordoned"] if noted.cordoned else []
         if left:
             raise not_taken(step.node, left, "at the reset")
@@ -503,17 +506,24 @@ class NodeTurns:
     def _pause(self) -> None:
         self._going.pause(self._limits.look)
 
-    def mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
+    def mark(
+        self,
+        name: str,
+        noted: typing.Optional[Mark],
+        unschedulable: typing.Optional[bool] = None,
+        release: bool = False,
+    ) -> None:
         """Set or remove the mark of a node, and cordon or uncordon the node in the same request.
 
         :param name: name of the node
         :param noted: mark to set; None to remove the mark
         :param unschedulable: True to cordon, False to uncordon; None for no change
+        :param release: whether the cluster-autoscaler may delete the node again
         """
         self._going.check()
         if noted is not None:
             self._noted[name] = noted
-        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable), MANAGER)
+        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable, release), MANAGER)
 
 
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:

@@ -116,6 +116,7 @@ class RollClusterReader:
             machines=frozenset(names),
             etcd=stand.etcd,
             health_checks=stand.health_checks,
+            upgrade=stand.upgrade,
         )
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:

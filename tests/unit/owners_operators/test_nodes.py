@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Nodes, which an upgrade of OpenShift and the cluster-autoscaler take down as well."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import KEEP
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
+from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Killed, World, merged, playing, states
+
+from ..run.test_driver_plan import Cluster, intent_of, read, refusals
+from .situations import REFUSE, ROLL, SCALED, UPGRADING, cells
+
+Data = dict[str, typing.Any]
+GROUP = "/apis/config.openshift.io"
+
+
+def cluster_version(progressing: bool) -> Data:
+    condition = {"type": "Progressing", "status": str(progressing), "message": "Working towards 4.20.3: 40% complete."}
+    return {"kind": "ClusterVersion", "metadata": {"name": "version"}, "status": {"conditions": [condition]}}
+
+
+class OpenShift(World):
+    """A cluster with a ClusterVersion, and what the cluster-autoscaler may delete."""
+
+    def __init__(self, progressing: bool) -> None:
+        super().__init__()
+        self.serve("ClusterVersion", [cluster_version(progressing)])
+        #: nodes that were drained without the annotation
+        self.deletable: list[str] = []
+
+    def object(self, path: str) -> typing.Optional[Data]:
+        return {"kind": "APIGroup"} if path == GROUP else super().object(path)
+
+    def boot(self, name: str) -> None:
+        super().boot(name)
+        if self.seen(name)["metadata"].get("annotations", {}).get(KEEP) != "true":
+            self.deletable.append(name)
+
+    def kept(self, name: str) -> bool:
+        return KEEP in self.seen(name)["metadata"].get("annotations", {})
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.mark.parametrize(("owner", "action", "result"), cells("Node"))
+def test_cell(certificates: Certificates, owner: str, action: str, result: str) -> None:
+    world = OpenShift(owner == UPGRADING)
+    if owner == SCALED:
+        # an admin has set it for one node
+        world.put("Node", merged(world.seen(NODES[0]), {"metadata": {"annotations": {KEEP: "true"}}}))
+    with playing(certificates, world) as site:
+        done = site.run()
+    assert action == ROLL and (result == REFUSE) is (not world.did)
+    assert set(states(done).values()) == {"blocked" if result == REFUSE else "done"}
+    if result == REFUSE:
+        for one in done.outcomes:
+            assert "Working towards 4.20.3" in one.why and "oc get clusterversion version" in one.why
+    # the annotation of the admin stays, and no other
+    assert [world.kept(name) for name in NODES] == [owner == SCALED, False, False] and not world.deletable
+
+
+def test_the_next_run_removes_the_annotation_of_a_killed_one(certificates: Certificates) -> None:
+    world = OpenShift(False)
+    with playing(certificates, world) as site:
+        world.kill = f"reset {NODES[0]}"
+        with pytest.raises(Killed):
+            site.run()
+        assert world.kept(NODES[0])
+        site.run()
+        assert not any(map(world.kept, NODES)) and not world.deletable
+
+
+def test_a_node_that_is_not_drained_is_released(certificates: Certificates) -> None:
+    world = OpenShift(False)
+    with playing(certificates, world) as site:
+        site.limits = RollLimits(drain=2, back=300, settle=10, grace=30)
+        world.add("web", NODES[0])
+        world.held["web"] = 1000
+        site.run()
+    assert not world.kept(NODES[0])
+
+
+class Known(Cluster):
+    """A cluster of OpenShift."""
+
+    def serves(self, group: str) -> bool:
+        return group == "config.openshift.io"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((cluster_version(True),), "an upgrade of OpenShift is in progress"),
+        ((cluster_version(False),), ""),
+        (ApiError(403, "Forbidden", "forbidden", "GET"), "upgrade of OpenShift is in progress is unknown"),
+    ],
+    ids=["upgrade", "none", "unread"],
+)
+def test_the_plan_of_stage_network_refuses_drains_during_an_upgrade(answer: typing.Any, said: str) -> None:
+    intent = intent_of()
+    checks: Data = dict.fromkeys(
+        ("MachineHealthCheck.machine.openshift.io", "MachineHealthCheck.cluster.x-k8s.io", "NodeHealthCheck"), ()
+    )
+    planned = read(intent, Known(ClusterVersion=answer, Machine=(), **checks))
+    refused = " ".join(refusals(intent, planned))
+    assert (said in refused) and bool(refused) is bool(said)
