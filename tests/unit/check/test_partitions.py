@@ -73,6 +73,25 @@ def test_two_limited_members_do_not_meet_each_other() -> None:
     assert "worker-1 mlx5_0 has 0x7fff (limited); worker-1 mlx5_1 has 0x7fff (limited)" in finding.why
 
 
+def test_two_limited_members_with_different_keys_do_not_meet_each_other() -> None:
+    """Each meets the usual ports, which are full members."""
+
+    def told(*keys: tuple[str, ...]) -> list[Finding]:
+        members = {
+            node: (Member(0, world.hca(1, 0), Port(1, guid=f"0x{number}", pkeys=its)),)
+            for number, (node, its) in enumerate(zip("abcdef", keys))
+        }
+        return partitions.check_partitions(world.intent().fabrics[0], Membership("compute", ("0x1",), members))
+
+    (found,) = told((FULL,), (FULL,), (FULL,), (LIMITED,), (LIMITED, "0x0002"), (FULL, OTHER))
+    assert (found.status, found.measured) == ("fail", "2 of 6 ports do not share a partition with all others")
+    assert all(f"{node} mlx5_0 has 0x7fff (limited)" in found.why or "0x0002" in found.why for node in "de")
+    assert "0x3, 0x4," in found.remedy
+    # one of both is a full member, or both are full members of another partition
+    assert told((FULL,), (FULL,), (FULL,), (LIMITED,), (FULL, "0x0002")) == []
+    assert told((FULL,), (FULL,), (FULL,), (LIMITED, OTHER), (LIMITED, OTHER, "0x0002")) == []
+
+
 def test_of_many_partitions_the_first_ports_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "_MOST", 2)
     (finding,) = findings((FULL,), **{device: (f"0x800{number}",) for number, device in enumerate(MEMBERS, 1)})

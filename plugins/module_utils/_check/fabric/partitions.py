@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership
@@ -15,6 +16,8 @@ from ..._model.run.findings import FAIL, Finding
 
 _CHECK, _EXPECTED = "fabric.partitions", "one partition that contains all HCAs of the fabric"
 _MOST = 8
+#: groups of ports with equal keys that are compared with each other, beside the usual one. A subnet manager makes few
+_MOST_GROUPS = 64
 
 
 class _Port(typing.NamedTuple):
@@ -62,6 +65,7 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
         for keys, ports in groups.items()
         if not list_shared_keys(usual, keys) or (len(ports) > 1 and not list_shared_keys(keys, keys))
     }
+    apart.update(_find_limited_pairs({keys: ports for keys, ports in groups.items() if keys not in (usual, *apart)}))
     if not apart:
         return []
     ports = [port for found in apart.values() for port in found]
@@ -84,6 +88,21 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
             remedy,
         )
     ]
+
+
+def _find_limited_pairs(groups: typing.Mapping[tuple[str, ...], list[_Port]]) -> dict[tuple[str, ...], list[_Port]]:
+    """Return the groups of ports that do not share a partition with another group on another node, although each
+    shares one with most ports. Both are limited members of that partition.
+
+    :param groups: ports by their partition keys, without the most frequent keys
+    """
+    found: dict[tuple[str, ...], list[_Port]] = {}
+    some = list(itertools.islice(groups.items(), _MOST_GROUPS))
+    for (keys, ports), (others, further) in itertools.combinations(some, 2):
+        together = {port.node for port in (*ports, *further)}
+        if len(together) > 1 and not list_shared_keys(keys, others):
+            found.update({keys: ports, others: further})
+    return found
 
 
 def _format_pkeys(keys: typing.Sequence[str]) -> str:
