@@ -590,5 +590,5 @@ def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> lis
         ):
             result.append(None)
             continue
-        result.append(FAIL not in statuses and _check_measured("", ground, pair, "").status == PASS)
+        result.append(FAIL not in statuses and _check_measured("", ground, pair, None).status == PASS)
     return result
