@@ -51,6 +51,10 @@ options:
       - A release that serves also keeps the values that O(values) does not set.
     type: bool
     default: true
+  pinned:
+    description: Whether the user chose the chart or its version. Otherwise the module refuses to replace a newer chart.
+    type: bool
+    default: false
   status:
     description: The RV(kubernetes.core.helm_info#module:status) of the release. Empty if there is none.
     type: dict
@@ -125,6 +129,7 @@ def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
         options["values"],
         options["drains"],
         options["serves"],
+        options["pinned"],
     )
     now = datetime.datetime.now(datetime.timezone.utc)
     planned = plan_release(
@@ -143,6 +148,7 @@ def main() -> None:
             "values": {"type": "dict", "default": {}},
             "drains": {"type": "bool", "default": False},
             "serves": {"type": "bool", "default": True},
+            "pinned": {"type": "bool", "default": False},
             "status": {"type": "dict", "default": {}},
             "disruption": {"type": "str", "choices": ["none", "drain", "reboot"], "default": "drain"},
             "timeout": {"type": "int", "default": 300},

@@ -135,8 +135,8 @@ table:
 releases:
   description:
     - Helm releases to install or upgrade, in this order. Each has its C(operator), C(release), C(namespace), C(chart),
-      C(repository), C(version), C(values), C(drains) (whether an upgrade can restart drivers of nodes) and C(serves)
-      (whether the operator runs, or has run).
+      C(repository), C(version), C(values), C(drains) (whether an upgrade can restart drivers of nodes), C(serves)
+      (whether the operator runs, or has run) and C(pinned) (whether the user chose the chart or its version).
     - Only operators that are missing, and those that an earlier run installed. Empty if OLM installs operators.
   returned: success
   type: list

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 import typing
 
 from .._model.base.errors import RdmaError
@@ -18,6 +19,8 @@ from .mirror import merge
 
 #: states of a revision that Helm has not completed
 _UNFINISHED = ("pending-install", "pending-upgrade", "pending-rollback")
+#: version of a chart, at the end of its name
+_VERSION = re.compile(r"(?:^|-)v?([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
 #: changed values that are named
 _NAMED = 8
 _EFFECT = "can restart drivers and drain nodes"
@@ -32,6 +35,7 @@ class DesiredRelease:
     :ivar values: values that follow from the intent, or those of the user
     :ivar drains: whether the operator restarts drivers of nodes, and drains the nodes for that
     :ivar serves: whether the operator runs, or has run, whatever Helm says about the release
+    :ivar pinned: whether the user chose the chart or its version
     """
 
     operator: str
@@ -41,6 +45,7 @@ class DesiredRelease:
     values: typing.Mapping[str, typing.Any]
     drains: bool
     serves: bool = True
+    pinned: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +89,7 @@ def plan_release(
     if not there:
         return ReleasePlan(dict(wanted.values), True)
     state, chart = str(there.get("status") or "deployed"), str(there.get("chart") or "")
+    _refuse_older(wanted, chart)
     before = there.get("values")
     before = before if isinstance(before, dict) else {}
     begun = state == "pending-install" or (state == "failed" and str(there.get("revision")) == "1")
@@ -116,6 +122,28 @@ def plan_release(
         )
     summary = f"{'; '.join(changes)}{f'; {_EFFECT}' if wanted.drains and not first else ''}" if changes else ""
     return ReleasePlan(values, bool(changes), summary, left)
+
+
+def _refuse_older(wanted: DesiredRelease, chart: str) -> None:
+    """Check that the run does not replace a chart by an older one that the user did not choose. An admin, or a run of a
+    newer release of the collection, has upgraded it.
+
+    :param chart: name and version of the installed chart
+    :raises RdmaError: the installed chart is newer
+    """
+    found, expected = _VERSION.search(chart), _VERSION.match(wanted.version)
+    if wanted.pinned or found is None or expected is None:
+        return
+    if tuple(map(int, found.groups())) <= tuple(map(int, expected.groups())):
+        return
+    installed, setting = found.group().lstrip("-"), f"operators_charts.{wanted.operator}"
+    raise RdmaError(
+        f"Helm release {wanted.namespace}/{wanted.release} has chart {chart}, which is newer than {wanted.version} of"
+        " this collection: an admin, or a newer release of the collection, has upgraded it. The release was not"
+        " changed",
+        f"To keep the chart, set version {installed} in {setting}, or add {wanted.operator} to operators_leave. To go"
+        f" back to {wanted.version}, set version {wanted.version} in {setting}. Then run stage operators again",
+    )
 
 
 def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime.datetime, limit: int) -> int:

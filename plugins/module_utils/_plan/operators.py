@@ -120,6 +120,7 @@ class Release:
     :ivar values: values for the chart
     :ivar drains: whether an upgrade can restart drivers of nodes, for which the operator drains the nodes
     :ivar serves: whether the operator runs, or has run
+    :ivar pinned: whether the user chose the chart or its version
     """
 
     operator: str
@@ -131,6 +132,7 @@ class Release:
     values: dict[str, typing.Any]
     drains: bool = False
     serves: bool = True
+    pinned: bool = False
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
@@ -170,10 +172,16 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
             collect_values(operator, intent, wishes),
             operator.name in _OF_DRIVERS,
             _has_served(operator, seen),
+            _is_pinned(operator, wishes),
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
     )
+
+
+def _is_pinned(operator: Operator, wishes: OperatorRequests) -> bool:
+    wish, default = wishes.charts.get(operator.name, ChartWish()), operator.chart.reference if operator.chart else ""
+    return bool(wish.version) or wish.chart not in (None, "", default)
 
 
 def _has_served(operator: Operator, seen: OperatorsSeen) -> bool:

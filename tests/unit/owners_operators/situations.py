@@ -21,6 +21,7 @@ HELM = "a Helm release of others"
 GITOPS = "GitOps, with ownership annotations"
 NEEDED = "another operator needs it"
 PODS = "running pods depend on it"
+NEWER = "an admin, or a newer release of the collection"
 UPGRADING, SCALED = "an upgrade of OpenShift", "the cluster-autoscaler"
 #: what a run or a teardown does
 INSTALL, UPGRADE, UPGRADE_NONE = "install", "upgrade", "upgrade, disruption: none"
@@ -82,6 +83,20 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (HAND, TEARDOWN, KEEP),
         (COPY, TEARDOWN, KEEP),
         (GITOPS, TEARDOWN, KEEP),
+    ),
+    "Helm release": (
+        (OWN, UPGRADE, TAKE),
+        (EARLIER, UPGRADE, TAKE),
+        (EARLIER, UPGRADE_NONE, REFUSE),
+        (NEWER, UPGRADE, REFUSE),
+        (NEWER, UPGRADE_NONE, REFUSE),
+        (HELM, UPGRADE, KEEP),
+        (GITOPS, UPGRADE, KEEP),
+        (HAND, UPGRADE, KEEP),
+        (OWN, TEARDOWN, TAKE),
+        (HELM, TEARDOWN, KEEP),
+        (GITOPS, TEARDOWN, KEEP),
+        (HAND, TEARDOWN, KEEP),
     ),
     # the machine config operator and the cluster-autoscaler own nodes too
     "Node": (
