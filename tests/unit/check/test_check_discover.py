@@ -285,6 +285,42 @@ def test_numa_nodes_that_agree_or_of_which_nothing_is_said_are_no_finding(numa: 
     assert not told(discovered(a=on(numa), b=on(0, 2)), "discover.numa")
 
 
+@pytest.mark.parametrize(
+    ("device", "others", "named"),
+    [
+        # the NIC of the Ethernet fabric is what it should be
+        ("1021", 0, False),
+        # the selectors match one more than the fabric needs, so one of them was switched
+        ("1021", 1, True),
+        # ConnectX-6 Dx has no InfiniBand
+        ("101d", 1, False),
+    ],
+)
+def test_a_nic_that_belongs_on_ethernet_is_not_to_be_switched_to_infiniband(
+    device: str, others: int, named: bool
+) -> None:
+    intent = world.intent()
+    select = dataclasses.replace(intent.fabrics[0].select, hcas_per_node=1, subnet_manager=(), vendor="15b3")
+    roce = dataclasses.replace(intent.fabrics[0], name="storage", profile="sriov_ethernet", select=select)
+    bare = world.node(1, **{f"mlx5_{index}": None for index in (0, 1, 2)})
+    nics = [
+        dataclasses.replace(
+            of_pci(world.hca(1, 0, link_layer="Ethernet"), address=f"0000:e{number}:00.0", device=device),
+            name=f"roce_{number}",
+        )
+        for number in range(1 + others)
+    ]
+    node = dataclasses.replace(bare, hcas=(*bare.hcas, *nics))
+    (finding,) = [
+        one
+        for one in discovered(dataclasses.replace(intent, fabrics=(*intent.fabrics, roce)), a=node)
+        if one.check == "discover.hcas" and "InfiniBand" in one.measured
+    ]
+    assert finding.status == "fail"
+    assert ("roce_0" in finding.why, "LINK_TYPE" in finding.remedy) == (named, named)
+    assert named or "no other InfiniBand HCA on the PCI bus" in finding.why
+
+
 def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() -> None:
     ethernet = world.hca(1, 0, link_layer="Ethernet", lid=None, sm_lid=None)
     (finding,) = [

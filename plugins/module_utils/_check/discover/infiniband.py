@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._analysis.fleet.hcas_of_fabric import hca_matches
+from ..._analysis.fleet.hcas_of_fabric import find_candidates, hca_matches
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
@@ -19,6 +19,10 @@ from ..._model.run.findings import FAIL, PASS, WARN, Finding, build_pass
 from .functions import check_driver, check_sriov
 from .hcas import describe_hcas, list_fitting, list_others
 from .ports import check_port, find_trouble
+
+#: PCI vendor and device of models of NVIDIA that have Ethernet alone: ConnectX-4 Lx, ConnectX-6 Dx and ConnectX-6 Lx
+#: [pci.ids]
+_ETHERNET_ONLY = frozenset((("15b3", "1015"), ("15b3", "101d"), ("15b3", "101f")))
 
 
 def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
@@ -39,7 +43,7 @@ def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]
     measured = count_of(len(hcas), "InfiniBand HCA") + (f": {describe_hcas(hcas)}" if hcas else "")
     expected = f"at least {count_of(wanted, 'InfiniBand HCA')} for {label}"
     if len(hcas) < wanted:
-        why, remedy = _explain_too_few(node)
+        why, remedy = _explain_too_few(intent, node)
         findings = [Finding("discover.hcas", f"{name} {label}", FAIL, measured, expected, why, remedy)]
     else:
         findings = [build_pass("discover.hcas", f"{name} {label}", measured, expected)]
@@ -89,7 +93,7 @@ def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
     return dataclasses.replace(finding, status=WARN, why=why, remedy=remedy)
 
 
-def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
+def _explain_too_few(intent: Intent, node: NodeHcas) -> tuple[str, str]:
     """Return the most likely cause why a node has too few HCAs, and its remedy, from the functions that the node
     reports.
     """
@@ -112,7 +116,7 @@ def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
             f"{_these(bare)} a driver but no RDMA device: {names}.",
             f"{vendors.load_rdma(bare)} Then run stage discover again.",
         )
-    ethernet = list_set_to_ethernet(node)
+    ethernet = _list_switched(intent, node)
     if ethernet:
         return (
             describe_set_to_ethernet(ethernet),
@@ -126,6 +130,23 @@ def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
             " node needs fewer HCAs, correct hcas_per_node of the fabric. Then run stage discover again."
         ),
     )
+
+
+def _list_switched(intent: Intent, node: NodeHcas) -> list[Hca]:
+    """Return the HCAs that are set to Ethernet and may be those that an InfiniBand fabric lacks. NICs that an Ethernet
+    fabric of the intent needs are left out, and models without InfiniBand.
+    """
+    needed: set[str] = set()
+    for fabric in intent.fabrics:
+        if find_traits(fabric).members and not is_infiniband(fabric):
+            chosen = find_candidates(fabric, node)
+            # of more than it needs, one may have been switched
+            needed.update(hca.name for hca in chosen if len(chosen) <= fabric.select.hcas_per_node)
+    return [
+        hca
+        for hca in list_set_to_ethernet(node)
+        if hca.name not in needed and not (hca.pci and (hca.pci.vendor, hca.pci.device) in _ETHERNET_ONLY)
+    ]
 
 
 def list_set_to_ethernet(node: NodeHcas) -> list[Hca]:
