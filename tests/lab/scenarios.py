@@ -338,7 +338,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.hcas",
                 "worker-1 compute",
                 ("3 HCAs",),
-                "Look for the missing HCA with lspci and dmesg on the node",
+                "look for the missing HCA with lspci and dmesg on the node",
             ),
         ),
         (Injection("hca-missing", {"worker": "worker-1", "device": "mlx5_0"}),),

@@ -243,7 +243,8 @@ def test_a_failed_wait_for_as_many_as_the_node_offers_says_both() -> None:
         ("", "The run ended before it sent the object to the API server."),
         (
             "absent",
-            "The intent requires the object, but the last run did not apply it: it was a removal (playbook teardown), which found no such object.",
+            "The intent requires the object, but the last run did not apply it: it was a removal (playbook teardown),"
+            " which found no such object.",
         ),
     ],
 )
