@@ -32,6 +32,8 @@ from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .._parse.kubernetes.refusal import explain
 
+#: subject of the findings on nodes if the run had no node
+_NO_NODES = "inventory"
 #: characters of a node's arguments in a finding
 _MOST_SHOWN = 300
 
@@ -94,7 +96,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings += [_report_stays(item) for item in facts.stays]
     findings += _check_releases(facts.left)
     # where nobody is named, nobody was looked at
-    nodes = facts.nodes or ("inventory",)
+    nodes = facts.nodes or (_NO_NODES,)
     for fabric in (fabric for fabric in intent.fabrics if find_traits(fabric).functions):
         findings += [_check_node(fabric.name, name, facts.sync) for name in nodes]
     findings += _check_rolls(facts)
@@ -166,7 +168,7 @@ def _check_object(item: AppliedObject) -> Finding:
             "teardown.object", subject, FAIL, f"not deleted: {item.refusal}", "gone", cause.why, cause.remedy
         )
     why = f"The API server did not delete the object: {format_clause(item.refusal, 'it returned no error text')}."
-    delete = f"kubectl delete {name_kind(item.kind)} {item.name}{f' -n {item.namespace}' if item.namespace else ''}"
+    delete = describe_delete(item.kind, item.name, item.namespace)
     return Finding(
         "teardown.object",
         subject,
@@ -323,6 +325,8 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             else "The API server returned no state of the virtual functions of this node (SriovNetworkNodeState).",
             "Run the teardown again."
             if sync is None
+            else "Put the nodes into the group rdma_nodes of the inventory, then run the teardown again."
+            if name == _NO_NODES
             else f"Run kubectl get node {name}. If it does not exist, remove {name} from the group rdma_nodes. If it"
             f" exists, run grep . /sys/class/infiniband/*/device/sriov_numvfs on {name}, and write 0 as root to each"
             " file that has another number. Then run the teardown again. If the finding remains although all files"
@@ -341,7 +345,9 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         else "The config daemon of the SR-IOV operator has not removed the virtual functions: it waits for a drain or a"
         " reboot of the node.",
         seen.remedy
-        or "Read the log of the config daemon on the node, and correct its error. Then run the teardown again.",
+        or f"Read the log of the config daemon on {name} (kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon"
+        " --prefix). If it shows an error, correct it. If it waits for the drain, end the pods that kubectl get pods -A"
+        f" --field-selector spec.nodeName={name} lists as Terminating. Then run the teardown again.",
     )
 
 

@@ -37,8 +37,8 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
         "SR-IOV is disabled in the BIOS or in the firmware of the NIC, or the function does not support it.",
         (
             "Run {lspci} as root on the node. If it shows Single Root I/O Virtualization, enable SR-IOV in the BIOS and"
-            " reboot the node. Otherwise {disabled} If it still does not show it, the NIC does not support SR-IOV: use"
-            " a profile without VFs."
+            " reboot the node. Otherwise {disabled} If lspci still does not show it, the NIC does not support SR-IOV:"
+            " use a profile without VFs."
         ),
     ),
 }

@@ -28,8 +28,8 @@ from .sriov_texts import describe_no_sriov
 EXPECTED = "VFs that exist, or memory and bus numbers for them"
 _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
 _REALLOC_OFF = "realloc=off"
-#: names of BIOS settings that VFs need to get memory, by key
-_SWITCHES: dict[Key, str] = {"sriov": "SR-IOV", "above_4g": "Above 4G decoding"}
+#: names of BIOS settings that VFs need, by key
+_SWITCHES: dict[Key, str] = {"sriov": "SR-IOV", "above_4g": "Above 4G decoding", "ari": "ARI"}
 
 
 def is_hidden(hca: Hca) -> bool:
@@ -91,9 +91,12 @@ def check(
             f"The BIOS gave the port above the function the buses up to {function.last_bus:#04x}, but VF {wanted}"
             f" needs bus {buses[1]:#04x}. The kernel cannot create this VF."
         )
+        off = _list_switches_to_enable(said, "ari", "sriov")
         remedy = (
-            "Enable ARI and SR-IOV in the BIOS, so that VFs need no bus of their own, or get a bus. Then reboot the"
-            " node and run stage platform again."
+            f"Enable {' and '.join(off)} in the BIOS, so that VFs need no bus of their own, or get a bus. Then reboot"
+            " the node and run stage platform again."
+            if off
+            else "Update the BIOS, or move the card to another slot. Then run stage platform again."
         )
         measured = f"bus {buses[1]:#04x} needed, buses up to {function.last_bus:#04x} available"
         expected = f"a bus number for each of {count_of(wanted, 'VF')}"
@@ -135,10 +138,7 @@ def _report_no_memory(
         f"The memory (MMIO) of {function.sriov_total} VFs did not fit into the memory windows that the BIOS gave the"
         " PCI bridges above the function, so the kernel creates no VF."
     )
-    known = said.states if said is not None else {}
-    off = [
-        name for key, name in _SWITCHES.items() for state in [known.get(key)] if state is None or state.state != "ok"
-    ]
+    off = _list_switches_to_enable(said, "sriov", "above_4g")
     switch = f"enable {' and '.join(off)}, and " if off else ""
     remedy = (
         f"In the BIOS, {switch}increase the memory for PCI (MMIO size, PCI resource padding). Then reboot the node."
@@ -157,6 +157,16 @@ def _report_no_memory(
     return Finding(
         "platform.bios", subject, FAIL, which, expected, why, f"{remedy} {more} Then run stage platform again."
     )
+
+
+def _list_switches_to_enable(said: typing.Optional[BmcReport], *keys: Key) -> list[str]:
+    """Return the names of BIOS settings that the BMC does not report as on.
+
+    :param said: report of the BMC of the node; None if the inventory names no BMC
+    :param keys: keys of the settings
+    """
+    states = said.states if said is not None else {}
+    return [_SWITCHES[key] for key in keys if key not in states or states[key].state != "ok"]
 
 
 def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]]:

@@ -24,6 +24,8 @@ def describe_expected_setting(bios: NodeBios, state: BiosState) -> str:
     :param state: comparison of the BIOS setting with its desired value
     """
     wanted = f"{state.key}: {in_words(state.wanted)}"
+    if bios.pending_error and bios.pending_error in state.why:
+        return f"{state.measured} ({wanted}), also after the next reset"
     values = _list_desired_values(bios, state)
     return f"{', '.join(f'{name} {value}' for name, value in values)} ({wanted})" if values else wanted
 

@@ -336,7 +336,8 @@ def _describe_reasons(bad: typing.Sequence[BiosState]) -> str:
     reasons = f"{_join_reasons(bad)}."
     if all(state.measured == _ABSENT for state in bad):
         return reasons
-    harms = dict.fromkeys(HARMS[state.key] for state in bad if state.key in HARMS and state.wanted == (True,))
+    off = [state for state in bad if state.wanted == (True,) and state.state != "unknown"]
+    harms = dict.fromkeys(HARMS[state.key] for state in off if state.key in HARMS)
     return " ".join([f"The BIOS reports {reasons}", *harms])
 
 

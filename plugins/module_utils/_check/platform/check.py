@@ -283,6 +283,12 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
         )
         unread = ", ".join(path for value, path in sources if value is None)
         why = f"The data of the node does not contain the entries of {unread}."
+        off = (
+            "the IOMMU is off: enable VT-d (Intel) or IOMMU (AMD) in the BIOS, and boot the node with intel_iommu=on"
+            " (Intel)"
+            if platform.iommu_devices is None or platform.iommu_groups is None
+            else "ACPI is off: remove acpi=off from the kernel arguments, and reboot the node"
+        )
         if platform.errors:
             why = f"{why} Errors on the node: {format_clause('; '.join(platform.errors[:5]))}."
         return Finding(
@@ -293,8 +299,7 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
             expected,
             why,
             f"Run ls {unread.replace(',', '')} as root on {name}. If it lists entries, let Ansible read the node as"
-            " root (ansible_become: true). If it lists none, the IOMMU is off: enable VT-d (Intel) or IOMMU (AMD) in"
-            " the BIOS, and boot the node with intel_iommu=on (Intel). Then run stage platform again.",
+            f" root (ansible_become: true). If it lists none, {off}. Then run stage platform again.",
         )
     tables = ", ".join(platform.acpi_tables)
     if platform.iommu_devices and platform.iommu_groups:

@@ -21,7 +21,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 _MAC = 17
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links from before the reset"
 _AGAIN = "run the playbook again from stage discover on: -e rdma_from=discover."
-_COMPARE = f"Compare the HCAs and links of the node with the report of an earlier run, then {_AGAIN}"
+_COMPARE = (
+    "Compare the HCAs and links of the node with the report of an earlier run, and correct what is missing. Then"
+    f" {_AGAIN}"
+)
 _PORT, _INTERFACE, _GONE = " port ", "the interface ", " and now is missing"
 
 
@@ -125,8 +128,9 @@ def _describe_remedy(lost: typing.Sequence[str]) -> str:
         )
     if gone:
         steps.append(
-            "Run ibstat on the node. If it does not list the missing port, read dmesg for its HCA, and compare the"
-            " firmware settings (mstconfig -d ADDRESS query) with those of a node of the same model."
+            "Run ibstat on the node. If it does not list the missing port, correct the error that dmesg shows for its"
+            " HCA. Without an error, set the firmware settings that differ from those of the same HCA of another node"
+            " (mstconfig -d ADDRESS query)."
         )
     if ports:
         steps.append(

@@ -147,17 +147,13 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
         return failed
     states = ", ".join(outcome.state for outcome in outcomes)
     why = (
-        f"The run was to change the node {_describe_times(steps)}, but it stored"
+        f"The plan of the run has {count_of(steps, 'change')} of the node, but the run stored"
         f" {count_of(len(outcomes), 'result')} for it, so the state of the node is unknown."
     )
     measured = f"{count_of(len(outcomes), 'result')} stored ({states}), {count_of(steps, 'change')} to make"
     expected = f"1 result for each change of the node, so {count_of(steps, 'result')}"
     remedy = "Run stage platform again, which changes only what is not as desired."
     return Finding(_CHECK, node, UNKNOWN, measured, expected, why, remedy)
-
-
-def _describe_times(steps: int) -> str:
-    return {0: "never", 1: "once"}.get(steps, f"{steps} times")
 
 
 def _check_node(outcome: NodeOutcome) -> Finding:

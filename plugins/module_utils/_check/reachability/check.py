@@ -31,6 +31,9 @@ from .common_causes import check_suspects
 from .pairs import Pair, PingPort, find_gone_servers, find_pairs, judge_pairs
 from .ports import judge_port
 
+_HCAS, _SUBNET_MANAGERS = "HCAs", "subnet managers of the ports"
+#: modules without options that return the data of a node, by this data
+_MODULES = {_HCAS: "node_info", _SUBNET_MANAGERS: "subnet_manager_info"}
 #: of which a finding says with which probability it would have been seen
 _SMALL_LOSS = 0.01
 #: packets to a partner, below which a pair without a loss proves nothing
@@ -136,8 +139,8 @@ def _check_nodes(facts: Facts) -> list[Finding]:
     findings = []
     for name, hcas in facts.nodes.items():
         given: dict[str, typing.Any] = {
-            "HCAs": hcas,
-            "subnet managers of the ports": facts.subnets.get(
+            _HCAS: hcas,
+            _SUBNET_MANAGERS: facts.subnets.get(
                 name, ObservedSubnets(error="the module subnet_manager_info did not run on the node")
             ),
             "start of ibping servers": facts.servers.get(
@@ -161,7 +164,12 @@ def _check_nodes(facts: Facts) -> list[Finding]:
         )
         expected = "results of node_info (HCAs), subnet_manager_info and ibping (start, pings and stop)"
         if errors:
-            remedy = unreachable_nodes.get_remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
+            remedy = unreachable_nodes.get_remedy(
+                name,
+                facts.by_pods,
+                "ibping of the package infiniband-diags",
+                next((module for what, module in _MODULES.items() if what in missing), ""),
+            )
             findings.append(
                 Finding(
                     "reachability.node",

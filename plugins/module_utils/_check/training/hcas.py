@@ -152,12 +152,12 @@ def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str
         if unknown:
             measured = f"{known}; rail of {join_first(unknown)} not determined"
             why = (
-                f"The stored HCAs of node {node} on this fabric do not contain the physical"
+                f"The stored HCAs of {node} on this fabric do not contain the physical"
                 f" {'function' if len(unknown) == 1 else 'functions'} of {join_first(unknown)}, and only these show the"
                 " rail."
             )
             remedy = (
-                f"Run stages discover and fabric again, and correct their findings on node {node}. Then run stage"
+                f"Run stages discover and fabric again, and correct their findings on {node}. Then run stage"
                 " training again."
             )
         else:

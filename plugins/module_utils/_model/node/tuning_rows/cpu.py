@@ -20,7 +20,9 @@ ROWS: tuple[TuningRow, ...] = (
         "cpu",
         "online CPUs",
         "A core or a socket is missing on the node.",
-        "On the node, search dmesg for the missing CPU, and check cpu*/online in /sys/devices/system/cpu.",
+        "Run lscpu on the node to find the missing CPUs. If they are offline, write 1 to"
+        " /sys/devices/system/cpu/cpuNUMBER/online. If the kernel does not list them, enable them in the BIOS, or"
+        " replace the CPU that dmesg reports.",
     ),
     TuningRow(
         "governor",
@@ -38,8 +40,8 @@ ROWS: tuple[TuningRow, ...] = (
         "cpu",
         "CPU frequency driver",
         OTHER,
-        "Compare the power management settings of the BIOS, and the kernel arguments intel_pstate= and amd_pstate=,"
-        " with those of the comparable nodes.",
+        "Set the power management of the BIOS, and the kernel arguments intel_pstate= and amd_pstate=, as on the"
+        " comparable nodes.",
     ),
     TuningRow(
         "turbo",
@@ -72,7 +74,8 @@ ROWS: tuple[TuningRow, ...] = (
         "cpu",
         "CPU latency limit that a program requests, in us",
         OTHER,
-        "Run fuser -v /dev/cpu_dma_latency on the node to find the program that has the file open.",
+        "Run fuser -v /dev/cpu_dma_latency on the node to find the program that has the file open, and configure it as"
+        " on the comparable nodes.",
     ),
     TuningRow(
         "idle_arguments",
@@ -80,30 +83,31 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel arguments for idle states",
         OTHER,
         "Compare intel_idle.max_cstate=, processor.max_cstate= and idle= in /proc/cmdline with those of the comparable"
-        " nodes. Set the same arguments with grubby --update-kernel=ALL --args=, and reboot the node.",
+        " nodes. Set the same arguments in the boot loader (grubby, or /etc/default/grub), and reboot the node.",
     ),
     TuningRow(
         "isolated",
         "cpu",
         "isolated CPUs",
         OTHER,
-        "Compare the kernel argument isolcpus, or the PerformanceProfile of the pool, with that of the comparable"
-        " nodes.",
+        "Set the kernel argument isolcpus, or the PerformanceProfile of the pool, as on the comparable nodes, and"
+        " reboot the node.",
     ),
     TuningRow(
         "nohz_full",
         "cpu",
         "CPUs without the timer tick (nohz_full)",
         OTHER,
-        "Compare the kernel argument nohz_full, or the PerformanceProfile of the pool, with that of the comparable"
-        " nodes.",
+        "Set the kernel argument nohz_full, or the PerformanceProfile of the pool, as on the comparable nodes, and"
+        " reboot the node.",
     ),
     TuningRow(
         "numa_cpus",
         "cpu",
         "CPUs of the NUMA nodes",
         OTHER,
-        "Compare the setting NPS or SNC of the BIOS, and check the node for a missing socket or core.",
+        "Set NPS or SNC in the BIOS as on the comparable nodes, and reboot the node. If it is equal, run lscpu on the"
+        " node: a socket or core is missing.",
     ),
     TuningRow(
         "irqbalance",

@@ -61,8 +61,9 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "reason why the GPU reduces its clock",
         "All ranks of a job wait for the slowest GPU.",
-        "Run nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on the node. Check the fans, the inlet temperature and"
-        " the power supplies of the node.",
+        "Run nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on the node. If it shows a thermal reason, correct the fans"
+        " or the inlet temperature. If it shows a power reason, correct the power supplies or the power limit."
+        " Otherwise replace the GPU.",
         "none",
         "none",
         "fail",

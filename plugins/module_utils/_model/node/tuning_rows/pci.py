@@ -16,7 +16,7 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "NUMA nodes of the HCAs",
         "A rank would use an HCA of a different CPU socket.",
-        "Compare the slots of the HCAs, and the setting NPS or SNC of the BIOS, with those of the comparable nodes.",
+        "Put the HCAs into the same slots as on the comparable nodes, and set NPS or SNC in the BIOS as there.",
     ),
     TuningRow(
         "irq_locality",
@@ -96,8 +96,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "relaxed ordering of the GPU",
         OTHER,
-        "Compare NVreg_EnablePCIERelaxedOrderingMode of the module nvidia (/proc/driver/nvidia/params), and the BIOS"
-        " settings, with those of the comparable nodes.",
+        "Set NVreg_EnablePCIERelaxedOrderingMode of the module nvidia (/proc/driver/nvidia/params), and the BIOS"
+        " settings, as on the comparable nodes.",
         source="the driver of the GPUs decides; NVreg_EnablePCIERelaxedOrderingMode forces it",
     ),
     TuningRow(
@@ -105,7 +105,7 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "relaxed ordering of the root port above the HCA",
         OTHER,
-        "Compare the BIOS setting for PCIe relaxed ordering of the slot between the nodes.",
+        "Set PCIe relaxed ordering of the slot in the BIOS as on the comparable nodes, and reboot the node.",
         source="applies only to packets of the root port itself (PCI Express Base Specification 7.5.3.4)",
     ),
     TuningRow(
@@ -129,7 +129,7 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "NUMA nodes of the GPUs",
         "A rank would use a GPU of a different CPU socket.",
-        "Compare the slots of the GPUs, and the setting NPS or SNC of the BIOS, with those of the comparable nodes.",
+        "Put the GPUs into the same slots as on the comparable nodes, and set NPS or SNC in the BIOS as there.",
     ),
     TuningRow(
         "gpu_link_width",
