@@ -114,7 +114,7 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
         rolled = lab.playbook("playbooks/network.yml", variables=variables)
         assert rolled.code == 0, rolled.end
         finding = rolled.finding("network", "network.roll", "MachineConfigPool worker")
-        assert finding["status"] == "pass" and "rolled once" in finding["measured"], finding
+        assert finding["status"] == "pass" and "updated once" in finding["measured"], finding
         assert rolled.finding("network", "network.kubelet", "KubeletConfig linerate-worker")["status"] == "pass"
         said = log.read_text()
         steps = courses(said)

@@ -116,7 +116,7 @@ def test_one_site_installs_by_olm_and_rolls_a_machine_config_once(bare: Lab) -> 
             assert done.code == 0, done.end
             assert boots(bare) == {worker: number + 1 for worker, number in before.items()}, log.read_text()
             finding = done.finding("network", "network.roll", "MachineConfigPool worker")
-            assert finding["status"] == "pass" and "rolled once" in finding["measured"], finding
+            assert finding["status"] == "pass" and "updated once" in finding["measured"], finding
             assert [item["status"]["phase"] for item in bare.objects(CSV)] == ["Succeeded"] and len(ours(bare)) == 1
             for worker in WORKERS:
                 assert argument in bare.command("on", worker, "cat /proc/cmdline").stdout
