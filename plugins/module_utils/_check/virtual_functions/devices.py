@@ -113,10 +113,11 @@ def _check_desired(layers: FunctionReports, measured: str) -> Finding:
     :param layers: reports of kernel, operator and config daemon on one physical function
     :param measured: VFs of the function as text, for the passed finding
     """
-    expected = f"settings of the fabric '{layers.fabric.name}' in the intent, requested by the operator"
     differences = desired.list_differences(layers)
     if not differences:
+        expected = "the same VFs in sysfs and in the report, and the settings of the intent requested by the operator"
         return build_pass("virtual_functions.report", layers.subject, measured, expected)
+    expected = f"settings of the fabric '{layers.fabric.name}' in the intent, requested by the operator"
     why = (
         "The operator takes these settings from the SriovNetworkNodePolicies that select the function, and applies them"
         " at its next sync or at the next boot of the node. A policy was changed, or another policy selects the"
