@@ -103,6 +103,8 @@ options:
       - With O(state=present), whether to look for networks, policies and pools that have O(label_selector) and are not
         in O(objects). On a cluster with the machine config operator, also for MachineConfigs and KubeletConfigs with
         the label of the collection.
+      - With O(fabrics) and O(cluster), also for a C(Tuned) and C(NicConfigurationTemplates) that no stage of the intent
+        applies.
       - RV(leftovers) lists them. The module does not remove them.
       - The user needs the right to list these kinds in all namespaces.
     type: bool
