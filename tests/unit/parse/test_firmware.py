@@ -312,6 +312,13 @@ def test_serial_numbers_of_a_template_are_those_of_its_selector() -> None:
         nic_template({**template(), "spec": {"nicSelector": {"serialNumbers": "MT1"}}}, "l", "m")
 
 
+def test_settings_of_a_template_are_kept() -> None:
+    settings = {"numVfs": 4, "linkType": "Ethernet"}
+    assert nic_template({**template(), "spec": {"template": settings}}, "l", "m").template == settings
+    with pytest.raises(ResourceError, match="spec.template is not a mapping"):
+        nic_template({**template(), "spec": {"template": "x"}}, "l", "m")
+
+
 _KEYS = [
     "spec",
     "status",
