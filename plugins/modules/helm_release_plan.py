@@ -16,6 +16,7 @@ description:
   - Keeps the values of the release that O(values) does not set, such as those of an admin.
   - Fails if the upgrade can restart drivers (O(drains)) and O(disruption) is V(none). A first installation is always
     permitted.
+  - Fails if the release has a newer version of the chart than O(version), unless its operator never served.
   - Fails, or returns how long to wait, if a revision is not completed and younger than O(timeout). Another program is
     possibly changing the release then.
   - The role P(linerate.rdma.operators#role) calls this module. It is of little use elsewhere.
@@ -33,7 +34,7 @@ options:
     type: str
     required: true
   version:
-    description: Version of the chart.
+    description: Version of the chart. A V(v) at its begin has no meaning.
     type: str
     required: true
   values:
@@ -108,6 +109,10 @@ wait_seconds:
   description: Seconds until a revision that is not completed counts as interrupted.
   returned: success
   type: int
+other_chart:
+  description: Whether the release has another version of the chart than O(version). False if there is no release.
+  returned: success
+  type: bool
 """
 
 import datetime

@@ -14,6 +14,7 @@ import typing
 from .._model.base.errors import RdmaError
 from .._model.base.text import join_first
 from .._model.intent.intent import Disruption
+from .._model.operators.chart_versions import find_chart_version, is_older, is_same
 from .._parse.operators.helm_release import parse_updated
 from .mirror import merge
 
@@ -54,6 +55,7 @@ class ReleasePlan:
 
     :ivar values: values of the next revision
     :ivar needed: whether Helm has to install or upgrade the release
+    :ivar other_chart: whether the release has another version of the chart
     :ivar summary: the changes, as text; empty if the release is not upgraded
     :ivar wait_seconds: seconds after which a revision that is not completed counts as interrupted
     """
@@ -62,6 +64,7 @@ class ReleasePlan:
     needed: bool
     summary: str = ""
     wait_seconds: int = 0
+    other_chart: bool = False
 
 
 def plan_release(
@@ -76,7 +79,8 @@ def plan_release(
     first installation was not completed and its operator never served.
 
     A first revision that Helm did not complete can serve: helm was killed while it waited, or a hook failed. Another
-    chart or other values are an upgrade then.
+    chart or other values are an upgrade then. An older chart is refused, because Helm and the definitions of the chart
+    permit no safe return, unless the operator never served.
 
     :param wanted: the release as the run wants it
     :param there: status of the release, as kubernetes.core.helm_info returns it; empty if there is no such release
@@ -96,7 +100,8 @@ def plan_release(
     # values of a release that never served are possibly the reason for that
     values = dict(wanted.values) if begun and not wanted.serves else merge(before, wanted.values)
     changes = [] if state == "deployed" else [f"revision {there.get('revision')} is {state}"]
-    other = not chart.endswith(f"-{wanted.version}")
+    installed = find_chart_version(chart)
+    other = not is_same(wanted.version, installed)
     if other:
         changes.append(f"chart {chart} -> {wanted.version}")
     keys = list(_list_changed_keys(before, values))
@@ -111,8 +116,16 @@ def plan_release(
             f"Wait until that program ends (helm status -n {wanted.namespace} {wanted.release}). Then run stage"
             " operators again",
         )
+    if is_older(wanted.version, installed) and not left and not (begun and not wanted.serves):
+        place = f"-n {wanted.namespace} {wanted.release}"
+        raise RdmaError(
+            f"Helm release {wanted.namespace}/{wanted.release} has the chart {chart}, which is newer than the requested"
+            f" version {wanted.version}. The release and its definitions were not changed",
+            f"To keep the release, set version {installed} in operators_charts.{wanted.operator}, or add"
+            f" {wanted.operator} to operators_leave. To return to a revision of the older chart on purpose, run 'helm"
+            f" rollback {place} REVISION' ('helm history {place}' lists the revisions). Then run stage operators again",
+        )
     if changes and wanted.drains and disruption == "none" and not first and not left:
-        installed = chart.rpartition("-")[2]
         raise RdmaError(
             f"rdma_cluster.disruption is none, but an upgrade of Helm release {wanted.namespace}/{wanted.release}"
             f" {_EFFECT}: {'; '.join(changes)}. The release was not changed",
@@ -121,7 +134,7 @@ def plan_release(
             f" {wanted.operator} to operators_leave. Then run stage operators again",
         )
     summary = f"{'; '.join(changes)}{f'; {_EFFECT}' if wanted.drains and not first else ''}" if changes else ""
-    return ReleasePlan(values, bool(changes), summary, left)
+    return ReleasePlan(values, bool(changes), summary, left, other)
 
 
 def _refuse_older(wanted: DesiredRelease, chart: str) -> None:

@@ -12,6 +12,10 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.chart_versions import (
+    find_chart_version,
+    is_older,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverPolicy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -60,6 +64,58 @@ def plan(
 def test_first_installation_and_equal_release_are_permitted(disruption: str) -> None:
     assert plan({}, disruption) == ReleasePlan(dict(WANTED.values), True)
     assert plan(THERE, disruption) == ReleasePlan(THERE["values"], False)
+
+
+@pytest.mark.parametrize("disruption", ["none", "drain", "reboot"])
+def test_release_that_was_upgraded_since_is_not_downgraded(disruption: str) -> None:
+    newer = {**THERE, "chart": "gpu-operator-v26.10.0-rc.1"}
+    for drains in (True, False):
+        with pytest.raises(RdmaError, match=r"gpu-operator/gpu has the chart gpu-operator-v26.10.0-rc.1") as error:
+            plan(newer, disruption, drains=drains)
+        assert "set version v26.10.0-rc.1 in operators_charts.gpu-operator" in error.value.remedy
+        with pytest.raises(RdmaError, match="newer than the requested version"):
+            plan({**newer, "status": "failed", "revision": "1"}, disruption, drains=drains)
+    begun = plan({**newer, "status": "failed", "revision": "1"}, disruption, serves=False)
+    assert begun.needed and begun.other_chart
+
+
+def test_version_without_v_is_the_version_of_the_chart() -> None:
+    assert not plan(THERE, "none", version="26.3.3").needed
+    assert plan(OLDER, version="26.3.3").other_chart and not plan(THERE, version="26.3.3").other_chart
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "older"),
+    [
+        ("1.9.0", "1.10.0", True),
+        ("v1.10.0", "1.9.9", False),
+        ("1.0.0-rc.2", "1.0.0-rc.10", True),
+        ("1.0.0-rc.1", "v1.0.0", True),
+        ("1.0.0", "1.0.0-rc.1", False),
+        ("1.0.0-alpha", "1.0.0-alpha.1", True),
+        ("1.0.0-1", "1.0.0-alpha", True),
+        ("1.0.0+a", "1.0.0+b", False),
+        ("1.2", "1.2.1", True),
+        ("~1.2", "9.0.0", False),
+        ("1.2.3", "latest", False),
+    ],
+)
+def test_versions_have_the_precedence_of_semver(first: str, second: str, older: bool) -> None:
+    assert is_older(first, second) is older
+
+
+@pytest.mark.parametrize(
+    ("chart", "version"),
+    [
+        ("gpu-operator-v26.3.3", "v26.3.3"),
+        ("node-feature-discovery-0.18.0-rc.1", "0.18.0-rc.1"),
+        ("kueue-0.17.2+build.5", "0.17.2+build.5"),
+        ("own-chart-1.2", "1.2"),
+        ("", ""),
+    ],
+)
+def test_version_is_read_from_the_chart_of_a_release(chart: str, version: str) -> None:
+    assert find_chart_version(chart) == version
 
 
 def test_values_of_an_admin_are_kept_and_need_no_upgrade() -> None:
