@@ -329,25 +329,12 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
     beside: dict[str, typing.Any] = {}
     scope = read_scope(options, cluster)
     if options["state"] == "present":
-        outcomes = apply_all(
-            cluster,
-            wanted,
-            module.check_mode,
-            absent=options["absent_namespaces"],
-            scope=scope,
-            explain_unrecorded=explain_by(cluster, scope),
-        )
+        absent, explain = options["absent_namespaces"], explain_by(cluster, scope)
+        outcomes = apply_all(cluster, wanted, module.check_mode, absent=absent, scope=scope, explain_unrecorded=explain)
         if options["find_leftovers"]:
-            beside["leftovers"] = to_data(
-                find_all_leftovers(
-                    cluster,
-                    OF_FABRICS,
-                    selector,
-                    [definition for _fabric, definition in wanted],
-                    scope,
-                    load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").tuning.set,
-                )
-            )
+            tunes = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").tuning.set
+            asked = [definition for _fabric, definition in wanted]
+            beside["leftovers"] = to_data(find_all_leftovers(cluster, OF_FABRICS, selector, asked, scope, tunes))
     elif options["kinds"] == [ADMISSION]:
         outcomes = remove_leftovers(cluster, options["namespaces"], module.check_mode)
     else:
