@@ -29,6 +29,13 @@ ROLL = "roll"
 TEARDOWN, TEARDOWN_NONE = "teardown", "teardown, disruption: none"
 
 Cell = tuple[str, str, str]
+#: kinds that configure the operators of OLM
+CONFIGURATIONS = ("NodeFeatureDiscovery", "SriovOperatorConfig", "JobSetOperator", "Kueue")
+_OF_ADMINS: tuple[Cell, ...] = (
+    (OWN, TEARDOWN, TAKE),
+    (HAND, TEARDOWN, KEEP),
+    (GITOPS, TEARDOWN, KEEP),
+)
 #: owner, action, result, of each kind
 TABLE: dict[str, tuple[Cell, ...]] = {
     "NicClusterPolicy": (
@@ -78,12 +85,12 @@ TABLE: dict[str, tuple[Cell, ...]] = {
     # it would upgrade the operator of another owner too
     "InstallPlan": ((SHARED, INSTALL, REFUSE),),
     # as all objects that configure an operator of OLM, with their definitions
-    "NodeFeatureDiscovery": (
-        (OWN, TEARDOWN, TAKE),
-        (HAND, TEARDOWN, KEEP),
-        (COPY, TEARDOWN, KEEP),
-        (GITOPS, TEARDOWN, KEEP),
-    ),
+    **dict.fromkeys(CONFIGURATIONS, _OF_ADMINS),
+    # a definition goes with its last object, and an Operator with its last definition
+    "CustomResourceDefinition": _OF_ADMINS,
+    "ClusterServiceVersion": _OF_ADMINS,
+    "Operator": _OF_ADMINS,
+    "Namespace": ((OWN, TEARDOWN, TAKE), (GITOPS, TEARDOWN, KEEP)),
     "Helm release": (
         (OWN, UPGRADE, TAKE),
         (EARLIER, UPGRADE, TAKE),
@@ -98,6 +105,8 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (GITOPS, TEARDOWN, KEEP),
         (HAND, TEARDOWN, KEEP),
     ),
+    # Helm's records of the revisions of a release that did not complete
+    "Secret": ((OWN, UPGRADE, TAKE),),
     # the machine config operator and the cluster-autoscaler own nodes too
     "Node": (
         (OWN, ROLL, TAKE),

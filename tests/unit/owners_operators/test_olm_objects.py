@@ -131,14 +131,30 @@ def test_operator_group(run: Run, installed: OlmWorld, owner: str, action: str, 
     assert ("theirs" in installed.names("OperatorGroup")) is (result == KEEP)
 
 
-@pytest.mark.parametrize(("owner", "action", "result"), cells("NodeFeatureDiscovery"))
-def test_configuration(run: Run, installed: OlmWorld, owner: str, action: str, result: str) -> None:
-    """A custom resource of an operator; with it, its operator and its definition."""
+@pytest.mark.parametrize(
+    ("kind", "owner", "action", "result"),
+    [
+        (kind, *cell)
+        for kind, row in (
+            ("NodeFeatureDiscovery", cells("NodeFeatureDiscovery")),
+            ("CustomResourceDefinition", cells("CustomResourceDefinition")),
+            ("ClusterServiceVersion", cells("ClusterServiceVersion")),
+            ("Operator", cells("Operator")),
+        )
+        for cell in row
+    ],
+)
+def test_configuration(run: Run, installed: OlmWorld, kind: str, owner: str, action: str, result: str) -> None:
+    """A custom resource of an operator; with it, its operator, its definition and the record of OLM."""
+    record = {"kind": "Operator", "metadata": {"name": f"nfd.{SPACE}", "uid": "o"}}
+    installed.serve("Operator", [])
+    installed.put("Operator", {"apiVersion": "operators.coreos.com/v1", **record})
     item = METADATA[owner]
     custom(installed, "nfd-instance", item["labels"], {"managedFields": item["managedFields"]})
     gone = run(state="absent", _ansible_check_mode=False)
     there = "nfd-instance" in installed._objects[olm.HERE]
     assert there is (result == KEEP) is ("nfd" in installed.names("Subscription"))
+    assert kind == "NodeFeatureDiscovery" or bool(installed.names(kind)) is (result == KEEP)
     assert (CRD["metadata"]["name"] in installed.names("CustomResourceDefinition")) is (result == KEEP)
     assert not there or "nfd-instance" in gone["stays"][0]["why"]
 
