@@ -245,6 +245,15 @@ def told(way: typing.Any, gpu: typing.Optional[GpuDriver], kernel: str = "5.14.0
 PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4")
 
 
+def test_a_cluster_policy_that_leaves_the_driver_to_other_objects_is_not_the_place_to_set_it() -> None:
+    for found in (told("peermem", OPEN), told("dma_buf", PEERMEM)):
+        assert "ClusterPolicy of the GPU operator" in found.remedy
+        assert "useNvidiaDriverCRD: true" in found.remedy and "below spec of each NVIDIADriver instead" in found.remedy
+        assert found.remedy.endswith("(kubectl get nvidiadrivers). Then run stages platform and host again.")
+    # a kernel is of the node
+    assert "NVIDIADriver" not in told("dma_buf", OPEN, "4.18.0-553.el8").remedy
+
+
 @pytest.mark.parametrize(
     ("way", "gpu", "kernel", "status", "words"),
     [
@@ -586,12 +595,3 @@ def test_remedy_for_peermem_that_is_not_registered_is_the_driver_of_the_nic() ->
     found = told("peermem", dataclasses.replace(without, ofed="24.10"))
     assert "install DOCA-OFED" not in found.remedy and "delete the driver pod of this node" in found.remedy
     assert "was built or loaded before this NIC driver" in found.why
-
-
-def test_a_cluster_policy_that_leaves_the_driver_to_other_objects_is_not_the_place_to_set_it() -> None:
-    for found in (told("peermem", OPEN), told("dma_buf", PEERMEM)):
-        assert "ClusterPolicy of the GPU operator" in found.remedy
-        assert "useNvidiaDriverCRD: true" in found.remedy and "below spec of each NVIDIADriver instead" in found.remedy
-        assert found.remedy.endswith("(kubectl get nvidiadrivers). Then run stages platform and host again.")
-    # a kernel is of the node
-    assert "NVIDIADriver" not in told("dma_buf", OPEN, "4.18.0-553.el8").remedy
