@@ -31,6 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.olm import is_served
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.claimed_devices import ClaimedDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.cluster_state import (
     IN_NAMESPACE,
     SELECTORS,
@@ -484,6 +485,9 @@ def test_looking(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Pa
         _ansible_check_mode=True,
     )
     call(api, "access_info", **both, install="olm")
+    assert ClaimedDevices(client).may_be_network(
+        {"resourceClaims": [{"name": "vf", "resourceClaimName": "vf"}]}, rbac.JOBS
+    )
     is_served(client, "olm", "catalog")
     watch(client, ledger)
     install_by_olm()
