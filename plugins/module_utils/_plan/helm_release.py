@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import re
 import typing
 
 from .._model.base.errors import RdmaError
@@ -20,8 +19,6 @@ from .mirror import merge
 
 #: states of a revision that Helm has not completed
 _UNFINISHED = ("pending-install", "pending-upgrade", "pending-rollback")
-#: version of a chart, at the end of its name
-_VERSION = re.compile(r"(?:^|-)v?([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})", re.ASCII)
 #: changed values that are named
 _NAMED = 8
 _EFFECT = "can restart drivers and drain nodes"
@@ -79,8 +76,8 @@ def plan_release(
     first installation was not completed and its operator never served.
 
     A first revision that Helm did not complete can serve: helm was killed while it waited, or a hook failed. Another
-    chart or other values are an upgrade then. An older chart is refused, because Helm and the definitions of the chart
-    permit no safe return, unless the operator never served.
+    chart or other values are an upgrade then. An older chart is refused unless the user chose it, or the operator never
+    served.
 
     :param wanted: the release as the run wants it
     :param there: status of the release, as kubernetes.core.helm_info returns it; empty if there is no such release
@@ -93,7 +90,6 @@ def plan_release(
     if not there:
         return ReleasePlan(dict(wanted.values), True)
     state, chart = str(there.get("status") or "deployed"), str(there.get("chart") or "")
-    _refuse_older(wanted, chart)
     before = there.get("values")
     before = before if isinstance(before, dict) else {}
     begun = state == "pending-install" or (state == "failed" and str(there.get("revision")) == "1")
@@ -116,14 +112,14 @@ def plan_release(
             f"Wait until that program ends (helm status -n {wanted.namespace} {wanted.release}). Then run stage"
             " operators again",
         )
-    if is_older(wanted.version, installed) and not left and not (begun and not wanted.serves):
-        place = f"-n {wanted.namespace} {wanted.release}"
+    if is_older(wanted.version, installed) and not (wanted.pinned or left or (begun and not wanted.serves)):
+        setting = f"operators_charts.{wanted.operator}"
         raise RdmaError(
-            f"Helm release {wanted.namespace}/{wanted.release} has the chart {chart}, which is newer than the requested"
-            f" version {wanted.version}. The release and its definitions were not changed",
-            f"To keep the release, set version {installed} in operators_charts.{wanted.operator}, or add"
-            f" {wanted.operator} to operators_leave. To return to a revision of the older chart on purpose, run 'helm"
-            f" rollback {place} REVISION' ('helm history {place}' lists the revisions). Then run stage operators again",
+            f"Helm release {wanted.namespace}/{wanted.release} has chart {chart}, which is newer than {wanted.version}"
+            " of this collection: an admin, or a newer release of the collection, has upgraded it. The release and its"
+            " definitions were not changed",
+            f"To keep the chart, set version {installed} in {setting}, or add {wanted.operator} to operators_leave. To"
+            f" go back to {wanted.version}, set version {wanted.version} in {setting}. Then run stage operators again",
         )
     if changes and wanted.drains and disruption == "none" and not first and not left:
         raise RdmaError(
@@ -135,28 +131,6 @@ def plan_release(
         )
     summary = f"{'; '.join(changes)}{f'; {_EFFECT}' if wanted.drains and not first else ''}" if changes else ""
     return ReleasePlan(values, bool(changes), summary, left, other)
-
-
-def _refuse_older(wanted: DesiredRelease, chart: str) -> None:
-    """Check that the run does not replace a chart by an older one that the user did not choose. An admin, or a run of a
-    newer release of the collection, has upgraded it.
-
-    :param chart: name and version of the installed chart
-    :raises RdmaError: the installed chart is newer
-    """
-    found, expected = _VERSION.search(chart), _VERSION.match(wanted.version)
-    if wanted.pinned or found is None or expected is None:
-        return
-    if tuple(map(int, found.groups())) <= tuple(map(int, expected.groups())):
-        return
-    installed, setting = found.group().lstrip("-"), f"operators_charts.{wanted.operator}"
-    raise RdmaError(
-        f"Helm release {wanted.namespace}/{wanted.release} has chart {chart}, which is newer than {wanted.version} of"
-        " this collection: an admin, or a newer release of the collection, has upgraded it. The release was not"
-        " changed",
-        f"To keep the chart, set version {installed} in {setting}, or add {wanted.operator} to operators_leave. To go"
-        f" back to {wanted.version}, set version {wanted.version} in {setting}. Then run stage operators again",
-    )
 
 
 def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime.datetime, limit: int) -> int:

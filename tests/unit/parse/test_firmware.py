@@ -315,7 +315,7 @@ def test_serial_numbers_of_a_template_are_those_of_its_selector() -> None:
 def test_settings_of_a_template_are_kept() -> None:
     settings = {"numVfs": 4, "linkType": "Ethernet"}
     assert nic_template({**template(), "spec": {"template": settings}}, "l", "m").template == settings
-    with pytest.raises(ResourceError, match="spec.template is not a mapping"):
+    with pytest.raises(ResourceError, match=r"spec\.template is not a mapping"):
         nic_template({**template(), "spec": {"template": "x"}}, "l", "m")
 
 

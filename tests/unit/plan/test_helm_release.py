@@ -70,10 +70,10 @@ def test_first_installation_and_equal_release_are_permitted(disruption: str) -> 
 def test_release_that_was_upgraded_since_is_not_downgraded(disruption: str) -> None:
     newer = {**THERE, "chart": "gpu-operator-v26.10.0-rc.1"}
     for drains in (True, False):
-        with pytest.raises(RdmaError, match=r"gpu-operator/gpu has the chart gpu-operator-v26.10.0-rc.1") as error:
+        with pytest.raises(RdmaError, match=r"gpu-operator/gpu has chart gpu-operator-v26.10.0-rc.1") as error:
             plan(newer, disruption, drains=drains)
         assert "set version v26.10.0-rc.1 in operators_charts.gpu-operator" in error.value.remedy
-        with pytest.raises(RdmaError, match="newer than the requested version"):
+        with pytest.raises(RdmaError, match="which is newer than"):
             plan({**newer, "status": "failed", "revision": "1"}, disruption, drains=drains)
     begun = plan({**newer, "status": "failed", "revision": "1"}, disruption, serves=False)
     assert begun.needed and begun.other_chart
