@@ -13,6 +13,7 @@ from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import ORIGINALS, RetainedObject
 from ..._model.operators.operators import CERTIFICATES, GPU, JOBSET, KUEUE, NETWORK, NFD, SRIOV, TABLE
 from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.kinds import Resource
 from ..._observe.operators.users import (
     find_gpu_pods,
     find_label_users,
@@ -21,6 +22,7 @@ from ..._observe.operators.users import (
     keep_driver,
     keep_needed,
 )
+from ..._parse.kubernetes.resource import items_of, mapping_at, name_of
 from ..._parse.operators import olm
 
 _PACKAGES = {operator.name: operator.package for operator in TABLE if operator.package is not None}
@@ -29,6 +31,17 @@ _PACKAGES = {operator.name: operator.package for operator in TABLE if operator.p
 NEEDED_BY = {
     _PACKAGES[name].name: tuple(_PACKAGES[other].csv for other in others)
     for name, others in ((NFD, (SRIOV, NETWORK, GPU)), (CERTIFICATES, (JOBSET, KUEUE)))
+}
+#: packages, each with the API groups of the kinds that users create for the software of the operator, if its
+#: ClusterServiceVersion does not own them. A TrainJob becomes a JobSet
+_OPERAND_GROUPS = {
+    _PACKAGES[name].name: groups
+    for name, groups in (
+        (NETWORK, ("nv-ipam.nvidia.com", "configuration.net.nvidia.com")),
+        (CERTIFICATES, ("cert-manager.io",)),
+        (JOBSET, ("jobset.x-k8s.io", "trainer.kubeflow.org")),
+        (KUEUE, ("kueue.x-k8s.io",)),
+    )
 }
 
 
@@ -87,3 +100,32 @@ class Needs:
             if version.name.startswith(prefixes)
             and ("ClusterServiceVersion", version.namespace, version.name) not in gone
         ]
+
+
+def list_operands(cluster: Cluster, package: str, definitions: typing.Sequence[Resource]) -> list[Resource]:
+    """Return the CustomResourceDefinitions of the software that an operator runs. The ClusterServiceVersion of an
+    operator can own only the kind that configures this software, as those of Kueue and JobSet on OpenShift do.
+
+    :param package: name of the package of the operator
+    :param definitions: CustomResourceDefinitions of the operator; they are left out
+    :raises ApiError: the definitions cannot be read
+    """
+    own, kinds = {name_of(item) for item in definitions}, {_read_kind(item) for item in definitions}
+    groups = _OPERAND_GROUPS.get(package, ())
+    return [
+        item
+        for item in cluster.list("CustomResourceDefinition").items
+        if name_of(item) not in own and (_read_kind(item)[0] in groups or not kinds.isdisjoint(_read_owners(item)))
+    ]
+
+
+def _read_kind(definition: Resource) -> tuple[str, str]:
+    """Return the API group and the kind of a CustomResourceDefinition."""
+    spec = mapping_at(definition, "spec")
+    return str(spec.get("group")), str(mapping_at(spec, "names").get("kind"))
+
+
+def _read_owners(item: Resource) -> set[tuple[str, str]]:
+    """Return the API group and the kind of each owner of an object."""
+    owners = items_of(mapping_at(item, "metadata"), "ownerReferences", name_of(item))
+    return {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in owners}

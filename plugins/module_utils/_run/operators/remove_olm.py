@@ -36,7 +36,7 @@ from ..._observe.operators.users import fold_users, keep_operator, name_users
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
 from ..._parse.operators import olm
-from .needed import NEEDED_BY, Needs
+from .needed import NEEDED_BY, Needs, list_operands
 
 #: of a definition that OLM has made
 _MADE_BY_OLM = ("olm.managed", "true")
@@ -171,7 +171,8 @@ class Remover:
                 mine.append(version)
                 uids[version.name] = _read_uid(item)
         definitions = self._list_definitions(subscription, mine, versions)
-        users = [user for definition in definitions for user in self._list_users(definition)]
+        operands = list_operands(self._cluster, subscription.package, definitions)
+        users = [user for definition in (*definitions, *operands) for user in self._list_users(definition)]
         if users:
             # before its configuration is deleted, which they need as well
             self._stays.append(keep_operator(f"operator {subscription.package}", fold_users(users)))
