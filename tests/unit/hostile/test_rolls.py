@@ -52,7 +52,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST, PAUSED
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, PROOF
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster as PlanCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _explain_too_many, describe_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.scope import build_scope
@@ -1179,6 +1179,16 @@ def test_a_node_that_marks_itself_and_stays_away_keeps_no_health_check_paused(ch
     checks = HealthChecks(checked.cluster, checked.said.append)
     checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "")
     assert len(checks.release_all()) == 2 and not world.paused("MHC") and not world.paused("NHC")
+
+
+def test_health_checks_of_a_node_that_is_still_ready_after_its_reset_stay_paused(checked: Site) -> None:
+    """The Node stays Ready for about 40 s after its kubelet stopped, and a killed roll has left its mark."""
+    world = typing.cast(Checked, checked.world)
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "")
+    mark = {"annotations": {ANNOTATION: json.dumps({"reset": True, "boot": "b"})}, "labels": {PROOF: "true"}}
+    world.put("Node", merged(ready(world.seen("worker-1"), True), {"metadata": mark}))
+    assert checks.release_all() == [] and world.paused("MHC") and world.paused("NHC")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.machines import read_machine_pools
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import health_check as parse
-from ..._parse.kubernetes.resource import mapping_at, texts_of
+from ..._parse.kubernetes.resource import find_manager, mapping_at, texts_of
 from ..._parse.kubernetes.roll_mark import is_proven
 
 #: writes that somebody else may come before, one after the other
@@ -85,7 +85,7 @@ class HealthChecks:
 
     def release_all(self) -> list[HealthCheck]:
         """Resume all health checks that a run of the collection has paused, except those that watch a node that a roll
-        has taken down and that is not Ready again. Return the resumed ones.
+        has not released, or has taken down and that is not Ready again. Return the resumed ones.
 
         :raises ApiError: the API server cannot be reached, or refuses a change
         """
@@ -93,17 +93,21 @@ class HealthChecks:
         return self.release(checks, self._list_nodes_away(resources)) if checks else []
 
     def _list_nodes_away(self, resources: typing.Iterable[Resource]) -> list[str]:
-        """Return the nodes that are NotReady because of a roll. A roll of the collection is recognized by a label that
-        no kubelet may write. A roll of a MachineConfigPool is recognized by the status of the pool, because the kubelet
-        can write its annotations of a Node. A pool also reports that it is updating while any of its nodes is NotReady.
+        """Return the nodes that a roll has not released, Ready or not, because a node stays Ready for some time after
+        its reset begins, and the nodes that are NotReady because of a roll of their MachineConfigPool. A roll of the
+        collection is recognized by a label that no kubelet may write, or by the cordon of the collection. A roll of a
+        MachineConfigPool is recognized by the status of the pool, because the kubelet can write its annotations of a
+        Node. A pool also reports that it is updating while any of its nodes is NotReady.
 
         :raises ApiError: the pools cannot be read
         """
-        lost = [(item, found) for item in resources for found in (core.parse_node(item),) if not found.ready]
+        nodes = [(item, core.parse_node(item)) for item in resources]
+        away = [node.name for item, node in nodes if is_in_roll(item, node)]
+        lost = [node for item, node in nodes if not node.ready and node.name not in away]
         if not lost or not self._cluster.serves(_POOLS):
-            return [node.name for item, node in lost if is_proven(item)]
+            return away
         pools = read_machine_pools(self._cluster)
-        return [node.name for item, node in lost if is_proven(item) or _is_pool_rolling(node, pools)]
+        return away + [node.name for node in lost if _is_pool_rolling(node, pools)]
 
     def list_paused(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
         """Return the health checks that the collection has paused, and the current Node objects.
@@ -167,6 +171,15 @@ class HealthChecks:
             "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
             "spec": {"pauseRequests": wanted or None},
         }
+
+
+def is_in_roll(item: Resource, node: ClusterNode) -> bool:
+    """Return whether a node has the mark of a roll or the cordon of the collection.
+
+    :param item: v1 Node
+    :param node: the same node
+    """
+    return is_proven(item) or (node.unschedulable and find_manager(item, "unschedulable") == MANAGER)
 
 
 def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:

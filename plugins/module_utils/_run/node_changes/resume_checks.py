@@ -6,18 +6,13 @@ of the intent comes afterwards, so a node that is away would be remediated at on
 
 from __future__ import annotations
 
-from ..._model.base.marks import MANAGER
 from ..._model.base.text import join_first
 from ..._model.kubernetes.control_plane import HealthCheck
-from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import RetainedObject
-from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.core import parse_node
 from ..._parse.kubernetes.health_check import PAUSE_REQUEST, PAUSED
-from ..._parse.kubernetes.resource import find_manager
-from ..._parse.kubernetes.roll_mark import is_proven
-from .health_checks import HealthChecks
+from .health_checks import HealthChecks, is_in_roll
 from .paused_pools import explain_other_pause
 
 #: nodes that a message names
@@ -48,7 +43,7 @@ def resume_own_checks(
     for check in paused:
         watched = [(item, node) for item, node in nodes if check.watches(node.name)]
         other = explain_other_pause(check.intent, tuple(node for _item, node in watched), scope)
-        away = [node.name for item, node in watched if not node.ready or _is_in_roll(item, node)]
+        away = [node.name for item, node in watched if not node.ready or is_in_roll(item, node)]
         if other:
             stays.append(_retain(check, other, _BY_OTHERS))
         elif away:
@@ -58,11 +53,6 @@ def resume_own_checks(
         else:
             mine.append(check)
     return mine if check_mode else checks.release(mine, ()), stays
-
-
-def _is_in_roll(item: Resource, node: ClusterNode) -> bool:
-    """Return whether a node has the mark of a roll or the cordon of the collection."""
-    return is_proven(item) or (node.unschedulable and find_manager(item, "unschedulable") == MANAGER)
 
 
 def _retain(check: HealthCheck, why: str, remedy: str) -> RetainedObject:
