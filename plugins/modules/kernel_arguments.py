@@ -27,15 +27,22 @@ options:
   arguments:
     description:
       - The arguments, each without spaces and quotes. Arguments that this module added before, and that are not listed
-        any more, are removed.
+        any more, are removed, unless another intent has them.
       - Required if O(state=present).
     type: list
     elements: str
   state:
-    description: V(absent) removes all arguments that this module added.
+    description: V(absent) removes all arguments that this module added, unless another intent has them.
     type: str
     choices: [present, absent]
     default: present
+  intent:
+    description:
+      - Name of the intent, the key C(intent_name) of C(rdma_cluster). The arguments of each intent are recorded on the
+        node.
+      - If another intent has another value of an argument, nothing is changed, and RV(refusal) names that intent.
+    type: str
+    default: default
 extends_documentation_fragment:
   - linerate.rdma._attributes.changes
 seealso:
@@ -57,7 +64,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 arguments:
-  description: Arguments that this module has added for the next boot, or would add in check mode.
+  description: Arguments of the intent that this module has added for the next boot, or would add in check mode.
   returned: success
   type: list
   elements: str
@@ -99,9 +106,9 @@ ROOT = "/"
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     wanted = module.params["arguments"] if module.params["state"] == "present" else []
-    done = set_kernel_arguments(wanted, ROOT, module.check_mode)
+    done = set_kernel_arguments(wanted, ROOT, module.check_mode, module.params["intent"])
     answer = {
-        "arguments": done.after,
+        "arguments": [argument for argument in done.after if argument not in done.others],
         "missing": done.missing,
         "refusal": done.refusal,
         "boot": done.boot,
@@ -116,6 +123,7 @@ def main() -> None:
         argument_spec={
             "arguments": {"type": "list", "elements": "str"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "intent": {"type": "str", "default": "default"},
         },
         required_if=[("state", "present", ["arguments"])],
         supports_check_mode=True,

@@ -14,7 +14,7 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import DROP_IN, RECORD
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import DROP_IN, INTENTS, RECORD
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.modules import kernel_arguments
 
@@ -241,3 +241,32 @@ def test_what_cannot_be_read_is_not_guessed(bare: Node) -> None:
     bare.grub()
     bare.write(DROP_IN, "GRUB_TIMEOUT=0\n")
     assert "drop-in" in bare.run(arguments=WANTED)["msg"] and bare.read(DROP_IN) == "GRUB_TIMEOUT=0\n"
+
+
+def test_intents_keep_the_arguments_of_each_other(node: Node) -> None:
+    node.run(arguments=["iommu=pt"], intent="a")
+    other = node.run(arguments=["pci=realloc"], intent="b")
+    assert other["arguments"] == ["pci=realloc"] and {"iommu=pt", "pci=realloc"} < set(node.next())
+    node.boot()
+    again = node.run(arguments=["iommu=pt"], intent="a")
+    assert (again["changed"], again["missing"]) == (False, [])
+    gone = node.run(state="absent", intent="a")
+    assert gone["arguments"] == [] and node.next() == ["quiet", "pci=realloc"]
+    node.run(state="absent", intent="b")
+    assert node.next() == ["quiet"] and not node.ours() and not (node.root / INTENTS).exists()
+
+
+def test_argument_of_two_intents_goes_with_the_second(node: Node) -> None:
+    for intent in ("a", "b"):
+        assert node.run(arguments=["iommu=pt"], intent=intent)["changed"]
+    node.run(state="absent", intent="a")
+    assert "iommu=pt" in node.next()
+    node.run(state="absent", intent="b")
+    assert node.next() == ["quiet"]
+
+
+def test_other_value_of_another_intent_is_refused_by_name(node: Node) -> None:
+    node.run(arguments=["iommu=pt"], intent="a")
+    refused = node.run(arguments=["iommu=on"], intent="b")
+    assert not refused["changed"] and "intent a has set another value of iommu=on" in refused["refusal"]
+    assert "iommu=pt" in node.next() and "iommu=on" not in node.next()

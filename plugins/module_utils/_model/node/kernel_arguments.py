@@ -11,6 +11,8 @@ from ..base.observed import Observed
 #: below the root of a node: what of its boot loader is ours, with update-grub and with grubby
 DROP_IN = "etc/default/grub.d/99-linerate.cfg"
 RECORD = "etc/linerate-rdma/kernel-arguments"
+#: the arguments of each intent, a line each: its name, and its arguments
+INTENTS = "etc/linerate-rdma/kernel-arguments.intents"
 
 
 @dataclasses.dataclass(frozen=True)

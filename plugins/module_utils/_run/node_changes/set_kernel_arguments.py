@@ -4,7 +4,8 @@
 
 Two tools are supported: a drop-in with ``update-grub`` (Debian, Ubuntu), and ``grubby`` (RHEL and its derivatives). A
 file lists the arguments that the collection has set. It is written before the boot loader is changed, so that the next
-run completes one that was killed in between.
+run completes one that was killed in between. Another file lists the arguments of each intent: several intents may
+select the node, and a run removes only arguments that no other intent has.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import shutil
 import typing
 
 from ..._model.base.errors import RdmaError
-from ..._model.node.kernel_arguments import DROP_IN, RECORD
+from ..._model.base.marks import DEFAULT_INTENT
+from ..._model.node.kernel_arguments import DROP_IN, INTENTS, RECORD
 from ..._observe.node.left_arguments import read_left_arguments
 from ..._observe.process import command
 from ..._parse.node import kernel_arguments as parse
@@ -43,6 +45,7 @@ class ArgumentsOutcome:
     :ivar refusal: reason why the arguments of the next boot cannot be set, with the remedy; then nothing was written
     :ivar boot: id of the current boot
     :ivar loader: name of the tool that sets the arguments
+    :ivar others: arguments that only other intents have set
     """
 
     before: Arguments = ()
@@ -52,6 +55,7 @@ class ArgumentsOutcome:
     refusal: str = ""
     boot: str = ""
     loader: str = ""
+    others: Arguments = ()
 
 
 class _Loader(typing.Protocol):
@@ -88,14 +92,17 @@ class _Loader(typing.Protocol):
         """
 
 
-def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> ArgumentsOutcome:
-    """Set the kernel arguments of the next boot, and remove all other arguments of the collection. Return the arguments
-    of the next boot before and after the change, and those that the running kernel lacks. An argument that is already
-    set in all boot entries by other means is not added.
+def set_kernel_arguments(
+    wanted: typing.Sequence[str], root: str, dry: bool, intent: str = DEFAULT_INTENT
+) -> ArgumentsOutcome:
+    """Set the kernel arguments of the next boot, and remove all other arguments of the collection that no other intent
+    has. Return the arguments of the next boot before and after the change, and those that the running kernel lacks. An
+    argument that is already set in all boot entries by other means is not added.
 
     :param wanted: desired kernel arguments
     :param root: folder with the node's files
     :param dry: whether nothing is written
+    :param intent: name of the intent
     :raises RdmaError: an argument is invalid, a file cannot be read or written, or the tool failed
     """
     wrong = [argument for argument in wanted if not _ARGUMENT.match(argument)]
@@ -118,18 +125,30 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
         noted = read_left_arguments(root)
         return ArgumentsOutcome(noted, noted, boot=boot, loader=loader.name)
     entries, before = loader.entries(), own or ()
-    after = tuple(
-        argument for argument in dict.fromkeys(wanted) if argument in before or _is_argument_missing(entries, argument)
+    record = _read_intents(root)
+    theirs = {name: arguments for name, arguments in record.items() if name != intent}
+    others = tuple(argument for arguments in theirs.values() for argument in arguments if argument not in wanted)
+    contrary = _explain_contrary(wanted, theirs)
+    if contrary:
+        return ArgumentsOutcome(before, before, False, missing, contrary, boot, loader.name, others)
+    # in the order of the record, so that the runs of several intents do not reorder them
+    union = dict.fromkeys(
+        argument for arguments in {**record, intent: tuple(wanted)}.values() for argument in arguments
     )
+    after = tuple(argument for argument in union if argument in before or _is_argument_missing(entries, argument))
+    mine = tuple(argument for argument in wanted if argument in after)
+    noted_after = {**record, intent: mine} if mine else theirs
     due = (
-        after != before
+        noted_after != record
+        or after != before
         or (own is not None and (not after or loader.unfinished()))
         or any(_is_argument_missing(entries, argument) for argument in after)
     )
     conflict = loader.conflict(tuple(argument for argument in after if argument not in before)) if due else ""
     if conflict:
-        return ArgumentsOutcome(before, before, False, missing, conflict, boot, loader.name)
+        return ArgumentsOutcome(before, before, False, missing, conflict, boot, loader.name, others)
     if due and not dry:
+        _write_intents(root, noted_after)
         loader.write(before, after)
         late = [argument for argument in after if _is_argument_missing(loader.entries(), argument)]
         if late:
@@ -137,7 +156,38 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
                 f"{loader.name} succeeded, but the boot entries lack {', '.join(late)}",
                 "Check the configuration of the boot loader on the node",
             )
-    return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name)
+    return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name, others)
+
+
+def _explain_contrary(wanted: typing.Iterable[str], theirs: typing.Mapping[str, Arguments]) -> str:
+    """Return the reason why arguments contradict those of another intent; empty if they do not.
+
+    :param theirs: arguments of the other intents, by intent
+    """
+    for name, arguments in theirs.items():
+        keys = {argument.partition("=")[0] for argument in arguments}
+        wrong = [item for item in wanted if item.partition("=")[0] in keys and item not in arguments]
+        if wrong:
+            return (
+                f"intent {name} has set another value of {', '.join(wrong)} on the node: {', '.join(arguments)}. Set"
+                " one value in both intents, or run the teardown of the intent that no longer needs the node."
+            )
+    return ""
+
+
+def _read_intents(root: str) -> dict[str, Arguments]:
+    """Return the kernel arguments that each intent has set, by intent. An earlier release recorded no intents."""
+    path = os.path.join(root, INTENTS)
+    lines = _read_text(path).splitlines() if os.path.lexists(path) else []
+    return {words[0]: tuple(words[1:]) for words in map(str.split, lines) if words}
+
+
+def _write_intents(root: str, record: typing.Mapping[str, Arguments]) -> None:
+    path = os.path.join(root, INTENTS)
+    if record:
+        write_text(path, "".join(f"{' '.join((name, *arguments))}\n" for name, arguments in record.items()))
+    else:
+        remove_file(path)
 
 
 def _is_argument_missing(entries: typing.Iterable[Arguments], argument: str) -> bool:
