@@ -92,11 +92,12 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     functions = [fabric for fabric in fabrics if find_traits(fabric).functions]
     objects += [("", pool) for pool in sriov.render_node_pools(cluster)] if functions else []
     unmade: dict[str, str] = {}
+    taken: dict[str, Fabric] = {}
     for fabric in functions:
         try:
-            objects.extend(
-                (fabric.name, policy) for policy in sriov.render_policies(fabric, cluster, members.get(fabric.name, {}))
-            )
+            policies = tuple(sriov.render_policies(fabric, cluster, members.get(fabric.name, {})))
+            _refuse_taken_names(fabric, policies, taken)
+            objects.extend((fabric.name, policy) for policy in policies)
         except RenderError as error:
             unmade[fabric.name] = str(error)
     objects.extend(("", policy) for policy in nvidia.render_nic_policy(fabrics, cluster))
@@ -114,6 +115,22 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
         tuple((name, _add_record(item, alike[name], cluster) if name in alike else item) for name, item in marked),
         unmade,
     )
+
+
+def _refuse_taken_names(fabric: Fabric, policies: typing.Iterable[Object], taken: dict[str, Fabric]) -> None:
+    """Check that no policy has the name of a policy of another fabric: names differ by ``_`` and ``-`` only, or one is
+    another one and the name of a node.
+
+    :param taken: fabrics by the names of their policies; the names of this fabric are added
+    :raises RenderError: a policy has the name of a policy of another fabric
+    """
+    for policy in policies:
+        other = taken.setdefault(policy["metadata"]["name"], fabric)
+        if other is not fabric:
+            raise RenderError(
+                f"rdma_fabrics '{fabric.name}': its policy {policy['metadata']['name']} has the name of a policy of"
+                f" fabric '{other.name}', and one would overwrite the other; rename one of these fabrics"
+            )
 
 
 def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
