@@ -141,6 +141,7 @@ class OlmWorld(FakeApi):
             self.serve(kind, [], SPACE)
             self.serve(kind, [], CATALOGS)
         self.serve("Lease", [], "default")
+        self.serve("Node", [])
         self.have(catalog())
 
     def have(self, *items: Resource) -> None:

@@ -111,12 +111,13 @@ TABLE: dict[str, str] = {
         DriverPolicy image version repositories; Recommendation tuned
         profile matches pool_labels; ImageFacts named; MachinePool max_unavailable; MirrorAnswer source
         place needed_by put; MirrorFacts unlisted
-        elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template; NodePool
+        elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template; NicTemplate template; NodePool
         max_unavailable; NodeProfile data; OperatorSettings
         mode disabled_plugins; Policy resource_name node_selector vendor device root_devices pf_names device_type
         link_type eswitch_mode net_filter vdpa_type;
         RegistrySources allowed blocked insecure; WorkerConfig classes fields sources"""
     ),
+    "a number of bytes or infinity, which its parser requires": "ContainerdLimit loaded running",
     "a user's job and its log, which are linted and shown, and run nothing": (
         """
         PodContainer name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol;

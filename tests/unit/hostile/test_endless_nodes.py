@@ -22,6 +22,7 @@ PLAYS = {
     "roles/discover/tasks/neighbours.yml": "stage_begin.yml",
     "roles/fabric/tasks/observe.yml": "stage_begin.yml",
     "roles/host/tasks/observe.yml": "host.yml",
+    "roles/host/tasks/runtime.yml": "host.yml",
     "roles/teardown/tasks/nodes.yml": "teardown.yml",
 }
 Task = dict[str, typing.Any]

@@ -107,7 +107,7 @@ def test_pods_of_two_jobs_are_not_those_of_one_log() -> None:
     findings = check(training.intent(), training.facts(pods=(mine, stranger)))
     assert statuses(findings, "training.hcas") == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN}
     found, _other = (finding for finding in findings if finding.check == "training.hcas")
-    assert "job-1" in found.measured and "job-2" in found.why and "training_selectors" in found.remedy
+    assert "job-1" in found.measured and "job-2" in found.measured and "training_selectors" in found.remedy
 
 
 def test_of_more_than_two_hosts_the_pod_of_another_job_alone_is_unknown() -> None:

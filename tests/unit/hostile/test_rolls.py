@@ -938,7 +938,7 @@ class Checked(World):
 
     def __init__(self, watched: typing.Sequence[str] = NODES) -> None:
         super().__init__()
-        for group in ("machine.openshift.io", "remediation.medik8s.io"):
+        for group in ("config.openshift.io", "machine.openshift.io", "remediation.medik8s.io"):
             self._objects[f"/apis/{group}"] = {}
             self._events[f"/apis/{group}"] = []
         place, role = {"namespace": "openshift-machine-api"}, {"role": "worker"}
@@ -946,6 +946,7 @@ class Checked(World):
             {"metadata": {**place, "name": f"m-{name}", "labels": role}, "status": {"nodeRef": {"name": name}}}
             for name in watched
         ]
+        self.serve("ClusterVersion", [])
         self.serve(MACHINE, machines)
         check = {
             "metadata": {**place, "name": "workers", "resourceVersion": "1"},

@@ -129,7 +129,7 @@ def test_no_intent_is_proposed_without_the_nodes_of_a_second_inventory(
     there.write_text("all: {}\n", encoding="utf-8")
     said = proposed(folder, ["worker-1"], [str(there), str(gone)])
     assert said == (
-        "no intent is proposed: it would leave out the nodes of a source of the inventory: the inventory file"
+        "no intent is proposed, because it would leave out the nodes of a source of the inventory: the inventory file"
         f" {gone} does not exist. Give the file that contains the group rdma_nodes (-i FILE). Correct this error, then"
         " run linerate.rdma.propose again"
     )

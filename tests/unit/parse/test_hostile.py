@@ -901,9 +901,9 @@ DATA: dict[str, Data] = {
     "kubernetes.core.unread_pod": Data(parser("kubernetes.core.unread_pod"), POD),
     "kubernetes.core.parse_controller": Data(parser("kubernetes.core.parse_controller"), POD),
     "kubernetes.core.controller_uid": Data(parser("kubernetes.core.controller_uid"), POD, ("",)),
-    "kubernetes.core.tolerates": Data(
+    "kubernetes.core.tolerates_taint": Data(
         lambda toleration: [
-            parser("kubernetes.core.tolerates")(item, {"key": "role", "effect": "NoSchedule"})
+            parser("kubernetes.core.tolerates_taint")(item, {"key": "role", "effect": "NoSchedule"})
             for item in parser("kubernetes.resource.items_of")({"tolerations": [toleration]}, "tolerations", "Pod")
         ],
         [{"key": "role", "operator": "Equal", "value": "", "effect": "NoSchedule"}],

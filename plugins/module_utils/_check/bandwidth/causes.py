@@ -274,4 +274,4 @@ def add_stage(remedy: str) -> str:
 
 
 #: of a remedy: a command in a measuring pod, or on it
-_IN_POD = re.compile(r"\([^)]*in (?:the|both) pods?\b|in the pod:|in both pods\.")
+_IN_POD = re.compile(r"\([^()]*in (?:the|both) pods?\b|in the pod:|in both pods\.")

@@ -174,7 +174,7 @@ def parse_pod(resource: Resource) -> ClusterPod:
         empty_dir=any(volume.get("emptyDir") is not None for volume in items_of(spec, "volumes", what)),
         of_run=is_ours(labels) and RUN_LABEL in labels,
         controller=controller_uid(resource),
-        tolerates_cordon=any(tolerates(item, _CORDON) for item in items_of(spec, "tolerations", what)),
+        tolerates_cordon=any(tolerates_taint(item, _CORDON) for item in items_of(spec, "tolerations", what)),
     )
 
 
@@ -194,7 +194,7 @@ def unread_pod(resource: Resource) -> ClusterPod:
     )
 
 
-def tolerates(toleration: typing.Mapping[str, typing.Any], taint: typing.Mapping[str, typing.Any]) -> bool:
+def tolerates_taint(toleration: typing.Mapping[str, typing.Any], taint: typing.Mapping[str, typing.Any]) -> bool:
     """Return whether a toleration matches a taint. [k8s.io/component-helpers scheduling/corev1 ToleratesTaint]"""
     if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False

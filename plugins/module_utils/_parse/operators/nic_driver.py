@@ -17,7 +17,7 @@ from ..._model.base.marks import MANAGER, is_ours
 from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
 from ..._model.operators.drivers import DriverChange
-from ..kubernetes.core import tolerates
+from ..kubernetes.core import tolerates_taint
 from ..kubernetes.resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
 
 #: settings by which the operator drains nodes; a change of them alone restarts no driver
@@ -126,7 +126,7 @@ def _is_kept_out(node: Resource, tolerations: typing.Sequence[typing.Mapping[str
         taint.get("effect") in _EVICTING
         and not str(taint.get("key")).startswith(_TOLERATED)
         and (taint.get("key"), taint.get("effect")) != _GPU_TAINT
-        and not any(tolerates(toleration, taint) for toleration in tolerations)
+        and not any(tolerates_taint(toleration, taint) for toleration in tolerations)
         for taint in items_of(mapping_at(node, "spec"), "taints", "Node")
     )
 
