@@ -98,8 +98,44 @@ CHECK = {
 }
 
 
-def settings(**spec: typing.Any) -> Item:
-    return {"kind": "SriovOperatorConfig", "metadata": {"name": "default", "labels": {}}, "spec": spec}
+UPGRADE: Item = {
+    "kind": "ClusterVersion",
+    "metadata": {"name": "version", "labels": {}},
+    "status": {"conditions": [{"type": "Progressing", "status": "True", "message": "Working towards 4.20.3"}]},
+}
+#: as clusters without a device plugin give a pod its RDMA devices
+VERBS: Item = {"volumes": [{"name": "ib", "hostPath": {"path": "/dev/infiniband"}}]}
+DEV: Item = {"volumes": [{"name": "dev", "hostPath": {"path": "/dev"}}]}
+
+
+@pytest.mark.parametrize(
+    ("item", "counts"),
+    [
+        (pod("nvidia.com/gpu", **VERBS), True),
+        (pod(hostNetwork=True, owner="DaemonSet", **VERBS), True),
+        (pod(owner="StatefulSet", **DEV), True),
+        (pod(containers=[{"name": "c", "securityContext": {"privileged": True}}]), True),
+        # the pods of the driver and of CNI plugins
+        (pod(owner="DaemonSet", **DEV), False),
+        (pod(containers=[{"name": "c", "securityContext": {"privileged": True}}], owner="DaemonSet"), False),
+        (pod(volumes=[{"name": "d", "hostPath": {"path": "/data"}}]), False),
+    ],
+)
+def test_driver_is_not_removed_from_under_pods_that_open_the_devices_of_their_node(item: Item, counts: bool) -> None:
+    if not counts:
+        gate(with_driver(ofed_driver="doca3"), *NODES, item)
+        return
+    with pytest.raises(RdmaError, match="Pod team-x/train on b0"):
+        gate(with_driver(ofed_driver="doca3"), *NODES, item)
+
+
+def settings(namespace: str = "", **spec: typing.Any) -> Item:
+    place = namespace or sriov().cluster.operator_namespace
+    return {
+        "kind": "SriovOperatorConfig",
+        "metadata": {"name": "default", "namespace": place, "labels": {}},
+        "spec": spec,
+    }
 
 
 def sriov(rdma_mode: str = "", most: int = 1, disruption: str = "reboot") -> Intent:
@@ -119,6 +155,8 @@ def sriov(rdma_mode: str = "", most: int = 1, disruption: str = "reboot") -> Int
         (sriov(disruption="drain"), [CHECK], ""),
         (sriov("exclusive"), [settings(disableDrain=True)], "all of its nodes to go down at the same time"),
         (sriov(), [settings(disableDrain=True)], ""),
+        # the operator reads the one of its own namespace
+        (sriov(), [UPGRADE, settings(), settings("team-x", disableDrain=True)], "Working towards 4.20.3"),
     ],
 )
 def test_nodes_that_must_not_go_down_end_the_teardown(intent: Intent, items: list[Item], why: str) -> None:

@@ -29,7 +29,7 @@ def find_owner_mark(item: Item) -> str:
 
     :param item: object of which the metadata is sufficient
     """
-    metadata = item.get("metadata")
+    metadata = item.get("metadata") if isinstance(item, typing.Mapping) else None
     for part in ("annotations", "labels"):
         marks = metadata.get(part) if isinstance(metadata, typing.Mapping) else None
         for key, value in marks.items() if isinstance(marks, typing.Mapping) else ():

@@ -7,6 +7,7 @@ removes the driver from all nodes with NVIDIA's NICs at the same time, and drain
 from __future__ import annotations
 
 import itertools
+import pathlib
 import typing
 
 from ..._analysis.disruption.nic_driver import list_driver_nodes
@@ -23,6 +24,8 @@ from ..._parse.kubernetes.resource import items_of, labels_of, mapping_at, name_
 from ..._parse.operators.nic_driver import parse_driver_removal
 from .claimed_devices import ClaimedDevices
 
+#: folder of the RDMA devices
+_DEVICES = pathlib.PurePosixPath("/dev/infiniband")
 #: pods that are returned; any tenant can create pods
 _MOST_PODS = 1_000
 #: extended resources that are not devices of NICs: those of GPUs, and those of virtual machines
@@ -34,7 +37,8 @@ def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], sco
     with its namespace and node. Pods of all users count, and those of services too, because no drain replaces them.
 
     A pod uses network devices if it has a network of multus, an extended resource, or a ResourceClaim for network
-    devices, or if it has GPUs and the network of the host. A pod that is too large to be read counts.
+    devices, if it has GPUs and the network of the host, or if it can open the RDMA devices of its node. A pod that is
+    too large to be read counts.
 
     :param policies: NicClusterPolicies that the removal takes
     :param scope: objects of the intent, whose own pods the removal takes and so are left out
@@ -81,4 +85,25 @@ def _uses_network(pod: Resource, claims: ClaimedDevices) -> bool:
         return True
     if spec.get("hostNetwork") is True and any(name.startswith(GPU_RESOURCES) for name in resources):
         return True
-    return claims.may_be_network(spec, read_namespace(pod))
+    return claims.may_be_network(spec, read_namespace(pod)) or _opens_devices_of_host(pod)
+
+
+def _opens_devices_of_host(pod: Resource) -> bool:
+    """Return whether a pod can open the RDMA devices of its node without a resource: it mounts their folder, or it is
+    no pod of a DaemonSet, such as that of the driver or of a CNI plugin, and mounts /dev or is privileged.
+    """
+    spec = mapping_at(pod, "spec")
+    paths = [
+        pathlib.PurePosixPath(str(mapping_at(volume, "hostPath").get("path") or "."))
+        for volume in items_of(spec, "volumes", "Pod")
+    ]
+    if any(_DEVICES in (path, *path.parents) for path in paths):
+        return True
+    owners = items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
+    if any(owner.get("kind") == "DaemonSet" for owner in owners):
+        return False
+    return any(path in _DEVICES.parents for path in paths if path.is_absolute()) or any(
+        mapping_at(container, "securityContext").get("privileged") is True
+        for kind in ("initContainers", "containers")
+        for container in items_of(spec, kind, "Pod")
+    )

@@ -11,6 +11,7 @@ import typing
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent, Disruption
+from ..._model.kubernetes.owner_marks import explain_owner
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource, group_of
@@ -21,6 +22,7 @@ from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_paused_pools, find_rebooting_nodes
 from .removal_driver import find_driver_users
 from .removal_jobs import find_unended, list_own
+from .removal_reboots import find_ended_by_reboot
 from .removal_roll import list_removal_blockers
 
 #: kinds whose removal may drain or reboot nodes
@@ -64,8 +66,8 @@ def refuse_removal(
     found["reboot"] += [_describe(str(item["kind"]), item) for item in configs]
     beyond = [effect for effect in _DISRUPTIONS if _exceeds(effect, permitted) and found.get(effect)]
     said = [f"removing {join_first(found[effect], _NAMED)} may {effect} nodes" for effect in beyond]
-    rebooting = find_rebooting_nodes(view, configs) if "reboot" in beyond else ()
-    said += [f"the nodes of their MachineConfigPools are {join_first(rebooting, _NAMED)}"] if rebooting else []
+    members = find_rebooting_nodes(view, configs) if "reboot" in beyond else ()
+    said += [f"the nodes of their MachineConfigPools are {join_first(members, _NAMED)}"] if members else []
     if paused and _exceeds("reboot", permitted):
         said += [
             f"unpausing MachineConfigPool {pool}, which an interrupted run left paused, reboots the nodes"
@@ -84,6 +86,16 @@ def refuse_removal(
             f"Jobs that use networks or resources of this intent have not ended: {join_first(unended, _NAMED)}. No"
             " object of the cluster was removed",
             "Wait until they end, or delete them: kubectl delete KIND NAME -n NAMESPACE. Then run the teardown again",
+        )
+    rebooting = {*find_rebooting_nodes(view, configs), *(node for nodes in paused.values() for node in nodes)}
+    ended = find_ended_by_reboot(cluster, rebooting, _scope_of(removal)) if rebooting else []
+    if ended:
+        raise RdmaError(
+            f"The removal reboots {join_first(sorted(rebooting), _NAMED)}, whose MachineConfigPools change. These pods"
+            f" there would end, and no controller starts them again: {join_first(ended, _NAMED)}. No object of the"
+            " cluster was removed",
+            "Wait until these pods end, or delete them: kubectl delete pod NAME -n NAMESPACE. Then run the teardown"
+            " again",
         )
     selector = dict(_scope_of(removal).selector)
     _refuse_nodes(cluster, removal, intent or ClusterIntent(node_selector=selector, disruption=permitted))
@@ -115,10 +127,11 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> 
 
 def _explain_other(view: PoolView, item: Resource, scope: typing.Optional[Scope]) -> str:
     """Return why a MachineConfig or KubeletConfig is not of the intent; empty if it is, or if the removal has no scope,
-    so that its selector alone decides.
+    so that its selector alone decides. A tool of GitOps would create its object again.
     """
-    if scope is None:
-        return ""
+    owner = explain_owner(item)
+    if scope is None or owner:
+        return owner
     return scope.explain_foreign(str(item["kind"]), item) or explain_unrecorded(view, item, scope)
 
 

@@ -18,7 +18,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.resource import name_of
+from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.operators import sriov_operator
 from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
@@ -44,8 +44,10 @@ def list_removal_blockers(
     if not policies and not pools:
         return ()
     nodes = tuple(map(core.parse_node, cluster.list("Node").items))
-    every = tuple(map(sriov_operator.node_pool, _list_served(cluster, _POOL)))
-    settings = _read_settings(cluster)
+    # in another namespace the operator reads none, and a tenant may have created some
+    places = {str(mapping_at(item, "metadata").get("namespace") or "") for item in (*policies, *pools)}
+    every = tuple(map(sriov_operator.node_pool, _list_served(cluster, _POOL, places)))
+    settings = _read_settings(cluster, places)
     rebooted, drained = _find_disturbed(nodes, policies, [pool for pool in every if _is_taken(pool, pools)], settings)
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
@@ -113,21 +115,25 @@ def _plan_rolls(
     return [PoolPlan(pool, tuple(members[pool]), turn.at_once, None, turn.limit) for pool, turn in turns.items()]
 
 
-def _read_settings(cluster: Cluster) -> OperatorSettings:
-    """Return the settings of the operator. Of several operators, the worst settings count."""
+def _read_settings(cluster: Cluster, places: typing.Container[str]) -> OperatorSettings:
+    """Return the settings of the operator. Of several operators, the worst settings count.
+
+    :param places: namespaces of the operators
+    """
     found = [
         sriov_operator.operator_settings(item)
-        for item in _list_served(cluster, "SriovOperatorConfig")
+        for item in _list_served(cluster, "SriovOperatorConfig", places)
         if name_of(item) == "default"
     ]
     mode = "systemd" if any(one.mode == "systemd" for one in found) else "daemon"
     return OperatorSettings(any(one.disable_drain for one in found), mode)
 
 
-def _list_served(cluster: Cluster, kind: str) -> tuple[Resource, ...]:
-    """Return the objects of a kind. A kind that the API server does not serve has none."""
+def _list_served(cluster: Cluster, kind: str, places: typing.Container[str]) -> tuple[Resource, ...]:
+    """Return the objects of a kind in some namespaces. A kind that the API server does not serve has none."""
     try:
-        return cluster.list(kind).items
+        found = cluster.list(kind).items
+        return tuple(item for item in found if str(mapping_at(item, "metadata").get("namespace") or "") in places)
     except ApiError as error:
         if error.absent:
             return ()

@@ -28,6 +28,7 @@ from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
+from ..._model.kubernetes.owner_marks import explain_owner
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import RetainedObject
 from ..._observe.kubernetes import machines
@@ -462,7 +463,7 @@ def _explain_stay(live: Resource, scope: typing.Optional[Scope]) -> str:
         return f"it has no label {SELECTOR}, so this collection did not create it"
     if is_copied(live):
         return f"no run wrote it: a user copied it with the label {SELECTOR}"
-    return scope.explain_foreign(str(live["kind"]), live) if scope is not None else ""
+    return explain_owner(live) or (scope.explain_foreign(str(live["kind"]), live) if scope is not None else "")
 
 
 def _retain(live: Resource, why: str, scope: typing.Optional[Scope]) -> RetainedObject:

@@ -26,6 +26,7 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.patience import PatientCluster
 from ..._observe.kubernetes.shell import Clock
+from ..._observe.kubernetes.whose_scope import learn_scope
 from ..._observe.process import many
 from ..._plan.node_roll import RollCluster, choose_action, choose_turn, describe_step, plan_roll
 from ..._plan.scope import build_scope
@@ -112,7 +113,8 @@ class NodeRoller:
         """Return the names of the MachineConfigPools that interrupted runs of other intents left paused."""
         if not any(pool.paused_by_us for pool in cluster.machine_pools):
             return frozenset()
-        return frozenset(find_paused_pools(PoolView(self._cluster), build_scope((), intent, inventory)).others)
+        scope = learn_scope(self._cluster, build_scope((), intent, inventory))
+        return frozenset(find_paused_pools(PoolView(self._cluster), scope).others)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Finish the nodes that an earlier run has reset: verify their settings by the latest observation, and remove

@@ -25,6 +25,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.shell import Clock
+from ..._observe.kubernetes.whose_scope import learn_scope
 from ..._observe.process import many
 from ..._plan.scope import build_scope
 from .drain import NodeFailed
@@ -95,7 +96,10 @@ class PoolReboot:
         self._work, self._cluster, self._hosts, self._inventory = work, cluster, tuple(hosts), tuple(inventory)
         self._clock, self._sleep, self._stop = clock, pause, stop
         mine = intent if intent is not None else ClusterIntent()
-        gate, self._scope = PoolGate(cluster, mine, self._inventory, say), build_scope((), mine, self._inventory)
+        gate, self._scope = (
+            PoolGate(cluster, mine, self._inventory, say),
+            learn_scope(cluster, build_scope((), mine, self._inventory)),
+        )
         self._pools = Pools(cluster, clock, self._sleep_unless_stopped, say, gate, mine, self._scope)
         self._released = False
         self._did: dict[str, list[str]] = {}
