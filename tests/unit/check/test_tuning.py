@@ -701,7 +701,8 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
     [
         (
             "the stored data of the node lacks this value, as data of an older version of linerate.rdma does",
-            "Run stage tuning again",
+            "Run stage tuning again, which reads node-2 with the installed version. If the finding remains, report it to"
+            " the developers of linerate.rdma, with the version that",
         ),
         ("dcb is not installed", "Install dcb on node-2"),
         ("nvidia-smi exists neither on the node nor in the root of a driver container", "Install the NVIDIA driver"),

@@ -18,9 +18,8 @@ _AGAIN = "then run stage tuning again."
 _REMEDIES = (
     (
         MISSING,
-        "Run stage tuning again, which reads NODE with the installed version. If the finding remains and a pod inspects"
-        " NODE, build the image of this pod with the version that ansible-galaxy collection list linerate.rdma shows,"
-        " and run stage tuning again. If it remains without such a pod, report it to the developers of linerate.rdma.",
+        "Run stage tuning again, which reads NODE with the installed version. If the finding remains, report it to the"
+        " developers of linerate.rdma, with the version that ansible-galaxy collection list linerate.rdma shows.",
     ),
     (
         "dcb is not installed",
