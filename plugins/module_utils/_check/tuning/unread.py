@@ -33,9 +33,9 @@ _REMEDIES = (
     ),
     (
         "nvidia-smi does not report",
-        "Run nvidia-smi -q on NODE. If it does not list one of these GPUs, search dmesg for Xid 79 and power-cycle the"
-        " node. If it lists all of them, compare their section Fabric with that of the other GPUs, and reset them"
-        " (nvidia-smi -r). Then run stage tuning again.",
+        "Run nvidia-smi -q on NODE. If it does not list a GPU of this finding, search dmesg for Xid 79 and power-cycle"
+        " the node. If it lists the GPU, end the jobs on the node, and reset the GPU: nvidia-smi -r -i ADDRESS. If this"
+        " command is refused, reset all GPUs of the node: nvidia-smi -r. Then run stage tuning again.",
     ),
     (
         "nvidia-smi reports no state",
