@@ -70,12 +70,16 @@ def test_the_topology_tells_whose_a_lid_is() -> None:
     assert (
         finding.why == "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1. "
         f"The topology shows this LID at worker-2 mlx5_1 (GUID {guid}), LID 32 at worker-2 mlx5_0 port 1. "
-        "Packets to a LID reach only one port, so the LID in sysfs of the other port is wrong."
+        "The LID in sysfs of worker-2 mlx5_0 port 1 is therefore wrong, or it changed during the stage."
     )
     assert (
-        "run smpquery nodeinfo 33 on another node, and compare its output with /sys/class/infiniband/mlx5_0/ports/1 on"
-        " worker-2." in finding.remedy
+        "run smpquery nodeinfo 33 as root on another node, and compare its PortGuid with the last 8 bytes of"
+        " /sys/class/infiniband/mlx5_0/ports/1/gids/0 on worker-2. If they differ or smpquery fails, worker-2 reports"
+        " a wrong LID:" in finding.remedy
     )
+    assert "If they are equal, let the subnet manager sweep the fabric" in finding.remedy
+    assert finding.remedy.endswith("Then run stage fabric again.")
+    assert finding.expected == "in sysfs of each port the LID that the subnet manager assigned to it"
 
 
 def test_without_a_topology_neither_of_two_ports_has_it() -> None:
@@ -83,7 +87,7 @@ def test_without_a_topology_neither_of_two_ports_has_it() -> None:
     assert finding.measured == "LID 33 in sysfs of worker-2 mlx5_0 port 1, worker-2 mlx5_1 port 1"
     assert finding.why.startswith(
         "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1."
-        " Packets to a LID reach only one port"
+        " Packets to a LID reach only one port, so at most one of these ports has the LID."
     )
 
 
@@ -100,7 +104,7 @@ def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:
     )
     (unseen,) = lids(SHOWN, lid=1, guid="0x00000000000000ff")
     assert (
-        "port 1. The topology shows this LID at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). Packets"
+        "port 1. The topology shows this LID at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). The LID"
     ) in unseen.why
 
 

@@ -32,11 +32,18 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
     findings = []
     for claim in claims[:_MOST_LIDS]:
         ports = join_first([f"{node} {device} port {number}" for node, device, number in claim.ports], _MOST_PORTS)
-        why = f"{claim.words} Packets to a LID reach only one port, so the LID in sysfs of the other port is wrong."
+        why = (
+            f"{claim.words} The LID in sysfs of {ports} is therefore wrong, or it changed during the stage."
+            if len(claim.ports) == 1
+            else f"{claim.words} Packets to a LID reach only one port, so at most one of these ports has the LID."
+        )
+        node, device, number = claim.ports[0]
         remedy = (
             "Run stage fabric again: the subnet manager may have assigned new LIDs during the stage. If the finding"
-            f" remains, run smpquery nodeinfo {claim.lid} on another node, and compare its output with"
-            f" /sys/class/infiniband/{claim.ports[0][1]}/ports/{claim.ports[0][2]} on {claim.ports[0][0]}."
+            f" remains, run smpquery nodeinfo {claim.lid} as root on another node, and compare its PortGuid with the"
+            f" last 8 bytes of /sys/class/infiniband/{device}/ports/{number}/gids/0 on {node}. If they differ or"
+            f" smpquery fails, {node} reports a wrong LID: reboot it, or remove it from the group rdma_nodes. If they"
+            " are equal, let the subnet manager sweep the fabric (opensm: kill -HUP PID). Then run stage fabric again."
         )
         findings.append(
             Finding(
@@ -44,7 +51,7 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
                 f"{fabric.name} LID {claim.lid}",
                 FAIL,
                 f"LID {claim.lid} in sysfs of {ports}",
-                f"LID {claim.lid} only at the port that the topology shows with it, and at one port",
+                "in sysfs of each port the LID that the subnet manager assigned to it",
                 why,
                 remedy,
             )
