@@ -304,6 +304,14 @@ def test_two_masters_that_only_different_ports_see() -> None:
     )
 
 
+def test_port_with_unknown_guid_of_its_manager_has_the_command_that_shows_it() -> None:
+    nameless = world.subnets(mlx5_5=SeenSubnet("mlx5_5", 1, dataclasses.replace(world.MASTERS[1], guid="")))
+    subnets = {"worker-1": ObservedSubnets(nameless), "worker-2": ObservedSubnets(world.subnets())}
+    finding = one(fabrics(subnets=subnets), "fabric.hcas", "worker-1 compute")
+    assert "mlx5_5 port 1 sees a subnet manager whose GUID is unknown." in finding.why
+    assert "run sminfo -C DEVICE -P PORT as root on the node" in finding.remedy
+
+
 def test_a_manager_that_is_no_master() -> None:
     starting = dataclasses.replace(world.MASTERS[1], state="DISCOVER")
     topologies = {

@@ -336,8 +336,17 @@ def _explain_ports(
                 words.append(f"{hca.name} port {port.number} was not queried")
                 steps["Check with rdma link and lspci whether the ports that were not queried exist."] = None
             elif answer.master is not None:
-                manager = answer.master.guid or "without a GUID"
-                words.append(f"{hca.name} port {port.number} sees the subnet manager {manager}")
+                manager = (
+                    f"the subnet manager {answer.master.guid}"
+                    if answer.master.guid
+                    else "a subnet manager whose GUID is unknown"
+                )
+                words.append(f"{hca.name} port {port.number} sees {manager}")
+                if not answer.master.guid:
+                    steps[
+                        "For each port with an unknown GUID, run sminfo -C DEVICE -P PORT as root on the node: it shows"
+                        " the GUID of the subnet manager. If it fails, correct the error that it prints."
+                    ] = None
                 steps["If a port that sees a different subnet manager belongs to this fabric, move its cable."] = None
             else:
                 words.append(f"{hca.name} port {port.number}: {format_clause(answer.error)}")
