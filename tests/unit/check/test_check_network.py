@@ -441,6 +441,9 @@ def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dic
 def test_leftovers_that_nobody_could_look_for_are_unknown(seen: typing.Optional[Leftovers], measured: str) -> None:
     finding = found(dataclasses.replace(FACTS, leftovers=seen), "network.leftover")
     assert (finding.status, finding.measured) == ("unknown", measured)
+    if seen is not None:
+        assert finding.why.endswith(" The errors are: list sriovnetworks: forbidden.")
+        assert "Otherwise correct the errors." in finding.remedy
 
 
 STORAGE = INTENT.fabrics[0]

@@ -239,12 +239,13 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         if seen is not None:
             measured, why = (
                 count_unread(seen.errors, "kind"),
-                "Objects of these kinds were not listed, so objects of an earlier intent may be left:"
-                f" {format_clause('; '.join(seen.errors[:5]))}.",
+                "Objects of an earlier intent may be left, because the API server did not list all kinds of objects."
+                f" The errors are: {format_clause('; '.join(seen.errors[:5]))}.",
             )
         remedy = (
-            "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
-            " apply -f docs/rbac/look.yml. Then run stage network again."
+            "If the errors contain forbidden, give, as an admin of the cluster, the user of the kubeconfig the rights"
+            " in docs/rbac/look.yml: kubectl apply -f docs/rbac/look.yml. Otherwise correct the errors. Then run stage"
+            " network again."
         )
         if seen is None:
             remedy = "Run stage network again."
