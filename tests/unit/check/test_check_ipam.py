@@ -163,6 +163,9 @@ def test_what_could_not_be_compared_is_said() -> None:
     blind = AddressFacts(errors=("GET /api/v1/pods: forbidden",), unclear=("a/b: its configuration is no JSON",))
     found_there = {finding.subject: finding.status for finding in check(intent(), NODES, blind)}
     assert found_there == {"storage": "pass", "cluster": "unknown", "pod network": "warn", "attachments": "warn"}
+    (attachments,) = [finding for finding in check(intent(), NODES, blind) if finding.subject == "attachments"]
+    assert attachments.expected == "the addresses of all attachments compared with ipam of the fabrics"
+    assert "If they overlap, change ipam of the fabric or the addresses of the attachment" in attachments.remedy
 
 
 def test_only_fabrics_that_are_proven_free_are_made() -> None:

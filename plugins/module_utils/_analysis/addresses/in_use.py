@@ -377,10 +377,12 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
                 "attachments",
                 WARN,
                 measured,
-                expected,
+                "the addresses of all attachments compared with ipam of the fabrics",
                 why,
                 "Compare the addresses of these attachments with ipam of the fabrics: kubectl get"
-                " network-attachment-definitions -A -o yaml. If they do not overlap, waive this finding.",
+                " network-attachment-definitions -A -o yaml, and files of /etc/cni/net.d on the nodes. If they overlap,"
+                " change ipam of the fabric or the addresses of the attachment, then run stage network again. If they"
+                " do not overlap, waive this finding.",
             )
         )
     return findings
