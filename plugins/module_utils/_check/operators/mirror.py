@@ -182,10 +182,10 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
 
 def _report_unlisted(problem: str) -> Finding:
     subject = problem.partition(":")[0]
-    why = f"The images that the mirror must have were not determined: {format_clause(problem)}."
+    why = f"The run cannot check the mirror for these images, because of this error: {format_clause(problem)}."
     remedy = (
-        "Correct this error: copy the chart or image that it names to the mirror (the finding on the chart contains the"
-        " command), or correct its name in the intent. Then run stage operators again."
+        "If the error names a missing chart or image, copy it to the mirror (the finding on the chart contains the"
+        " command), or correct its name in the intent. Otherwise correct the error. Then run stage operators again."
     )
     return Finding(_ID, subject, UNKNOWN, "its images not determined", "all its images on the mirror", why, remedy)
 
