@@ -524,6 +524,11 @@ def test_without_what_the_links_could_carry_there_is_no_floor(seen: dict[str, ty
     assert found(given, "floor", AB, intent(expected_gbps=400)).status == "pass"
 
 
+def test_floor_without_two_rates_has_a_cause_in_the_plural() -> None:
+    why = found(facts(seen={}), "floor", AB).why
+    assert "he highest rates of the links of" in why and " are unknown: " in why
+
+
 def test_floor_without_a_rate_names_the_nodes_and_their_findings() -> None:
     assert found(facts(seen=ground("a")), "floor", AB).remedy.startswith(
         "Follow the remedy of the finding bandwidth.link of b, then run stage bandwidth again. Or set"

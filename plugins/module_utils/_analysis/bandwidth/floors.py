@@ -154,7 +154,9 @@ class PairLimits:
                 unknown.setdefault(end.unknown, {})[end.name] = None
         if unknown:
             return None, "; ".join(
-                f"the highest rate of the link of {' and '.join(names)} is unknown: {reason}"
+                f"the highest rates of the links of {' and '.join(names)} are unknown: {reason}"
+                if len(names) > 1
+                else f"the highest rate of the link of {' and '.join(names)} is unknown: {reason}"
                 for reason, names in unknown.items()
             )
         limits = [limit for end in ends for limit in end.could]
