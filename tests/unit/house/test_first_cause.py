@@ -228,4 +228,4 @@ def test_a_run_without_one_of_its_inventory_files_is_not_green(tmp_path: pathlib
     (tmp_path / "hosts.yml").write_text("rdma_nodes:\n  hosts:\n    worker-1:\n", encoding="utf-8")
     code, output = play(tmp_path, "linerate.rdma.validate", "-i", "hosts.yml", "-i", "nothere.yml")
     assert code != 0, output
-    assert f"would leave out its nodes: the inventory file {tmp_path}/nothere.yml does not exist" in output
+    assert f"because this source could not be read: the inventory file {tmp_path}/nothere.yml does not exist" in output

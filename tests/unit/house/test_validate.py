@@ -451,7 +451,7 @@ def test_an_inventory_of_which_a_source_is_unread_never_passes(fabrics: typing.A
     said = "the inventory file other.yml does not exist. Give the file that contains the group rdma_nodes (-i FILE)"
     (finding,) = closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)).values()
     assert (finding.check, finding.measured) == ("validate.nodes", "1 host, without those of an unread source")
-    assert said in finding.why and "-i" in finding.remedy
+    assert f"because this source could not be read: {said}." in finding.why and "-i" in finding.remedy
     assert closing(fabrics(), validate.Facts(nodes=("worker-1",))) == {}
 
 

@@ -200,7 +200,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
     expected = "at least 1 host in group rdma_nodes"
     if facts.nodes and facts.inventory_error:
         why = (
-            "A source of the inventory could not be read, so the run would leave out its nodes:"
+            "The run would leave out the nodes of a source of the inventory, because this source could not be read:"
             f" {facts.inventory_error.rstrip('. ')}."
         )
         remedy = "Correct this error, or remove the source from the inventory (-i). Then run stage validate again."
