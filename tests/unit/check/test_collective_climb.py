@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import types
 import typing
 
 import pytest
@@ -17,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.c
     Test,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import Named, RailTrial
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course_findings import report_steps
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import (
     NodesHardware,
@@ -275,3 +277,13 @@ def test_the_floor_of_the_intent_is_that_of_the_number_of_nodes() -> None:
         found[test.kind] = pick_expected(plan_run(test, 1, "all_reduce", GROUND), wanted)
     assert found == {"a leaf": four, "all": all_of_them, "two nodes": None, "one node": None}
     assert pick_expected(plan_run(CollectiveGroup("all", tuple(NODES)), 1, "all_gather", GROUND), wanted) is None
+
+
+def test_steps_without_a_verified_test_name_the_step_that_is_missing() -> None:
+    climb = types.SimpleNamespace(proven=(), unproven=("two nodes", "all"), left_out={})
+    first, later = report_steps("all_reduce", typing.cast(typing.Any, climb), 4)
+    assert first.why == (
+        "No test of 'two nodes' has both a log of NCCL that shows its transport and a sufficient bandwidth. Tests with"
+        " more nodes are only valid after a verified and fast test of 'two nodes'."
+    )
+    assert "after a verified and fast test of 'two nodes'" in later.why

@@ -73,8 +73,8 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
         why = (
             f"A test of this size is only valid after a verified and fast test of '{first}', which is missing."
             if kind != first
-            else "No test of this size has both a log of NCCL that shows its transport and a sufficient bandwidth."
-            " Tests with more nodes are not valid without it."
+            else f"No test of '{first}' has both a log of NCCL that shows its transport and a sufficient bandwidth."
+            f" Tests with more nodes are only valid after a verified and fast test of '{first}'."
         )
         steps.append(
             Finding(
