@@ -371,6 +371,7 @@ def test_the_activity_count_must_rise(later: typing.Optional[int], status: str) 
 def test_a_count_that_only_a_polling_standby_raises_proves_no_sweep() -> None:
     finding = one(seen(managers=world.managers(others_refreshed=False)), "fabric.activity")
     assert finding.status == "unknown" and "Polls of a standby raise the activity count" in finding.why
+    assert "log of the master 0x" in finding.remedy and "If there are none, restart this" in finding.remedy
 
 
 # who is there

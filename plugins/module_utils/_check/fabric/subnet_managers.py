@@ -303,12 +303,13 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
     refreshed = f"{expected}, and its record of the standby is refreshed"
     if rise > 0 and managers.others_refreshed is False:
         why = (
-            "Polls of a standby raise the activity count as well. A sweep refreshes the record that the master has of"
-            " the standby, so the master may not sweep."
+            "Polls of a standby raise the activity count as well. Only a sweep refreshes the record that the master has"
+            " of the standby, so perhaps the master no longer sweeps."
         )
         remedy = (
-            "Look for sweeps in the log of the master. If a long sweep_interval is intended, set"
-            " fabric_activity_seconds to more than twice the interval. Then run stage fabric again."
+            f"Look for sweeps in the log of the master {managers.master}. If there are none, restart this subnet"
+            " manager. If a long sweep_interval is intended, set fabric_activity_seconds to more than twice the"
+            " interval. Then run stage fabric again."
         )
         return Finding(
             "fabric.activity",
