@@ -1091,6 +1091,13 @@ def test_errors_that_grow_while_one_looks(first: dict[str, int], later: dict[str
         assert ("at the maximum" if status == "unknown" else "per second") in finding.measured
 
 
+def test_physical_errors_are_read_again_before_a_part_is_replaced() -> None:
+    errors = world.errors([counted()], [counted(SymbolErrorCounter=200)])
+    assert one(seen(errors=errors), "fabric.errors_growing").remedy.startswith(
+        "Clean and reseat the cable at both ends, and run stage fabric again. If the errors remain, replace the cable"
+    )
+
+
 def test_each_class_of_counters_has_its_own_remedy() -> None:
     remedies = set()
     for name in (

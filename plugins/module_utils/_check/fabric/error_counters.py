@@ -53,8 +53,8 @@ PHYSICAL = CounterClass(
     },
     "The receiver of this port detects errors on the link (physical counters). A damaged packet is sent again, and"
     " the whole collective waits for it.",
-    "Clean and reseat the cable at both ends, then replace the cable or the transceiver. If the errors remain, replace"
-    " the port.",
+    "Clean and reseat the cable at both ends, and run stage fabric again. If the errors remain, replace the cable or"
+    " the transceiver. If they still remain, move the cable to a different port of the switch, or replace the HCA.",
 )
 CLASSES = (
     PHYSICAL,
