@@ -292,7 +292,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.errors_growing",
                 "worker-2 mlx5_1",
                 ("SymbolErrorCounter +",),
-                "Clean and reseat the cable at both ends, then replace the cable or the transceiver",
+                "Clean and reseat the cable at both ends, and run stage fabric again",
             ),
         ),
         (
