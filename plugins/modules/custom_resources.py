@@ -174,6 +174,7 @@ EXAMPLES = r"""
   linerate.rdma.custom_resources:
     state: absent
     kinds: [Pod]
+    label_selector: app.kubernetes.io/managed-by=linerate.rdma,linerate.rdma/run
 """
 
 RETURN = r"""

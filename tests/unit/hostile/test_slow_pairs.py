@@ -147,7 +147,7 @@ def test_a_pair_takes_no_longer_than_the_plan_counts(
     ],
 )
 def test_few_messages_are_no_measurement_of_ten_seconds(
-    pods: dict[str, int], directions: typing.Literal["one", "at_once"], kind: str
+    pods: dict[str, typing.Any], directions: typing.Literal["one", "at_once"], kind: str
 ) -> None:
     table = (
         " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"

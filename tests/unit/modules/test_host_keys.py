@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import typing
 
 import pytest
@@ -141,7 +142,7 @@ def test_ssh_that_does_not_answer_delays_a_run_only_once(monkeypatch: pytest.Mon
         raise OSError("no answer")
 
     monkeypatch.setattr(command, "run", wait)
-    monkeypatch.setattr(_host_keys.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     # the words of the arguments decide
     assert count(*({"ansible_ssh_extra_args": f"-p {number + 1} {OFF}"} for number in range(50))) == 50
     assert sum(limits) <= 20 and len(limits) < 5

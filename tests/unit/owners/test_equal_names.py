@@ -12,12 +12,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.scope import Scope
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.whose_scope import learn_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network import network
-from tests.unit.run.test_intents import KINDS, Api, intent_of, names, objects_of, removed, scope_of
+from tests.unit.run.test_intents import Api, intent_of, names, objects_of, removed, scope_of
 
 Item = dict[str, typing.Any]
 Applied = dict[str, typing.Any]

@@ -132,7 +132,7 @@ def rendered(kind: str, intent: Intent) -> list[tuple[str, Item]]:
             for item in render_templates(intent.fabrics, cluster, {"compute": ["1021"]}, "nvidia-network-operator")
         ]
     if kind == "Tuned":
-        tuned = render_tuned(Settings(()), cluster.node_selector, "worker", "openshift-node")
+        tuned = render_tuned(Settings({}), cluster.node_selector, "worker", "openshift-node")
         made.append(("", mark_intent(tuned, cluster.intent_name)))
     return [(fabric, copy.deepcopy(item)) for fabric, item in made]
 
@@ -148,7 +148,7 @@ def existing(kind: str, owner: str) -> list[Item]:
     for _fabric, item in rendered(kind, intent):
         metadata = item["metadata"]
         manager = "kubectl" if owner in ("admin", "copied") and is_of(kind, item) else "linerate.rdma"
-        fields = {"f:spec": {f"f:{key}": {} for key in item.get("spec", {})}}
+        fields: Item = {"f:spec": {f"f:{key}": {} for key in item.get("spec", {})}}
         metadata |= {
             "uid": f"uid-{metadata['name']}",
             "managedFields": [{"manager": manager, "operation": "Apply", "fieldsV1": fields}],

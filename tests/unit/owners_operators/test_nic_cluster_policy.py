@@ -21,7 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 
-from ..run.test_intents import SELECTOR, Api, Base, applied, objects_of, removed, scope_of
+from ..observe.test_apply import Api as Base
+from ..run.test_intents import SELECTOR, Api, applied, objects_of, removed, scope_of
 from .situations import (
     EARLIER,
     HAND,

@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.u
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import olm
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_cluster_policy
 
-from ..run.test_intents import Api, removed, scope_of, thing
+from ..observe.test_apply import thing
+from ..run.test_intents import Api, removed, scope_of
 from . import situations
 from .situations import COPY, GITOPS, HAND, KEEP, OWN, TABLE, TAKE, cells
 from .test_nic_cluster_policy import intent

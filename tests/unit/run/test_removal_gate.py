@@ -192,6 +192,13 @@ def test_a_pod_of_any_namespace_counts_on_a_node_of_the_intent(pod: Item, refuse
         gate(api)
 
 
+def test_a_labelled_pod_in_a_namespace_of_the_intent_counts_whatever_created_it() -> None:
+    """A template that render_job made, in a Job, a JobSet or an MPIJob."""
+    with pytest.raises(RdmaError, match="have not ended: Pod jobs-compute/mpi"):
+        gate(Api(*objects_of(A), *NODES, holder("jobs-compute", "a0", **OURS)))
+    gate(Api(*objects_of(A), *NODES, holder("jobs-compute", "a0", **OURS, **{"linerate.rdma/run": "run-1"})))
+
+
 def test_a_resource_that_the_intent_no_longer_asks_for_counts_while_its_policy_is_there() -> None:
     api = Api(*objects_of(intent_of("retired", "a", "b")), *NODES, holder("team-x", "b0", "openshift.io/retired"))
     with pytest.raises(RdmaError, match="Pod team-x/mpi"):

@@ -9,7 +9,7 @@ import itertools
 import re
 import typing
 
-from ..._model.base.marks import INTENT_LABEL, is_ours
+from ..._model.base.marks import INTENT_LABEL, RUN_LABEL, is_ours
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
 from ..._model.kubernetes.scope import Scope, find_selector
@@ -129,8 +129,8 @@ def _find_pods(
         if is_mirror_pod("Pod", pod) or not names.get(namespace, set()).isdisjoint(labels_of(pod).values()):
             continue
         inside = namespace in scope.namespaces
-        # the jobs of the collection were counted in the namespaces of the intent only
-        if is_ours(labels_of(pod)) if inside else namespace == MEASURING or _find_node(pod) in others:
+        # those of a run go with it; a template of a job may be in an object of any kind, which is not counted above
+        if RUN_LABEL in labels_of(pod) if inside else namespace == MEASURING or _find_node(pod) in others:
             continue
         if why_not_read(pod) or _holds_resources(pod, used):
             yield "Pod", namespace, name_of(pod)
