@@ -40,6 +40,22 @@ STEADY = (
     "fi; done; done; sleep 1; done) < /dev/null > /dev/null 2>&1 &"
 )
 UNLIMITED = "rm -f /run/steady*"
+#: on a worker: a loop that ends with the file, over what belongs to each rank that runs
+_EACH_RANK = (
+    "touch /run/broken; (while [ -e /run/broken ]; do for rank in /proc/[0-9]*; do "
+    'if [ "$(cat $rank/comm)" = all_reduce_perf ]; then %s; fi; done; sleep 0.5; done) < /dev/null > /dev/null 2>&1 &'
+)
+#: a rank has begun once its log has lines
+_KILL = 'if [ -n "$(cat $rank/root/tmp/nccl/*)" ]; then kill -9 ${rank#/proc/}; fi'
+#: what the test writes afterwards follows a gap
+_CUT = "for log in $rank/root/tmp/nccl/*; do truncate -s 1000 $log; done"
+#: a quarter of what the others send, on what STEADY has limited
+_SLOW = (
+    "touch /run/broken; (while [ -e /run/broken ]; do for mark in /run/steady.*.net1; do pod=${mark#/run/steady.}; "
+    "tc -n ${pod%.net1} qdisc replace dev net1 root tbf rate 1mbit burst 16kb latency 1600ms; done; sleep 1; done) "
+    "< /dev/null > /dev/null 2>&1 &"
+)
+_WHOLE = "rm -f /run/broken"
 WANTED = {
     "image": IMAGE,
     "cpu": "1",
@@ -54,13 +70,6 @@ WANTED = {
     "most_bytes": 2 * LEAST_BYTES,
     "share": 0.5,
     "share_reason": "the ranks of a worker share its two emulated processors",
-    "expected_busbw": [
-        {
-            "test": "all_reduce",
-            "gbs": 0.0003,
-            "reason": "all rails and ranks of a worker share its two emulated processors",
-        }
-    ],
 }
 
 
@@ -146,7 +155,40 @@ def test_a_node_whose_ports_go_down_falls_back_to_tcp_and_is_named(lab: Lab) -> 
         run = playbook.wait(SECONDS)
     named = [item for item in run.findings("collectives", "fail") if item["check"] == "collectives.transport"]
     assert any(
-        "worker-2 rank" in item["subject"] and "no RDMA device that it may use" in item["why"] for item in named
+        "worker-2 rank" in item["subject"] and "NCCL found no RDMA device in the pod" in item["why"] for item in named
     ), run.end
     assert figures(run) == [] and run.code != 0, run.end
+    assert_gone(lab)
+
+
+@contextlib.contextmanager
+def broken(lab: Lab, script: str) -> typing.Iterator[None]:
+    """A loop runs on worker-2, until it is taken back."""
+    try:
+        begun = lab.command("on", "worker-2", script)
+        assert begun.returncode == 0, begun.stderr
+        yield
+    finally:
+        ended = lab.command("on", "worker-2", _WHOLE)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "check"),
+    (
+        (_EACH_RANK % _KILL, "collectives.started"),
+        (_EACH_RANK % _CUT, "collectives.log"),
+        (_SLOW, "collectives.bandwidth"),
+    ),
+    ids=("a rank dies", "the log of a rank is cut off", "a rail of a node is slow"),
+)
+def test_what_breaks_on_a_node_during_a_collective_is_no_pass(lab: Lab, script: str, check: str) -> None:
+    """It breaks once the pods of stage collectives are there: stage bandwidth has measured the rails before."""
+    tags = ("--tags", "bandwidth,collectives")
+    with contextlib.ExitStack() as stack, lab.running("site.yml", *tags, variables=VARIABLES) as playbook:
+        playbook.await_text(PODS_READY, 2 * len(WORKERS))
+        stack.enter_context(broken(lab, script))
+        run = playbook.wait(SECONDS)
+    assert [item for item in run.findings("collectives", "fail", "unknown") if item["check"] == check], run.end
+    assert [item for item in figures(run) if item["status"] == "pass"] == [] and run.code != 0, run.end
     assert_gone(lab)
