@@ -6,28 +6,23 @@ removes the driver from all nodes with NVIDIA's NICs at the same time, and drain
 
 from __future__ import annotations
 
-import itertools
 import pathlib
 import typing
 
 from ..._analysis.disruption.nic_driver import list_driver_nodes
-from ..._model.base.marks import is_ours
-from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.job.pod_template import NETWORKS_ANNOTATION
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.foreign import is_mirror_pod
-from ..._parse.kubernetes.resource import items_of, labels_of, mapping_at, name_of, read_namespace, why_not_read
+from ..._parse.kubernetes.resource import items_of, mapping_at, read_namespace, why_not_read
 from ..._parse.operators.nic_driver import parse_driver_removal
 from .claimed_devices import ClaimedDevices
+from .removal_pods import find_running_pods
 
 #: folder of the RDMA devices
 _DEVICES = pathlib.PurePosixPath("/dev/infiniband")
-#: pods that are returned; any tenant can create pods
-_MOST_PODS = 1_000
 #: extended resources that are not devices of NICs: those of GPUs, and those of virtual machines
 _NOT_OF_NICS = (*GPU_RESOURCES, "devices.kubevirt.io/")
 
@@ -51,22 +46,8 @@ def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], sco
     nodes = tuple(map(core.parse_node, cluster.list("Node").items))
     own = [node.name for node in nodes if scope.selector.items() <= node.labels.items()]
     names = {name for change in changes for name in list_driver_nodes(change, nodes, own)}
-    return list(itertools.islice(_find_users(cluster, names, scope), _MOST_PODS))
-
-
-def _find_users(cluster: Cluster, nodes: typing.Container[str], scope: Scope) -> typing.Iterator[str]:
     claims = ClaimedDevices(cluster)
-    for pod in cluster.pages("Pod", partial=True):
-        namespace = read_namespace(pod)
-        taken = namespace == MEASURING or (is_ours(labels_of(pod)) and namespace in scope.namespaces)
-        if taken or is_mirror_pod("Pod", pod):
-            continue
-        if why_not_read(pod):
-            yield f"Pod {namespace}/{name_of(pod)}"
-            continue
-        node, phase = mapping_at(pod, "spec").get("nodeName"), mapping_at(pod, "status").get("phase")
-        if node in nodes and phase not in ("Succeeded", "Failed") and _uses_network(pod, claims):
-            yield f"Pod {namespace}/{name_of(pod)} on {node}"
+    return find_running_pods(cluster, names, scope, lambda pod: bool(why_not_read(pod)) or _uses_network(pod, claims))
 
 
 def _uses_network(pod: Resource, claims: ClaimedDevices) -> bool:

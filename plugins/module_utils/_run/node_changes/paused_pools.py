@@ -53,7 +53,9 @@ class PoolView:
 
     @functools.cached_property
     def served(self) -> bool:
-        """Whether the API server has the kind. Without it, a user with few rights is refused to list it."""
+        """Whether the API server has the kind. If it has not, it refuses the list to a user without the right to it, and
+        its error does not show that the kind is absent.
+        """
         return self._cluster.serves(group_of("MachineConfigPool"))
 
     @functools.cached_property

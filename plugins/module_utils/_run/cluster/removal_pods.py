@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the running pods of other users on nodes that a removal changes."""
+
+from __future__ import annotations
+
+import itertools
+import typing
+
+from ..._model.base.marks import is_ours
+from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ..._model.kubernetes.scope import Scope
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes.foreign import is_mirror_pod
+from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of, read_namespace, why_not_read
+
+#: pods that are returned; any tenant can create pods
+_MOST_PODS = 1_000
+
+
+def find_running_pods(
+    cluster: Cluster, nodes: typing.Container[str], scope: Scope, counts: typing.Callable[[Resource], bool]
+) -> list[str]:
+    """Return the pods on some nodes that have not ended and count, each with its namespace and node. The node and the
+    phase of a pod that is too large to be read are not known, so it may count on any node.
+
+    :param nodes: names of the nodes
+    :param scope: objects of the intent, whose own pods the removal takes and so are left out
+    :param counts: function that returns whether a pod counts, also one that was not read
+    :raises ApiError: the API server refuses the list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    return list(itertools.islice(_find_running_pods(cluster, nodes, scope, counts), _MOST_PODS))
+
+
+def _find_running_pods(
+    cluster: Cluster, nodes: typing.Container[str], scope: Scope, counts: typing.Callable[[Resource], bool]
+) -> typing.Iterator[str]:
+    for pod in cluster.pages("Pod", partial=True):
+        namespace = read_namespace(pod)
+        taken = namespace == MEASURING or (is_ours(labels_of(pod)) and namespace in scope.namespaces)
+        if taken or is_mirror_pod("Pod", pod):
+            continue
+        node, phase = mapping_at(pod, "spec").get("nodeName"), mapping_at(pod, "status").get("phase")
+        unread = bool(why_not_read(pod))
+        if (unread or (node in nodes and phase not in ("Succeeded", "Failed"))) and counts(pod):
+            yield f"Pod {namespace}/{name_of(pod)}{'' if unread else f' on {node}'}"
