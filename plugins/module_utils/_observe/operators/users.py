@@ -153,9 +153,18 @@ def _uses_gpus(pod: Resource) -> bool:
     spec = mapping_at(pod, "spec")
     if not spec.get("nodeName") or mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
         return False
+    return any(name.startswith(GPU_RESOURCES) for name in list_resource_names(spec))
+
+
+def list_resource_names(spec: Resource) -> set[str]:
+    """Return the names of the resources that the containers of a pod ask for.
+
+    :param spec: spec of the pod
+    :raises ResourceError: the spec has an unexpected form
+    """
     containers = (item for key in ("containers", "initContainers") for item in items_of(spec, key, "Pod"))
     amounts = (mapping_at(item, "resources", part) for item in containers for part in ("limits", "requests"))
-    return any(str(name).startswith(GPU_RESOURCES) for amount in amounts for name in amount)
+    return {str(name) for amount in amounts for name in amount}
 
 
 def _find_users(cluster: Cluster, kinds: typing.Iterable[str], scope: typing.Optional[Scope]) -> list[str]:

@@ -14,6 +14,7 @@ from ..._model.kubernetes.scope import Scope
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.operators.users import list_resource_names
 from ..._parse.job.pod_template import NETWORKS_ANNOTATION
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import items_of, mapping_at, read_namespace, why_not_read
@@ -54,14 +55,7 @@ def _uses_network(pod: Resource, claims: ClaimedDevices) -> bool:
     spec = mapping_at(pod, "spec")
     if mapping_at(pod, "metadata", "annotations").get(NETWORKS_ANNOTATION):
         return True
-    resources = {
-        str(name)
-        for kind in ("initContainers", "containers")
-        for container in items_of(spec, kind, "Pod")
-        for amounts in ("limits", "requests")
-        for name in mapping_at(container, "resources", amounts)
-        if "/" in str(name)
-    }
+    resources = {name for name in list_resource_names(spec) if "/" in name}
     if any(not name.startswith(_NOT_OF_NICS) for name in resources):
         return True
     if spec.get("hostNetwork") is True and any(name.startswith(GPU_RESOURCES) for name in resources):

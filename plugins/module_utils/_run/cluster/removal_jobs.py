@@ -31,13 +31,10 @@ from ..._parse.kubernetes.resource import (
     why_not_read,
 )
 from .claimed_devices import ClaimedDevices
+from .removal_pods import MOST_PODS, SERVICES
 
 #: conditions of a job that has ended
 _ENDED = ("Succeeded", "Complete", "Failed")
-#: controllers whose pods do not end, so that they are no jobs. A drain evicts and replaces these pods
-_SERVICES = ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet")
-#: pods that are listed; any tenant can create pods
-_MOST_PODS = 1_000
 #: name of an object, with its namespace or without, in the annotation of a pod
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?")
 
@@ -71,7 +68,7 @@ def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
     collection without the name of an intent, which an earlier release submitted, counts in these namespaces too.
 
     Pods of other jobs count in all namespaces if they hold resources of the intent on one of its nodes. Pods of
-    services do not count. At most ``_MOST_PODS`` pods are returned.
+    services do not count. At most ``MOST_PODS`` pods are returned.
 
     :param removal: the removal; without a scope, only the jobs with its label count
     :raises ApiError: the API server refuses a list, or cannot be reached
@@ -90,7 +87,7 @@ def find_unended(cluster: Cluster, removal: Removal) -> list[str]:
                 if _is_of_earlier_release(job) or _uses_job(kind, job, runtimes, used):
                     found[(kind, namespace, name_of(job))] = job
     unended = [key for key, job in found.items() if not _has_ended(job)]
-    unended += itertools.islice(_find_pods(cluster, scope, used, unended.copy()), _MOST_PODS)
+    unended += itertools.islice(_find_pods(cluster, scope, used, unended.copy()), MOST_PODS)
     return [f"{kind} {namespace}/{name}" for kind, namespace, name in unended]
 
 
@@ -203,7 +200,7 @@ def _find_node(pod: Resource) -> str:
 def _holds_resources(pod: Resource, used: _Used) -> bool:
     """Return whether a pod holds resources of the intent on a node, and no controller of a service replaces it."""
     spec, owners = mapping_at(pod, "spec"), items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
-    if not spec.get("nodeName") or any(one.get("kind") in _SERVICES for one in owners):
+    if not spec.get("nodeName") or any(one.get("kind") in SERVICES for one in owners):
         return False
     if mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
         return False

@@ -15,8 +15,11 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.foreign import is_mirror_pod
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of, read_namespace, why_not_read
 
+#: controllers of services. Their pods are no jobs: a drain ends them without a loss, because they run again on another
+#: node, or on this one after its reboot
+SERVICES = ("DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet")
 #: pods that are returned; any tenant can create pods
-_MOST_PODS = 1_000
+MOST_PODS = 1_000
 
 
 def find_running_pods(
@@ -31,7 +34,7 @@ def find_running_pods(
     :raises ApiError: the API server refuses the list, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
-    return list(itertools.islice(_find_running_pods(cluster, nodes, scope, counts), _MOST_PODS))
+    return list(itertools.islice(_find_running_pods(cluster, nodes, scope, counts), MOST_PODS))
 
 
 def _find_running_pods(

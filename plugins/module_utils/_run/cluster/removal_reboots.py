@@ -12,10 +12,7 @@ from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.resource import items_of, mapping_at
-from .removal_pods import find_running_pods
-
-#: controllers whose pods a drain ends without a loss: they run again on another node, or on this one after its reboot
-_SERVICES = ("DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet")
+from .removal_pods import SERVICES, find_running_pods
 
 
 def find_ended_by_reboot(cluster: Cluster, nodes: typing.Container[str], scope: Scope) -> list[str]:
@@ -32,4 +29,4 @@ def find_ended_by_reboot(cluster: Cluster, nodes: typing.Container[str], scope: 
 
 def _is_of_service(pod: Resource) -> bool:
     owners = items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
-    return any(owner.get("controller") is True and owner.get("kind") in _SERVICES for owner in owners)
+    return any(owner.get("controller") is True and owner.get("kind") in SERVICES for owner in owners)

@@ -53,8 +53,8 @@ class PoolView:
 
     @functools.cached_property
     def served(self) -> bool:
-        """Whether the API server has the kind. If it has not, it refuses the list to a user without the right to it, and
-        its error does not show that the kind is absent.
+        """Whether the API server has the kind. If it has not, and the user has no right to list it, the error of a list
+        does not show that the kind is absent.
         """
         return self._cluster.serves(group_of("MachineConfigPool"))
 
