@@ -357,6 +357,18 @@ def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site,
         read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
 
 
+def add_other_system(site: Site) -> tuple[Server, str]:
+    """Give the BMC of worker-1 the system of another machine, which the collection of its systems does not list yet.
+    Return the BMC and the path of that system."""
+    server = site.servers["worker-1"]
+    other = "/redfish/v1/Systems/System.Embedded.2"
+    for path in [path for path in server.bios.answers if path.startswith(SYSTEM)]:
+        text = json.dumps(server.bios.answers[path]).replace(SYSTEM, other)
+        server.bios.answers[path.replace(SYSTEM, other)] = json.loads(text)
+    server.bios.answers[other]["UUID"] = A
+    return server, other
+
+
 def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothing_written_and_nobody_reset(
     site: Site,
 ) -> None:
@@ -383,12 +395,7 @@ def test_a_node_that_names_itself_after_another_machine_while_its_own_system_is_
     site: Site, status: int
 ) -> None:
     """The other machine is the only one that can be read, and has the identity that the kubelet reports."""
-    server = site.servers["worker-1"]
-    other = "/redfish/v1/Systems/System.Embedded.2"
-    for path in [path for path in server.bios.answers if path.startswith(SYSTEM)]:
-        text = json.dumps(server.bios.answers[path]).replace(SYSTEM, other)
-        server.bios.answers[path.replace(SYSTEM, other)] = json.loads(text)
-    server.bios.answers[other]["UUID"] = A
+    server, other = add_other_system(site)
     server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": other})
     server.faults[SYSTEM] = Fault(status=status)
     told(site, "worker-1", A)
@@ -406,12 +413,7 @@ def test_a_node_that_names_itself_after_another_machine_while_its_own_system_sho
     site: Site,
 ) -> None:
     """The system of the node is off or starts, so the other machine is the only one with a BIOS."""
-    server = site.servers["worker-1"]
-    other = "/redfish/v1/Systems/System.Embedded.2"
-    for path in [path for path in server.bios.answers if path.startswith(SYSTEM)]:
-        text = json.dumps(server.bios.answers[path]).replace(SYSTEM, other)
-        server.bios.answers[path.replace(SYSTEM, other)] = json.loads(text)
-    server.bios.answers[other]["UUID"] = A
+    server, other = add_other_system(site)
     server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": other})
     del server.bios.answers[SYSTEM]["Bios"]
     told(site, "worker-1", A)
@@ -433,12 +435,7 @@ def test_a_node_that_names_itself_after_another_machine_while_its_own_system_is_
     site: Site, more: dict[str, typing.Any]
 ) -> None:
     """The other machine is the only one on the page that the BMC returns."""
-    server = site.servers["worker-1"]
-    other = "/redfish/v1/Systems/System.Embedded.2"
-    for path in [path for path in server.bios.answers if path.startswith(SYSTEM)]:
-        text = json.dumps(server.bios.answers[path]).replace(SYSTEM, other)
-        server.bios.answers[path.replace(SYSTEM, other)] = json.loads(text)
-    server.bios.answers[other]["UUID"] = A
+    server, other = add_other_system(site)
     server.bios.answers["/redfish/v1/Systems"].update({"Members": [{"@odata.id": other}], **more})
     told(site, "worker-1", A)
     done = site.run()
