@@ -12,11 +12,10 @@ from ..._model.kubernetes.apply import BY_ADDRESS, MOST_LEFT, MOST_LEFT_ALIKE, A
 from ..._model.kubernetes.scope import Scope
 from .client import Cluster
 from .copies import mark_copy
-from .errors import ApiError
 from .kinds import Resource
 from .machines import find_labelled
 from .outcome import identify_object
-from .remove import Removal, find_leftovers, is_of_another, list_objects
+from .remove import find_leftovers, is_of_another, list_each_kind
 
 
 def find_all_leftovers(
@@ -61,14 +60,7 @@ def _find_of_stages(
     """
     found: list[AppliedObject] = []
     errors: list[str] = []
-    for kind in ("NicConfigurationTemplate", "Tuned"):
-        try:
-            items = list_objects(cluster, kind, Removal((kind,), selector))
-        except ApiError as error:
-            if error.status == 0:
-                raise
-            errors.append(error.seen)
-            continue
+    for kind, items in list_each_kind(cluster, ("NicConfigurationTemplate", "Tuned"), selector, errors):
         for item in items:
             labels = item["metadata"].get("labels") or {}
             why, reason = _explain_tuned(tunes) if kind == "Tuned" else _explain_template(item, scope)

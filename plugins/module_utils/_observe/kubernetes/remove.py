@@ -269,14 +269,7 @@ def find_leftovers(
     errors: list[str] = []
     alike: typing.Counter[tuple[str, str]] = collections.Counter()
     more = 0
-    for kind in kinds:
-        try:
-            items = list_objects(cluster, kind, Removal((kind,), selector))
-        except ApiError as error:
-            if error.status == 0:
-                raise
-            errors.append(error.seen)
-            continue
+    for kind, items in list_each_kind(cluster, kinds, selector, errors):
         # objects in the namespace of the measurements are removed with it, or by the next measurement
         mine = [
             item
@@ -385,6 +378,27 @@ def _refuse_remaining(outcome: Outcome, left: typing.Mapping[tuple[str, str], Re
         refusal=f"still exists after its deletion; finalizers: {finalizers}",
     )
     return dataclasses.replace(outcome, applied=applied, after=strip_volatile(item))
+
+
+def list_each_kind(
+    cluster: Cluster, kinds: typing.Iterable[str], selector: str, errors: list[str]
+) -> typing.Iterator[tuple[str, tuple[Resource, ...]]]:
+    """Yield each kind with its objects that have the labels. A kind that the API server refuses to list is left out,
+    and the error is added to ``errors``.
+
+    :param selector: label selector of the objects
+    :param errors: list to which the errors are added
+    :raises ApiError: the API server cannot be reached
+    """
+    for kind in kinds:
+        try:
+            items = list_objects(cluster, kind, Removal((kind,), selector))
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            errors.append(error.seen)
+            continue
+        yield kind, items
 
 
 def list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
