@@ -180,7 +180,10 @@ def test_a_change_without_a_drain_takes_no_node_away() -> None:
 
 class Etcd:
     """A cluster that has a member of etcd on each of ``MASTERS``, of kubeadm. It gives no list of the pods of all
-    nodes: a kubelet may have any number of mirror pods in it, of any size."""
+    nodes: a kubelet may have any number of mirror pods in it, of any size. It is no OpenShift."""
+
+    def serves(self, group: str) -> bool:
+        return False
 
     def list(self, kind: str, namespace: str, selector: str, fields: str = "") -> Listing:
         name, _equals, node = fields.partition("=")
