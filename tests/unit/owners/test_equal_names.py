@@ -107,3 +107,46 @@ def test_a_teardown_with_the_default_name_leaves_the_network_of_a_fabric_with_th
     api = Api(*objects_of(two), node("a"), node("b"))
     removed(api, learnt(api, one), KINDS[:-1])
     assert names(api) == names(Api(*objects_of(two), node("a"), node("b")))
+
+
+def of_tenant(intent: Intent, kind: str = "SriovNetworkNodePolicy", namespace: str = "team-x") -> Item:
+    """An object that selects all nodes, with the labels and the field manager of the collection."""
+    if kind in ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig"):
+        made = copy.deepcopy(next(item for item in objects_of(intent) if item["kind"] == kind))
+        made["spec"]["nodeSelector"] = {}
+    else:
+        labels = next(item for item in objects_of(intent) if item["kind"] == "SriovNetworkNodePolicy")["metadata"]
+        made = {"kind": kind, "metadata": copy.deepcopy(labels), "spec": {"nodeSelector": {}}}
+    made["metadata"] |= {"name": "x", "namespace": namespace, "uid": "x"}
+    return typing.cast(Item, made)
+
+
+NIC_DEVICE = {"kind": "NicDevice", "metadata": {"name": "n", "namespace": "nvidia-network-operator"}, "spec": {}}
+KINDS_OF_NODES = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicConfigurationTemplate")
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_NODES)
+def test_an_object_that_a_tenant_labels_in_its_own_namespace_keeps_no_network(kind: str) -> None:
+    one, _two = intents()
+    api = Api(*objects_of(one), node("a"), node("b"), NIC_DEVICE, of_tenant(one, kind))
+    scope = learnt(api, one)
+    assert (scope.doubt, scope.strange, scope.known) == ("", {}, {"compute"})
+    kinds = ("SriovNetwork", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig")
+    assert not [done for done in removed(api, scope, kinds) if done.applied.action == "kept"]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_NODES)
+def test_an_object_in_the_namespace_of_its_operator_counts(kind: str) -> None:
+    one, _two = intents()
+    place = "nvidia-network-operator" if kind == "NicConfigurationTemplate" else "sriov"
+    api = Api(*objects_of(one), node("a"), node("b"), NIC_DEVICE, of_tenant(one, kind, place))
+    assert f"{kind} {place}/x with it selects nodes that this intent does not select: b0" in learnt(api, one).doubt
+
+
+@pytest.mark.parametrize(("config", "doubt"), [(["sriov"], False), ([], True), (["sriov", "team-x"], True)])
+def test_without_a_namespace_in_the_intent_that_of_the_operator_counts(config: list[str], doubt: bool) -> None:
+    """If nothing in the cluster shows it, each object counts: the name must not prove more than it does."""
+    one = intent_of("compute", "prod", "a", **POOL, operator_namespace=None)
+    found = [{"kind": "SriovOperatorConfig", "metadata": {"name": "default", "namespace": name}} for name in config]
+    api = Api(*objects_of(one), node("a"), node("b"), of_tenant(one), *found)
+    assert bool(learnt(api, one).doubt) is doubt

@@ -70,6 +70,7 @@ class Scope:
     :ivar strange: fabrics with a policy in the cluster that is not of this intent, each with the policy
     :ivar known: fabrics with a policy in the cluster that is of this intent
     :ivar components: components that the intent asks for in the NicClusterPolicy, without device plugins
+    :ivar operator: namespace of the SR-IOV network operator in the intent; empty if the intent does not name it
     """
 
     intent: str = DEFAULT_INTENT
@@ -84,6 +85,7 @@ class Scope:
     doubt: str = ""
     strange: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     known: frozenset[str] = frozenset()
+    operator: str = ""
 
     @property
     def confirmation(self) -> dict[str, str]:
