@@ -20,6 +20,7 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.operators import sriov_operator
+from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
 
@@ -54,7 +55,8 @@ def list_removal_blockers(
         return ()
     stand = read_gate_inputs(cluster, nodes, checks=HealthChecks(cluster, lambda _line: None))
     found = list_roll_blockers(rolls, drained, stand, (), intent, ())
-    return (*_explain_unpermitted(rebooted, intent), *found)
+    evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
+    return (*_explain_unpermitted(rebooted, intent), *found, *read_drain_blockers(cluster, evicted, intent))
 
 
 def _explain_unpermitted(rebooted: typing.Iterable[str], intent: ClusterIntent) -> tuple[str, ...]:
