@@ -28,6 +28,7 @@ from .._model.node.kernel_arguments import RECORD, LeftArguments
 from .._model.node.node_tuning import ObservedSettings
 from .._model.operators.olm import IN_USE, NEEDED, RetainedObject
 from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
+from .._model.operators.recognition import is_named
 from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .._parse.kubernetes.refusal import explain
@@ -490,12 +491,11 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return build_pass("teardown.operator", "SR-IOV network operator", "gone", "gone")
-    package = OPERATORS[SRIOV].package
     kept = [
         item
         for item in stays
         if item.why.startswith((IN_USE, NEEDED))
-        and (item.subject.startswith("Helm release ") or (package and item.subject == f"operator {package.name}"))
+        and (item.subject.startswith("Helm release ") or is_named(item.subject, SRIOV))
     ]
     if kept:
         return Finding(

@@ -72,6 +72,14 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (NEEDED, TEARDOWN, KEEP),
         (PODS, TEARDOWN, KEEP),
     ),
+    # the settings or the catalog name the package of the operator otherwise than the collection
+    "Subscription of another package": (
+        (OWN, INSTALL, KEEP),
+        (OWN, TEARDOWN, TAKE),
+        (OWN, TEARDOWN_NONE, KEEP),
+        (NEEDED, TEARDOWN, KEEP),
+        (PODS, TEARDOWN, KEEP),
+    ),
     "OperatorGroup": (
         (HAND, INSTALL, REFUSE),
         (COPY, INSTALL, REFUSE),

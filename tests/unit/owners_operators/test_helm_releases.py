@@ -13,7 +13,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.ope
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import parse_controller
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import kept_release
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import collect_requests, list_releases
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import list_releases
 
 from ..plan.test_helm_release import FABRIC, OLDER, THERE, plan
 from .situations import (
