@@ -237,8 +237,9 @@ EXPLAINED: dict[str, Explanation] = {
             ),
         ),
         remedy=(
-            "If no other intent contains the object, delete it with the command in the finding. With"
-            " `rdma_cluster.intent_name`, a teardown deletes it too."
+            "If no other intent contains the object, delete it with the command in the finding. The finding states the"
+            " effect first: the deletion of a policy drains nodes, and that of a MachineConfig or KubeletConfig reboots"
+            " them, without the checks of a run. A teardown removes all objects of the intent, not only this one."
         ),
     ),
     "network.lint_functions": Explanation(
