@@ -49,6 +49,7 @@ class Release:
     :ivar drains: whether an upgrade can restart drivers of nodes, for which the operator drains the nodes
     :ivar serves: whether the operator runs, or has run
     :ivar pinned: whether the user chose the chart or its version
+    :ivar chosen: whether the user chose the values
     """
 
     operator: str
@@ -61,6 +62,7 @@ class Release:
     drains: bool = False
     serves: bool = True
     pinned: bool = False
+    chosen: bool = False
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
@@ -101,6 +103,7 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
             operator.name in _OF_DRIVERS,
             _has_served(operator, seen),
             _is_pinned(operator, wishes),
+            wishes.charts.get(operator.name, ChartWish()).values is not None,
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
