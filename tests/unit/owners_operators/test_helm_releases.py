@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import pathlib
 import typing
 
+import jinja2
 import pytest
+import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
@@ -166,3 +169,21 @@ def test_the_user_chose_the_values(charts: dict[str, typing.Any], chosen: bool) 
     intent = parse_intent([FABRIC], None, {"node_selector": label})
     releases = list_releases(intent, OperatorsSeen(), collect_requests(charts, {}, ()))
     assert [item.chosen for item in releases if item.operator == NFD] == [chosen]
+
+
+@pytest.mark.parametrize(
+    ("variables", "release"),
+    [
+        ({}, RELEASE),
+        ({"operators_sriov_release": "sriov"}, "sriov"),
+        ({"operators_charts": {RELEASE: {"release": "mine"}}, "operators_sriov_release": "sriov"}, "mine"),
+        ({"operators_charts": {RELEASE: {"version": "1.5.0"}}, "operators_sriov_release": "sriov"}, "sriov"),
+    ],
+    ids=["default", "setting", "chart", "chart of the setting"],
+)
+def test_a_teardown_looks_for_the_release_that_stage_operators_installs(
+    variables: dict[str, typing.Any], release: str
+) -> None:
+    role = pathlib.Path(__file__).resolve().parents[3] / "roles/teardown/defaults/main.yml"
+    template = yaml.safe_load(role.read_text(encoding="utf-8"))["teardown_sriov_release"]
+    assert jinja2.Environment(autoescape=True).from_string(template).render(variables) == release
