@@ -19,10 +19,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.chart_definiti
 )
 
 from ..fake_api import FakeApi
-from ..modules.test_chart_definitions import Run, fixture_run  # noqa: F401
+from ..modules import test_chart_definitions as charts
+from ..modules.test_chart_definitions import Run
 from ..modules.test_olm_operands import define
 from .situations import CATALOG, EARLIER, GITOPS, HELM, KEEP, OWN, REFUSE, TAKE, UPGRADE, cells
 
+run = charts.fixture_run
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHART = OperatorChart("network-operator", "26.4.1", "nvidia-network-operator", "network-operator", "https://c.example")
 WANTED = define("mellanox.com", "nicclusterpolicies", "NicClusterPolicy")
