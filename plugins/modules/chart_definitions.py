@@ -110,7 +110,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     )
     found = read_definitions(options["helm_binary"], chart, options["values"], options["kubernetes_version"])
     if cluster is not None:
-        found = select_definitions(options["operator"], chart, [(item, read_existing(cluster, item)) for item in found])
+        pairs = [(item, read_existing(cluster, item)) for item in found]
+        return {"definitions": list(select_definitions(options["operator"], chart, pairs))}
     return {"definitions": list(found)}
 
 

@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wa
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import RetainedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.recognition import name_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     OperatorFacts,
     OperatorInstallation,
@@ -400,12 +401,21 @@ def test_copies_of_users_are_a_warning_with_both_ways_out() -> None:
     assert "kubectl get pod -A -l app.kubernetes.io/managed-by=linerate.rdma" in counted.remedy
 
 
-@pytest.mark.parametrize("subject", ["Helm release ops/sriov", "operator sriov-network-operator"])
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Helm release ops/sriov",
+        "operator sriov-network-operator",
+        name_operator("sriov-certified", {"sriov-network-operator"}),
+        name_operator("both", {"sriov-network-operator", "network-operator"}),
+    ],
+)
 def test_an_operator_that_others_use_is_left_intentionally(subject: str) -> None:
     there = OperatorFacts((), (OperatorInstallation(Workload("op", "ns", 1, 1)),), (), ())
     for kept, status in (
         (keep_operator(subject, ["SriovNetwork ops/theirs"]), "warn"),
         (keep_operator("operator nfd", ["NodeFeatureRule theirs"]), "fail"),
+        (keep_operator(name_operator("theirs", {"network-operator"}), ["IPPool theirs"]), "fail"),
         (RetainedObject(subject, "another reason"), "fail"),
     ):
         found = check(INTENT, Facts((), (), GONE, there, True, stays=(kept,)))[-1]

@@ -5,9 +5,11 @@ and no driver goes from under running pods."""
 
 from __future__ import annotations
 
+import pathlib
 import typing
 
 import pytest
+import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
@@ -325,3 +327,9 @@ def test_operator_that_another_package_installed_is_used_as_it_is() -> None:
     assert planned({"gpu-operator": {"package": spec["name"]}}, runs) == [spec["name"]]
     # a tenant can create the objects of OLM, but no operator with rights in the cluster
     assert planned({}) == ["gpu-operator-certified"]
+
+
+def test_the_teardown_knows_the_packages_of_the_settings() -> None:
+    path = pathlib.Path(__file__).resolve().parents[3] / "roles/teardown/tasks/olm.yml"
+    (task,) = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert task["linerate.rdma.olm"]["packages"] == "{{ operators_packages | default({}, true) }}"

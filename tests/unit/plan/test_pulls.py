@@ -246,6 +246,13 @@ def test_packages_of_olm_in_their_catalogs() -> None:
     assert any("oc-mirror knows" in line for line in render.render_heads(found, {})[render.SKOPEO])
 
 
+@pytest.mark.parametrize("version", ["gpu-rhmp.v26.3.0", "gpu-operator-certified.v26.3.0", "26.3.0"])
+def test_version_of_a_package_of_another_name_is_read_from_its_service_version(version: str) -> None:
+    wishes = collect_requests({}, {"gpu-operator": {"package": "gpu-rhmp", "version": version}}, [])
+    found = listed(olm=True, cluster={"host": {"gpudirect": "peermem"}}, wishes=wishes)
+    assert [item.version for item in found.packages if item.package == "gpu-rhmp"] == ["26.3.0"]
+
+
 def test_a_catalog_of_the_clusters_own_is_told() -> None:
     found = listed(olm=True, wishes=collect_requests({}, {"sriov-network-operator": {"source": "mirrored"}}, []))
     assert "mirrored" in found.unlisted[0] and "sriov-network-operator" not in str(found.packages)

@@ -113,10 +113,10 @@ class Remover:
             return Removed()
         needs = Needs(self._cluster, self._scope, self._permitted, self._packages)
         left: list[Subscription] = []
-        found = [(item, uid, needs.recognize(item)) for item, uid in self._list_own_subscriptions()]
+        own = [(item, uid, needs.recognize(item)) for item, uid in self._list_own_subscriptions()]
         # those that other operators need come after these operators
-        found.sort(key=lambda row: (row[0].namespace not in self._usual, not row[2].isdisjoint(NEEDED_BY)))
-        for item, uid, operators in found:
+        own.sort(key=lambda row: (row[0].namespace not in self._usual, not row[2].isdisjoint(NEEDED_BY)))
+        for item, uid, operators in own:
             stay = needs.explain_stay(item.package, operators, self._list_changed())
             if stay is not None:
                 self._stays.append(stay)
