@@ -27,7 +27,6 @@ from .._model.operators.operators import (
     OperatorsSeen,
     list_needed_operators,
 )
-from .._model.operators.recognition import recognize_operators
 from .._model.run.findings import FAIL
 from .._render.cluster.names import MANAGED_BY, Object
 from .._render.cluster.operators import render_worker_sources
@@ -246,10 +245,7 @@ def _has_requested_package(operator: Operator, seen: OperatorsSeen, wishes: Oper
     made = {(item.namespace, item.version): item.package for item in objects if item.kind == "Subscription"}
     if not versions or wanted is None or wanted["package"] in made.values():
         return True
-    return any(
-        place not in made and operator.name in recognize_operators("", [place[1]], (), wishes.name_packages())
-        for place in versions
-    )
+    return any(place not in made and place[1].startswith(_list_prefixes(operator, wishes)) for place in versions)
 
 
 def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
@@ -313,7 +309,7 @@ def list_unconfigured_operators(
             if item.kind == "ClusterServiceVersion"
             and item.phase == "Succeeded"
             # another package can have the kind in another API group
-            and row.operator.name in recognize_operators("", [item.name], (), wishes.name_packages())
+            and item.name.startswith(_list_prefixes(row.operator, wishes))
         ]
         if (
             done
@@ -322,6 +318,13 @@ def list_unconfigured_operators(
         ):
             found.append((row.operator, done[0].namespace))
     return tuple(found)
+
+
+def _list_prefixes(operator: Operator, wishes: OperatorRequests) -> tuple[str, ...]:
+    """Return the beginnings of the names of the ClusterServiceVersions of the package that the run requests."""
+    asked = wishes.name_packages().get(operator.name, "")
+    usual = (operator.package.csv,) if operator.package is not None else ()
+    return (*usual, f"{asked}.") if asked else usual
 
 
 def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:

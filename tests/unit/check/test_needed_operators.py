@@ -536,3 +536,29 @@ def test_versions_that_a_run_would_install_are_those_of_the_user_before_those_of
     by_helm, by_olm = (plan.list_versions(wishes, olm) for olm in (False, True))
     assert (by_helm["sriov-network-operator"], by_olm["sriov-network-operator"]) == ("1.5.0", "4.19.0")
     assert "kueue" not in by_helm and by_helm["node-feature-discovery"] == by_olm["node-feature-discovery"] == "0.18.3"
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "configured"),
+    [
+        ("nfd.v1", "", True),
+        ("nfd-operator.v1", "", False),
+        ("nfd-operator.v1", "nfd-operator", True),
+    ],
+)
+def test_only_an_operator_of_the_requested_package_gets_a_configuration(
+    name: str, package: str, configured: bool
+) -> None:
+    made_by = OlmObject("ClusterServiceVersion", name, "openshift-nfd", "Succeeded")
+    seen = seen_of(olm=True, packages={"node-feature-discovery": (made_by,)})
+    wishes = collect_requests({}, {"node-feature-discovery": {"package": package}} if package else {}, [])
+    found = [operator.name for operator, _namespace in plan.list_unconfigured_operators(SRIOV, seen, wishes)]
+    assert ("node-feature-discovery" in found) is configured
+
+
+def test_a_configuration_of_another_api_group_is_not_made() -> None:
+    """The community has NodeFeatureDiscovery in another group than OpenShift."""
+    operator = OPERATORS["node-feature-discovery"]
+    for group, renders in (("nfd.openshift.io", True), ("nfd.kubernetes.io", False)):
+        example = {"apiVersion": f"{group}/v1", "kind": "NodeFeatureDiscovery", "spec": {}}
+        assert (render_configuration(operator, "ops", SRIOV, None, (example,)) is not None) is renders

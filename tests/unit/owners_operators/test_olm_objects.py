@@ -13,6 +13,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.recognition import recognize_operators
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import name_users
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nfd_and_olm import olm_object
@@ -225,12 +226,11 @@ def test_the_gpu_operator_stays_while_pods_use_gpus(
         assert "Pod jobs/train" in gone["stays"][0]["why"] and "teardown_operator" in gone["stays"][0]["remedy"]
 
 
-#: package, prefix of its ClusterServiceVersions in the table, and a definition, of operators that catalogs have under
-#: other names
+#: another name of the package, prefix of its ClusterServiceVersions in the table, and a definition, of operators
 RENAMED = {
-    "gpu-operator": ("gpu-operator-certified-rhmp", "gpu-operator-certified.", "clusterpolicies.nvidia.com"),
-    "node-feature-discovery": ("nfd-certified", "nfd.", "nodefeaturediscoveries.nfd.kubernetes.io"),
-    "cert-manager": ("cert-manager-certified", "cert-manager-operator.", "certificates.cert-manager.io"),
+    "gpu-operator": ("accelerators", "gpu-operator-certified.", "clusterpolicies.nvidia.com"),
+    "node-feature-discovery": ("labels", "nfd.", "nodefeaturediscoveries.nfd.kubernetes.io"),
+    "cert-manager": ("certificates", "cert-manager-operator.", "certificates.cert-manager.io"),
 }
 BY_SETTING, BY_VERSION, BY_DEFINITION, BY_LABEL = "setting", "version", "definition", "label of a definition"
 
@@ -287,8 +287,8 @@ def test_subscription_of_another_package(
 @pytest.mark.parametrize(
     ("operator", "package", "prefix", "definition"),
     [
-        ("kueue", "kueue-certified", "kueue-operator.", "kueues.kueue.openshift.io"),
-        ("jobset", "jobset-certified", "jobset-operator.", "jobsetoperators.operator.openshift.io"),
+        ("kueue", "queues", "kueue-operator.", "kueues.kueue.openshift.io"),
+        ("jobset", "sets", "jobset-operator.", "jobsetoperators.operator.openshift.io"),
     ],
 )
 def test_certificates_stay_while_an_operator_of_another_package_needs_them(
@@ -333,3 +333,22 @@ def test_the_teardown_knows_the_packages_of_the_settings() -> None:
     path = pathlib.Path(__file__).resolve().parents[3] / "roles/teardown/tasks/olm.yml"
     (task,) = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert task["linerate.rdma.olm"]["packages"] == "{{ operators_packages | default({}, true) }}"
+
+
+@pytest.mark.parametrize(
+    ("package", "operators"),
+    [
+        ("gpu-operator-certified-rhmp", {"gpu-operator"}),
+        ("node-feature-discovery-operator", {"node-feature-discovery"}),
+        ("cert-manager", {"cert-manager"}),
+        ("kueue-operator-mirrored", {"kueue"}),
+        ("sriov-network-operator", {"sriov-network-operator"}),
+        ("nvidia-network-operator-rhmp", {"network-operator"}),
+        ("nfds", set()),
+        ("gpu", set()),
+        ("", set()),
+    ],
+)
+def test_a_name_with_more_words_is_that_of_the_operator(package: str, operators: set[str]) -> None:
+    assert recognize_operators(package) == operators
+    assert recognize_operators("", [f"{package}.v1"]) == operators

@@ -38,7 +38,7 @@ def recognize_operators(
     packages: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> frozenset[str]:
     """Return the names of the operators of the table that a package may be. A rule that protects one of them applies
-    to the package.
+    to the package. A name that begins with that of an operator counts, because catalogs add words to it.
 
     :param package: name of the package; empty if it is not known
     :param versions: names of its ClusterServiceVersions
@@ -48,17 +48,23 @@ def recognize_operators(
     versions, definitions, found = tuple(versions), tuple(definitions), set()
     for operator in TABLE:
         asked = (packages or {}).get(operator.name, "")
-        prefixes: tuple[str, ...] = (f"{asked}.",) if asked else ()
+        heads = [operator.name, *filter(None, [asked])]
+        prefixes: tuple[str, ...] = ()
         if operator.package is not None:
-            prefixes += (operator.package.csv,)
-        names = {asked, operator.package.name if operator.package is not None else ""}
+            heads.append(operator.package.name)
+            prefixes = (operator.package.csv,)
         if (
-            (package and package in names)
+            any(_begins_with(name, head) for name in (package, *versions) for head in heads)
             or any(version.startswith(prefixes) for version in versions)
             or any(_is_of_operator(name, operator.name) for name in definitions)
         ):
             found.add(operator.name)
     return frozenset(found)
+
+
+def _begins_with(name: str, head: str) -> bool:
+    """Return whether a name begins with the words of another one: gpu-operator-certified-rhmp with gpu-operator."""
+    return name == head or name.startswith((f"{head}-", f"{head}."))
 
 
 def _is_of_operator(definition: str, operator: str) -> bool:
