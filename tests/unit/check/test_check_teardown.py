@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import ObservedSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import RetainedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.recognition import name_operator
@@ -300,6 +301,37 @@ def test_what_an_observer_sees_it_can_not_take_back() -> None:
         ("worker-2", "unknown"),
         ("worker-3", "pass"),
     ]
+
+
+@pytest.mark.parametrize("by_pods", [(), ("worker-1",)])
+@pytest.mark.parametrize(
+    ("state", "status", "why"),
+    [
+        ("of intent storage", "warn", "was written by the intent 'storage'"),
+        ("without an intent", "warn", "was written by an earlier release"),
+        ("of intent compute", "fail", ""),
+        ("file", "fail", ""),
+    ],
+)
+def test_a_drop_in_of_another_intent_stays_and_is_named(
+    state: str, status: str, why: str, by_pods: tuple[str, ...]
+) -> None:
+    intent = parse_intent(FABRICS, None, {"intent_name": "compute"})
+    facts = Facts(("worker-1",), (), GONE, drop_ins={"worker-1": ObservedText(state)}, by_pods=by_pods)
+    (finding,) = (item for item in check(intent, facts) if item.check == "teardown.drop_in")
+    assert finding.status == status and why in finding.why
+    assert "systemctl restart containerd" in finding.remedy
+
+
+def test_settings_of_another_intent_stay_and_are_named() -> None:
+    intent = parse_intent(FABRICS, None, {"intent_name": "compute", "tuning": {"set": True}})
+    stays = ["/etc/sysctl.d/90-linerate-rdma.conf of the intent 'storage'", "/etc/x; reboot of the intent 'y'"]
+    seen = {"worker-1": ObservedSettings({"changes": [], "stays": stays})}
+    facts = Facts(("worker-1",), (), GONE, kernel_settings=seen)
+    (finding,) = (item for item in check(intent, facts) if item.check == "teardown.settings")
+    assert finding.status == "warn" and "of the intent 'storage'" in finding.why
+    # a node names files, and no commands
+    assert finding.remedy.endswith("run on the node, as root: rm -f /etc/sysctl.d/90-linerate-rdma.conf")
 
 
 def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
