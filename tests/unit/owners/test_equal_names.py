@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.sc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.whose_scope import learn_scope
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network import network
 from tests.unit.run.test_intents import Api, intent_of, names, objects_of, removed, scope_of
 
@@ -150,3 +151,60 @@ def test_without_a_namespace_in_the_intent_that_of_the_operator_counts(config: l
     found = [{"kind": "SriovOperatorConfig", "metadata": {"name": "default", "namespace": name}} for name in config]
     api = Api(*objects_of(one), node("a"), node("b"), of_tenant(one), *found)
     assert bool(learnt(api, one).doubt) is doubt
+
+
+def shared_of(selector: str, name: str = "prod", addresses: str = "100.64.0.0/24") -> Intent:
+    """An intent without an object that selects nodes."""
+    wanted: Item = {
+        "name": "compute",
+        "profile": "rdma_shared",
+        "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+        "resource_name": "compute",
+        "network": {"namespace": "jobs", "name": "net-compute"},
+        "ipam": {"type": "whereabouts", "range": addresses},
+    }
+    return parse_intent([wanted], None, {"intent_name": name, "node_selector": {"kind": selector}})
+
+
+def test_networks_of_an_inventory_of_the_same_name_stay_without_any_object_that_selects_nodes() -> None:
+    one, two = shared_of("a"), shared_of("b", addresses="100.65.0.0/24")
+    api = Api(*objects_of(one), node("a"), node("b"))
+    before = copy.deepcopy(api.items)
+    done = apply(api, two)["MacvlanNetwork"]
+    assert (done.action, done.reason) == ("refused", "OtherIntent")
+    assert "it was made for the nodes with kind=a" in done.refusal
+    assert "Give each intent of the cluster its own rdma_cluster.intent_name" in done.refusal
+    kept = {
+        outcome.applied.kind: outcome.applied.refusal
+        for outcome in removed(api, learnt(api, two), KINDS[:-1])
+        if outcome.applied.action == "kept"
+    }
+    assert "made for the nodes with kind=a" in kept["MacvlanNetwork"]
+    key = ("MacvlanNetwork", "", "net-compute")
+    assert api.items[key] == before[key]
+    # its own intent removes it, and so does one that has the nodes alone
+    assert learnt(api, one).other_nodes == frozenset()
+    removed(api, learnt(api, one), KINDS[:-1])
+    assert key not in api.items
+    api = Api(*objects_of(one), node("b"))
+    assert apply(api, two)["MacvlanNetwork"].action == "changed"
+
+
+def test_the_command_confirms_a_network_after_a_change_of_the_selector() -> None:
+    one, two = shared_of("a"), shared_of("b", addresses="100.65.0.0/24")
+    api = Api(*objects_of(one), node("a"), node("b"))
+    words = shlex.split(apply(api, two)["MacvlanNetwork"].refusal.partition("label it: kubectl ")[2])
+    key, _equals, value = words[-1].partition("=")
+    api.items["MacvlanNetwork", "", "net-compute"]["metadata"]["labels"][key] = value
+    assert apply(api, two)["MacvlanNetwork"].action == "changed"
+
+
+def test_a_forged_record_makes_no_other_object_doubtful() -> None:
+    one = shared_of("a")
+    forged = next(copy.deepcopy(item) for item in objects_of(shared_of("b")) if item["kind"] == "MacvlanNetwork")
+    forged["metadata"]["name"] = "net-of-a-tenant"
+    api = Api(*objects_of(one), forged, node("a"), node("b"))
+    scope = learnt(api, one)
+    assert scope.doubt == "" and scope.other_nodes
+    removed(api, scope, KINDS[:-1])
+    assert {key[2] for key in api.items if key[0] == "MacvlanNetwork"} == {"net-of-a-tenant"}

@@ -19,6 +19,7 @@ from ..base.marks import (
     FABRIC_LABEL,
     INTENT_LABEL,
     MANAGER,
+    NODES_ANNOTATION,
     RUN_LABEL,
     build_selection_label,
     build_user_label,
@@ -69,6 +70,8 @@ class Scope:
         doubt, the name proves as little as the default
     :ivar strange: fabrics with a policy in the cluster that is not of this intent, each with the policy
     :ivar known: fabrics with a policy in the cluster that is of this intent
+    :ivar other_nodes: annotations on objects with the name of this intent, each of labels that select nodes which this
+        intent does not select
     :ivar components: components that the intent asks for in the NicClusterPolicy, without device plugins
     :ivar operator: namespace of the SR-IOV network operator in the intent; empty if the intent does not name it
     """
@@ -86,6 +89,7 @@ class Scope:
     strange: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     known: frozenset[str] = frozenset()
     operator: str = ""
+    other_nodes: frozenset[str] = frozenset()
 
     @property
     def confirmation(self) -> dict[str, str]:
@@ -100,7 +104,18 @@ class Scope:
         if labels.get(INTENT_LABEL) != self.intent:
             return False
         confirmed = self.intent != DEFAULT_INTENT and bool(self.confirmation.keys() & labels.keys())
-        return confirmed or not (self.doubt or self.intent == DEFAULT_INTENT)
+        return confirmed or not (self.doubt or self.intent == DEFAULT_INTENT or self.explain_other_nodes(item))
+
+    def explain_other_nodes(self, item: Item) -> str:
+        """Return why an object with the name of this intent may be of another inventory with that name: it was made for
+        nodes that this intent does not select. Return an empty text if nothing shows this.
+        """
+        labels, made_for = _mapping(item, "metadata", "labels"), find_made_for(item)
+        if made_for not in self.other_nodes or labels.get(INTENT_LABEL) != self.intent:
+            return ""
+        if self.confirmation.keys() & labels.keys():
+            return ""
+        return f"it was made for the nodes with {_format_labels(read_nodes(made_for))}"
 
     def explain_foreign(self, kind: str, item: Item) -> str:
         """Return why an object with the label of the collection does not belong to this intent. Return an empty text if
@@ -116,6 +131,9 @@ class Scope:
         users = sorted(set(self.find_other_users(kind, item).values()))
         if users:
             return f"the intent{'s' if users[1:] else ''} '{', '.join(users)}' needs it too"
+        other = self.explain_other_nodes(item)
+        if other:
+            return f"it has the label {INTENT_LABEL}={intent}, a name that another intent may have, and {other}"
         if self.is_proven(item):
             return ""
         # pods and accounts of a measurement belong to no intent: the Lease permits one run at a time
@@ -220,6 +238,9 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         return ""
     if theirs is not None and theirs != mine:
         return f"it belongs to the intent '{theirs}'"
+    other = scope.explain_other_nodes(there) if scope is not None else ""
+    if other:
+        return other
     if kind in HOST_KINDS and wanted.get("spec") != there.get("spec"):
         users = sorted(set(scope.find_other_users(kind, there).values())) if scope is not None else []
         if users:
@@ -273,6 +294,18 @@ def list_entries(policy: Item) -> tuple[str, ...]:
             if isinstance(entry, dict)
         ]
     return tuple(dict.fromkeys(found))
+
+
+def find_made_for(item: Item) -> str:
+    """Return the annotation of an object that names the nodes of its intent; empty if it has none."""
+    return str(_mapping(item, "metadata", "annotations").get(NODES_ANNOTATION) or "")
+
+
+def read_nodes(text: str) -> dict[str, str]:
+    """Return the labels in an annotation that names the nodes of an intent; empty if it has another form, which no run
+    writes.
+    """
+    return {str(key): str(value) for key, value in _read_json(text).items()}
 
 
 def find_selector(kind: str, item: Item) -> typing.Optional[dict[str, str]]:

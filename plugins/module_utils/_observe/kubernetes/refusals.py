@@ -16,6 +16,7 @@ from ..._model.kubernetes.scope import Scope
 from .kinds import Resource, kind_of
 from .outcome import JOINT_KINDS
 
+_SAME_NAME = "a name that another intent may have"
 #: of the labels by which intents record that they need a shared object
 OLD_RECORD = "After a change of intent_name or node_selector, an older label may be of this intent itself."
 
@@ -44,9 +45,10 @@ def explain_refusal(
     )
     removal = format_removal(definition, there) if definition["kind"] in JOINT_KINDS else ""
     another += f". If no intent needs the components, remove them: {removal}" if removal else ""
-    if scope is not None and scope.doubt and found.get(INTENT_LABEL) == mine:
+    doubt = (scope.doubt or (_SAME_NAME if scope.explain_other_nodes(there) else "")) if scope is not None else ""
+    if scope is not None and doubt and found.get(INTENT_LABEL) == mine:
         return (
-            f"{why}, and differs from the rendered object. It has the label {INTENT_LABEL}={mine}, {scope.doubt}. Give"
+            f"{why}, and differs from the rendered object. It has the label {INTENT_LABEL}={mine}, {doubt}. Give"
             " each intent of the cluster its own rdma_cluster.intent_name. If it is of this intent, such as after a"
             f" change of node_selector, label it: {command} {_format_labels(scope.confirmation)}"
         )

@@ -7,9 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, SELECTOR
+from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, SELECTOR, format_nodes
 from ..._model.base.text import join_first
-from ..._model.kubernetes.scope import Scope, find_selector
+from ..._model.kubernetes.own_kinds import NETWORKS, POOLS
+from ..._model.kubernetes.scope import Scope, find_made_for, find_selector, read_nodes
 from ..._model.node.node_tuning import NAMESPACE as TUNING
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, name_of, read_namespace
@@ -42,7 +43,23 @@ def learn_scope(cluster: Cluster, scope: Scope) -> Scope:
         if found.explain_foreign(_POLICY, item)
     }
     fabrics = {str(labels_of(item).get(FABRIC_LABEL)) for item in policies}
-    return dataclasses.replace(found, strange=strange, known=frozenset(fabrics - strange.keys()))
+    others = _find_other_nodes(cluster, scope) if found.fabrics and scope.intent != DEFAULT_INTENT else frozenset()
+    return dataclasses.replace(found, strange=strange, known=frozenset(fabrics - strange.keys()), other_nodes=others)
+
+
+def _find_other_nodes(cluster: Cluster, scope: Scope) -> frozenset[str]:
+    """Return the annotations on networks and pools with the name of the intent that select nodes which this intent does
+    not select. Each is a proof for its own object alone, so a copy of an object makes no other one doubtful.
+    """
+    found = {
+        find_made_for(item)
+        for kind in (*NETWORKS, *POOLS)
+        for item in list_objects(cluster, kind, Removal((kind,), SELECTOR))
+        if labels_of(item).get(INTENT_LABEL) == scope.intent
+    } - {"", format_nodes(scope.selector)}
+    nodes = [labels_of(node) for node in (cluster.list("Node").items if found else ())]
+    outside = [labels for labels in nodes if not scope.selector.items() <= labels.items()]
+    return frozenset(text for text in found if any(read_nodes(text).items() <= labels.items() for labels in outside))
 
 
 class _Places:

@@ -11,7 +11,14 @@ import json
 import typing
 
 from ..._model.base.load import to_data
-from ..._model.base.marks import DEFAULT_INTENT, build_user_label, mark_intent, replace_labels
+from ..._model.base.marks import (
+    DEFAULT_INTENT,
+    NODES_ANNOTATION,
+    build_user_label,
+    format_nodes,
+    mark_intent,
+    replace_labels,
+)
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
 from ..._model.intent.profiles import HOST_DEVICE, attachment_kind, find_traits, needs_nic_policy
 from ..cluster.names import MANAGED_BY, Members, Object, RenderError
@@ -111,9 +118,11 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     unnamed = cluster.intent_name in ("", DEFAULT_INTENT)
     alike = {fabric.name: fabric for fabric in fabrics if unnamed and not find_traits(fabric).functions}
     marked = [(name, mark_intent(item, cluster.intent_name)) for name, item in objects]
+    marked = [(name, _add_record(item, alike[name], cluster) if name in alike else item) for name, item in marked]
+    # with another name, an inventory that is a copy may have it too
+    named = {fabric.name for fabric in fabrics if not unnamed and not find_traits(fabric).functions}
     return Rendered(
-        tuple((name, _add_record(item, alike[name], cluster) if name in alike else item) for name, item in marked),
-        unmade,
+        tuple((name, _add_nodes(item, cluster) if name in named else item) for name, item in marked), unmade
     )
 
 
@@ -136,6 +145,12 @@ def _refuse_taken_names(fabric: Fabric, policies: typing.Iterable[Object], taken
 def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Return an object of a fabric with the label by which an intent with the default name recognizes it later."""
     return replace_labels(made, {**made["metadata"]["labels"], **build_record(fabric, cluster)})
+
+
+def _add_nodes(made: Object, cluster: ClusterIntent) -> Object:
+    """Return an object with the annotation that names the nodes of its intent."""
+    notes = {**made["metadata"].get("annotations", {}), NODES_ANNOTATION: format_nodes(cluster.node_selector)}
+    return {**made, "metadata": {**made["metadata"], "annotations": notes}}
 
 
 def build_record(fabric: Fabric, cluster: ClusterIntent) -> dict[str, str]:
