@@ -212,7 +212,13 @@ class Scope:
         # of a list that is too large only the metadata is known
         selected = find_selector(kind, item) if "spec" in item else None
         if kind in (*NETWORKS, *_SUBNETS):
-            return self._find_other_network(fabric, find_users(_mapping(metadata, "labels")))
+            users = find_users(_mapping(metadata, "labels"))
+            why = self._find_other_network(fabric, users)
+            chosen = find_pool_nodes(kind, item)
+            recorded = bool(users.keys() & self.records.get(fabric, {}).keys())
+            if why or chosen is None or chosen == dict(self.selector) or recorded or fabric in self.known:
+                return why
+            return f"it has addresses for the nodes with {_format_labels(chosen)}"
         return (
             f"it selects the nodes with {_format_labels(selected)}, and this intent those with"
             f" {_format_labels(self.selector)}"
@@ -263,6 +269,9 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         return ""
     if scope is not None and scope.doubt and theirs is not None:
         return _NO_POLICY
+    chosen, mine_chosen = find_pool_nodes(kind, there), find_pool_nodes(kind, wanted)
+    if chosen is not None and chosen != mine_chosen:
+        return f"it has addresses for the nodes with {_format_labels(chosen)}"
     for what, own, other in zip(_OF_NETWORK, _find_network(kind, wanted), _find_network(kind, there)):
         if own != other:
             return f"it has {what} {other or '(none)'} instead of {own or '(none)'}"
@@ -294,6 +303,40 @@ def list_entries(policy: Item) -> tuple[str, ...]:
             if isinstance(entry, dict)
         ]
     return tuple(dict.fromkeys(found))
+
+
+def find_pool_nodes(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
+    """Return the labels of the nodes that a pool of nv-ipam has addresses for. Return None if it is of another kind, or
+    selects nodes in another way than the pools of the collection.
+
+    :param kind: kind of the object
+    """
+    terms = _mapping(item, "spec", "nodeSelector").get("nodeSelectorTerms") if kind in _SUBNETS else None
+    first = terms[0] if isinstance(terms, list) and len(terms) == 1 else None
+    found = _mapping(first).get("matchExpressions")
+    chosen: dict[str, str] = {}
+    for entry in found if isinstance(found, list) else ():
+        values = _mapping(entry).get("values")
+        if _mapping(entry).get("operator") != "In" or not isinstance(values, list) or len(values) != 1:
+            return None
+        chosen[str(_mapping(entry).get("key"))] = str(values[0])
+    return chosen or None
+
+
+def find_pool(kind: str, item: Item) -> tuple[str, str]:
+    """Return the kind in lower case and the name of the pool of nv-ipam from which a network takes its addresses; both
+    are empty if it takes them from elsewhere.
+
+    :param kind: kind of the network
+    """
+    spec = _mapping(item, "spec")
+    config = _read_json(spec.get("config" if kind == "NetworkAttachmentDefinition" else "ipam"))
+    plugins = config.get("plugins")
+    first = plugins[0] if isinstance(plugins, list) and plugins else config
+    ipam = _mapping(first, "ipam") if kind == "NetworkAttachmentDefinition" else config
+    if ipam.get("type") != "nv-ipam":
+        return "", ""
+    return str(ipam.get("poolType") or "ippool").lower(), str(ipam.get("poolName") or "")
 
 
 def find_made_for(item: Item) -> str:
