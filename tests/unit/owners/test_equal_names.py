@@ -11,6 +11,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import build_user_label
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.scope import Scope
@@ -208,3 +209,55 @@ def test_a_forged_record_makes_no_other_object_doubtful() -> None:
     assert scope.doubt == "" and scope.other_nodes
     removed(api, scope, KINDS[:-1])
     assert {key[2] for key in api.items if key[0] == "MacvlanNetwork"} == {"net-of-a-tenant"}
+
+
+def driver_of(version: str, selector: str, fabric: str = "compute") -> Intent:
+    """An intent without a name, of which the NicClusterPolicy has a driver and no resource."""
+    wanted: Item = {
+        "name": fabric,
+        "profile": "ipoib",
+        "select": {"hcas_per_node": 1, "netdev": ["ib0"]},
+        "network": {"namespace": "jobs", "name": f"net-{fabric}"},
+        "ipam": {"type": "whereabouts", "range": "10.9.0.0/16"},
+    }
+    operator = {"ofed_driver": version}
+    return parse_intent([wanted], None, {"node_selector": {"kind": selector}, "network_operator": operator})
+
+
+OLD_DRIVER, NEW_DRIVER = "doca3.1.0-25.07-0.9.7.0-0", "doca3.2.0-25.10-1.2.8.0-2"
+POLICY = ("NicClusterPolicy", "", "nic-cluster-policy")
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_second_default_intent_replaces_no_driver_of_the_first(check_mode: bool) -> None:
+    one, two = driver_of(OLD_DRIVER, "a"), driver_of(NEW_DRIVER, "b", "storage")
+    api = Api(*objects_of(one), node("a"), node("b"))
+    before = copy.deepcopy(api.items[POLICY])
+    done = apply(api, two, check_mode)["NicClusterPolicy"]
+    assert (done.action, done.reason) == ("refused", "OtherIntent")
+    (mine,), (theirs,) = (build_user_label("", {"kind": kind}) for kind in "ba")
+    assert all(text in done.refusal for text in (OLD_DRIVER, NEW_DRIVER, mine, theirs))
+    assert f"kubectl label nicclusterpolicies.mellanox.com nic-cluster-policy {theirs}-. Then run" in done.refusal
+    assert api.items[POLICY] == before
+    # the command of the refusal, where the first one is this intent with an earlier selector
+    del api.items[POLICY]["metadata"]["labels"][theirs]
+    assert apply(api, two)["NicClusterPolicy"].action == "changed"
+
+
+def test_default_intents_with_the_same_driver_share_it_and_one_alone_replaces_its_own() -> None:
+    one = driver_of(OLD_DRIVER, "a")
+    api = Api(*objects_of(one), node("a"), node("b"))
+    assert apply(api, driver_of(NEW_DRIVER, "a"))["NicClusterPolicy"].action == "changed"
+    assert apply(api, driver_of(NEW_DRIVER, "b", "storage"))["NicClusterPolicy"].action == "changed"
+    labels = api.items[POLICY]["metadata"]["labels"]
+    assert {key for kind in "ab" for key in build_user_label("", {"kind": kind})} <= labels.keys()
+    assert apply(api, driver_of(OLD_DRIVER, "a"))["NicClusterPolicy"].action == "refused"
+
+
+def test_the_policy_of_an_earlier_release_gets_the_record() -> None:
+    one = driver_of(OLD_DRIVER, "a")
+    api = Api(*objects_of(one), node("a"))
+    (label,) = build_user_label("", {"kind": "a"})
+    del api.items[POLICY]["metadata"]["labels"][label]
+    assert apply(api, driver_of(NEW_DRIVER, "a"))["NicClusterPolicy"].action == "changed"
+    assert label in api.items[POLICY]["metadata"]["labels"]

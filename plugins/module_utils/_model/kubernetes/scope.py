@@ -27,7 +27,7 @@ from ..base.marks import (
 )
 from .host import HOST_KINDS
 from .measuring import NAMESPACE as MEASURING
-from .nic_policy import find_dropped, list_components
+from .nic_policy import explain_driver, find_dropped, list_components
 from .own_kinds import JOBS, NETWORKS
 
 Item = typing.Mapping[str, typing.Any]
@@ -259,7 +259,7 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         gone = find_dropped(wanted, there)
         said = [f"the resources {', '.join(dropped)}"] if dropped else []
         said += [f"the components {', '.join(gone)}"] if gone else []
-        return f"it has {' and '.join(said)}, which would be dropped" if said else ""
+        return f"it has {' and '.join(said)}, which would be dropped" if said else explain_driver(wanted, there)
     if found.get(FABRIC_LABEL, labels.get(FABRIC_LABEL)) != labels.get(FABRIC_LABEL):
         return f"it is of the fabric '{found.get(FABRIC_LABEL)}'"
     selected, selector = find_selector(kind, there), find_selector(kind, wanted)

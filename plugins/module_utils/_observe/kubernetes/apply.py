@@ -165,6 +165,7 @@ def _plan_one(
         why = owners.explain(definition, there, proven)
         if why:
             return _compare_other_intent(cluster, applied, definition, there, why, owners.scope)
+        definition = _keep_users(definition, there, JOINT_KINDS)
         recorded = find_users(there["metadata"].get("labels") or {})
         if (
             not proven
@@ -198,11 +199,13 @@ def _keep_intent(definition: Resource, there: Resource) -> Resource:
     return mark_intent(definition, str(intent))
 
 
-def _keep_users(definition: Resource, there: Resource) -> Resource:
-    """Return a rendered MachineConfig or KubeletConfig with the labels by which intents have recorded on the existing
-    one that they need it. An object of another kind is returned as it is.
+def _keep_users(definition: Resource, there: Resource, kinds: typing.Container[str] = HOST_KINDS) -> Resource:
+    """Return a rendered object of some kinds with the labels by which intents have recorded on the existing one that
+    they need it. An object of another kind is returned as it is.
+
+    :param kinds: kinds that several intents share
     """
-    users = find_users(there["metadata"].get("labels") or {}) if definition["kind"] in HOST_KINDS else {}
+    users = find_users(there["metadata"].get("labels") or {}) if definition["kind"] in kinds else {}
     if not users:
         return definition
     return replace_labels(definition, {**users, **(definition["metadata"].get("labels") or {})})

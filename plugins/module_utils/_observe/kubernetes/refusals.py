@@ -11,7 +11,7 @@ import typing
 from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, find_users
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.kubernetes.nic_policy import format_removal
+from ..._model.kubernetes.nic_policy import describe_driver_remedy, explain_driver, format_removal
 from ..._model.kubernetes.scope import Scope
 from .kinds import Resource, kind_of
 from .outcome import JOINT_KINDS
@@ -43,6 +43,8 @@ def explain_refusal(
         if definition["kind"] in JOINT_KINDS
         else "Use another name in this intent"
     )
+    if definition["kind"] in JOINT_KINDS and explain_driver(definition, there) == why:
+        return f"{why}. {describe_driver_remedy(definition, there)}"
     removal = format_removal(definition, there) if definition["kind"] in JOINT_KINDS else ""
     another += f". If no intent needs the components, remove them: {removal}" if removal else ""
     doubt = (scope.doubt or (_SAME_NAME if scope.explain_other_nodes(there) else "")) if scope is not None else ""
@@ -52,7 +54,11 @@ def explain_refusal(
             " each intent of the cluster its own rdma_cluster.intent_name. If it is of this intent, such as after a"
             f" change of node_selector, label it: {command} {_format_labels(scope.confirmation)}"
         )
-    record = "" if definition["kind"] in HOST_KINDS else _format_labels(find_users(definition["metadata"]["labels"]))
+    record = (
+        ""
+        if definition["kind"] in (*HOST_KINDS, *JOINT_KINDS)
+        else _format_labels(find_users(definition["metadata"]["labels"]))
+    )
     name = mine if mine != DEFAULT_INTENT else "NAME"
     # the name of another intent stays a proof
     recorded = record and found.get(INTENT_LABEL, mine) == mine

@@ -117,7 +117,7 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     # no object of these fabrics selects nodes, so nothing else tells two intents with the default name apart
     unnamed = cluster.intent_name in ("", DEFAULT_INTENT)
     alike = {fabric.name: fabric for fabric in fabrics if unnamed and not find_traits(fabric).functions}
-    marked = [(name, mark_intent(item, cluster.intent_name)) for name, item in objects]
+    marked = [(name, _mark_object(item, cluster)) for name, item in objects]
     marked = [(name, _add_record(item, alike[name], cluster) if name in alike else item) for name, item in marked]
     # with another name, an inventory that is a copy may have it too
     named = {fabric.name for fabric in fabrics if not unnamed and not find_traits(fabric).functions}
@@ -145,6 +145,17 @@ def _refuse_taken_names(fabric: Fabric, policies: typing.Iterable[Object], taken
 def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Return an object of a fabric with the label by which an intent with the default name recognizes it later."""
     return replace_labels(made, {**made["metadata"]["labels"], **build_record(fabric, cluster)})
+
+
+def _mark_object(made: Object, cluster: ClusterIntent) -> Object:
+    """Return an object with the label of its intent. A NicClusterPolicy, of which a cluster has one, also has the label
+    by which an intent with the default name records that it needs the policy.
+    """
+    marked = mark_intent(made, cluster.intent_name)
+    if made["kind"] != "NicClusterPolicy" or cluster.intent_name not in ("", DEFAULT_INTENT):
+        return marked
+    user = build_user_label(cluster.intent_name, cluster.node_selector)
+    return replace_labels(marked, {**marked["metadata"]["labels"], **user})
 
 
 def _add_nodes(made: Object, cluster: ClusterIntent) -> Object:
@@ -188,6 +199,6 @@ def drop_held(
     first = next((index for index, item in enumerate(kept) if item["fabric"]), len(kept))
     return [
         *kept[:first],
-        *({"fabric": "", "object": mark_intent(item, intent.cluster.intent_name)} for item in policy),
+        *({"fabric": "", "object": _mark_object(item, intent.cluster)} for item in policy),
         *kept[first:],
     ]
