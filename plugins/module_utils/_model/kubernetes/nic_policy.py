@@ -90,7 +90,8 @@ def describe_driver_remedy(wanted: Item, there: Item) -> str:
     return (
         "Set the same rdma_cluster.network_operator.ofed_driver in both intents, and give each intent its own"
         " rdma_cluster.intent_name. If no other intent needs the policy, such as after a change of node_selector,"
-        f" remove the old label: kubectl label nicclusterpolicies.mellanox.com {name} {labels}. Then run stage network again"
+        f" remove the old label: kubectl label nicclusterpolicies.mellanox.com {name} {labels}. Then run stage network"
+        " again"
     )
 
 
