@@ -89,6 +89,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "NicClusterPolicy": (
         "run/test_intents.py::test_the_nic_cluster_policy_of_another_intent_loses_no_entry",
         "run/test_removal_gate.py::test_a_job_of_a_user_counts_if_it_uses_the_intent",
+        "owners/test_equal_names.py::test_a_second_default_intent_replaces_no_driver_of_the_first",
     ),
     "MachineConfigPool": (
         "run/test_removal_gate.py::test_a_teardown_unpauses_only_pools_of_its_intent",
