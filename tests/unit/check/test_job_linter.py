@@ -26,6 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job impor
     PodDevices,
     VolumeClaim,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.compute_domains import ClaimingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     DeviceClass,
     DeviceSlice,
@@ -574,6 +575,81 @@ def test_pods_that_would_wait_for_each_other(nodes: tuple[ClusterNode, ...]) -> 
     found = finding(one(dataclasses.replace(WORLD, nodes=nodes)), "job.resources")
     assert found.measured.startswith("room for 1 pod")
     assert found.expected == "room for 2 pods"
+
+
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+OWN_TAINT = {"key": "team", "value": "vision", "effect": "NoExecute"}
+ZONE = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+
+
+def on_nodes(
+    taints: typing.Sequence[dict[str, str]] = (),
+    labels: typing.Optional[dict[str, str]] = None,
+    queue: str = "",
+    **spec: typing.Any,
+) -> list[tuple[str, str, str]]:
+    """What is said of the room of a job whose pods choose their nodes."""
+    made = objects(queue=queue)
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"].update(spec)
+    nodes = tuple(dataclasses.replace(item, labels=labels or {}) for item in WORLD.nodes)
+    world = dataclasses.replace(WORLD, nodes=nodes, taints={"worker-2": tuple(taints)})
+    found = [item for item in check(made, world) if item.check == "job.resources" and item.status != "pass"]
+    return [(item.status, item.why.partition(": ")[2], item.remedy) for item in found]
+
+
+@pytest.mark.parametrize(
+    ("taints", "queue", "status", "remedy"),
+    [
+        ([OWN_TAINT], "", "fail", "Add tolerations for these taints to the pod template."),
+        ([GPU_TAINT], "", "unknown", "ExtendedResourceToleration"),
+        ([OWN_TAINT], "gpu", "warn", "If the ResourceFlavor of the queue adds them"),
+    ],
+)
+def test_a_taint_without_a_toleration_keeps_pods_out(
+    taints: list[dict[str, str]], queue: str, status: str, remedy: str
+) -> None:
+    (found,) = on_nodes(taints, queue=queue)
+    key, value, effect = (taints[0][name] for name in ("key", "value", "effect"))
+    assert found[:2] == (status, f"no toleration for the taint {key}={value}:{effect} (1 node).")
+    assert remedy in found[2]
+    tolerations = [{"key": key, "operator": "Exists"}]
+    assert on_nodes(taints, queue=queue, tolerations=tolerations) == []
+    assert on_nodes(taints, queue=queue, tolerations=[{"key": key, "value": "other", "effect": effect}])
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "status"),
+    [
+        ({"nodeSelector": {"gpu": "h200"}}, {"gpu": "h200"}, None),
+        ({"nodeSelector": {"gpu": "h200"}}, {"gpu": "b300"}, "fail"),
+        ({"nodeSelector": {"gpu": "h200"}}, {}, "fail"),
+        ([[ZONE]], {"zone": "b"}, None),
+        ([[ZONE]], {"zone": "c"}, "fail"),
+        ([[ZONE], [{"key": "spare", "operator": "Exists"}]], {"spare": ""}, None),
+        ([[ZONE, {"key": "spare", "operator": "DoesNotExist"}]], {"zone": "a", "spare": ""}, "fail"),
+        ([[{"key": "zone", "operator": "NotIn", "values": ["a"]}]], {}, None),
+        ([[{"key": "rack", "operator": "Gt", "values": ["3"]}]], {"rack": "4"}, None),
+        ([[{"key": "rack", "operator": "Lt", "values": ["3"]}]], {"rack": "4"}, "fail"),
+        ([[]], {"zone": "a"}, "fail"),
+    ],
+)
+def test_labels_that_no_node_has_keep_pods_out(
+    spec: typing.Any, labels: dict[str, str], status: typing.Optional[str]
+) -> None:
+    if isinstance(spec, list):
+        terms = [{"matchExpressions": term} for term in spec]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        spec = {"affinity": {"nodeAffinity": required}}
+    assert [item[0] for item in on_nodes(labels=labels, **spec)] == ([status] if status else [])
+
+
+def test_where_pods_of_the_job_run_the_cluster_has_placed_them() -> None:
+    made = objects()
+    world = dataclasses.replace(WORLD, taints={"worker-2": (OWN_TAINT,)})
+    running = dataclasses.replace(world, claiming_pods=(ClaimingPod("train-master-0", "worker-1", ("c",)),))
+    assert shown(check(made, world)) == [("job.resources", "fail")]
+    assert shown(check(made, running)) == []
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,17 @@ def test_a_job_in_the_cluster_passes(run: typing.Callable[..., typing.Any], kind
     assert result["changed"] is False
 
 
+def test_a_job_whose_pods_do_not_tolerate_the_taint_of_the_nodes_is_refused(
+    run: typing.Callable[..., typing.Any],
+) -> None:
+    taints = [{"key": "team", "effect": "NoSchedule"}, {"key": "slow", "effect": "PreferNoSchedule"}]
+    nodes = [{**node(name), "spec": {"taints": taints}} for name in ("worker-1", "worker-2")]
+    result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds(Node=nodes)))
+    assert "no toleration for the taint team:NoSchedule (2 nodes)" in result["msg"]
+    tolerant = objects(kind="TrainJob", tolerations=[{"key": "team", "operator": "Exists"}])
+    assert run("job_lint", {"objects": tolerant}, Api(**kinds(Node=nodes)))["gate"] == "open"
+
+
 def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typing.Any]) -> None:
     wrong = objects(queue="gpu", environment={"NCCL_IB_HCA": "=mlx5_91"})
     result = run(

@@ -1221,6 +1221,22 @@ DATA: dict[str, Data] = {
     "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
 }
 
+CHOOSING: dict[str, typing.Any] = {
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+                        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}],
+                    }
+                ]
+            }
+        }
+    },
+}
 POD_SPEC: dict[str, typing.Any] = {
     "containers": [
         {
@@ -1360,6 +1376,16 @@ DATA.update(
         ),
         "job.pod_template.parse_entries": Data(
             lambda item: parser("job.pod_template.parse_entries")(item, "volumes", "x"), [POD_SPEC], ([],)
+        ),
+        "job.node_choice.parse_node_choice": Data(
+            lambda item: parser("job.node_choice.parse_node_choice")(item, "x"),
+            [CHOOSING],
+            (parser("job.node_choice.parse_node_choice")({}, "x"),),
+        ),
+        "job.node_choice.parse_taints": Data(
+            parser("job.node_choice.parse_taints"),
+            [named(kind="Node", spec={"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]})],
+            (("a", ()),),
         ),
         "job.pod_template.parse_amounts": Data(
             lambda item: parser("job.pod_template.parse_amounts")(item, "limits", "x"), POD_SPEC["containers"], ({},)

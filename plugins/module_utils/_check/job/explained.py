@@ -270,12 +270,20 @@ EXPLAINED: dict[str, Explanation] = {
             "A pod requests more GPUs or virtual functions than any node has.",
             "Nodes are not ready, or are cordoned.",
             (
+                "The pods do not tolerate a taint of the nodes (fail; unknown if the taint has the name of a requested"
+                " resource; warn with a queue)."
+            ),
+            "nodeSelector or node affinity of the pods leaves too few nodes.",
+            (
                 "One node reports much more than any other node (warn), or more than any machine has (warn; the node"
                 " does not count)."
             ),
         ),
         look=("kubectl describe nodes",),
-        remedy="Request less, correct the name of the resource, or bring nodes back.",
+        remedy=(
+            "Request less, correct the name of the resource, nodeSelector, affinity and tolerations of the pods, or"
+            " bring nodes back."
+        ),
     ),
     "job.routes": Explanation(
         means=(

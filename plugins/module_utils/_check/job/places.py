@@ -15,6 +15,7 @@ from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
+from .node_choice import check_choices
 from .scope import Scope, collect_extended_resources, is_gpu
 
 #: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin
@@ -43,6 +44,9 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
     yield from findings
     if all(finding.status != FAIL for finding in findings):
         yield from _check_all_places(scopes, world)
+        # where pods of the job run, the cluster has placed them
+        if not world.pods and not world.claiming_pods:
+            yield from check_choices(scopes, world, _list_schedulable_nodes(world), _collect_served_resources(world))
 
 
 def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:

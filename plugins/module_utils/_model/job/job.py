@@ -170,6 +170,40 @@ class NetworkRequest:
 
 
 @dataclasses.dataclass(frozen=True)
+class NodeRequirement:
+    """A requirement of node affinity.
+
+    :ivar key: name of the label of the node
+    :ivar operator: In, NotIn, Exists, DoesNotExist, Gt or Lt, as written in the object
+    :ivar of_name: whether it is about the name of the node (matchFields), not about a label
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    of_name: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeChoice:
+    """The nodes on which the pods of a template may run.
+
+    :ivar labels: labels that a node must have (nodeSelector)
+    :ivar terms: required node affinity: a node must meet all requirements of one term; empty for none
+    :ivar tolerations: tolerations of the pods, in the format of Kubernetes
+    """
+
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    terms: tuple[tuple[NodeRequirement, ...], ...] = ()
+    tolerations: tuple[dict[str, typing.Any], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return the number of comparisons with one node, at least 1."""
+        return 1 + len(self.labels) + sum(map(len, self.terms)) + len(self.tolerations)
+
+
+@dataclasses.dataclass(frozen=True)
 class PodTemplate:
     """The template of the pods of a job.
 
@@ -185,6 +219,7 @@ class PodTemplate:
     :ivar host_paths: files and folders of the node that it mounts
     :ivar account: service account; empty for the namespace's default account
     :ivar device_claims: device claims of the pods (resourceClaims)
+    :ivar nodes: nodes on which the pods may run
     """
 
     path: str
@@ -199,6 +234,7 @@ class PodTemplate:
     host_paths: tuple[str, ...] = ()
     account: str = ""
     device_claims: tuple[PodClaim, ...] = ()
+    nodes: NodeChoice = dataclasses.field(default_factory=NodeChoice)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,6 +350,7 @@ class JobSurroundings:
         none, or if the cluster does not serve or does not allow reading them
     :ivar claiming_pods: pods of the job with claims from templates, if it runs
     :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
+    :ivar taints: taints of each node that keep pods away, in the format of Kubernetes
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -331,6 +368,7 @@ class JobSurroundings:
     compute_domains: typing.Optional[tuple[ComputeDomain, ...]] = None
     claiming_pods: tuple[ClaimingPod, ...] = ()
     errors: tuple[str, ...] = ()
+    taints: dict[str, tuple[dict[str, typing.Any], ...]] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def attachments_by_name(self) -> dict[str, JobAttachment]:

@@ -12,6 +12,7 @@ from ..._model.job.stack import Stack
 from ..._model.kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..._model.node.hca import NodeHcas
 from ..._parse.job import job_objects, pod_template, stack, train_job
+from ..._parse.job.node_choice import parse_taints
 from ..._parse.kubernetes.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
 from ..._parse.kubernetes.core import parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
@@ -84,8 +85,9 @@ def observe(
     claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
     pods, claiming = _read_pods(reader, running)
     found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
+    nodes = list(reader.all("Node", lambda item: (parse_node(item), parse_taints(item))))
     return JobSurroundings(
-        nodes=tuple(reader.all("Node", parse_node)),
+        nodes=tuple(node for node, _taints in nodes),
         attachments=tuple(reader.all("NetworkAttachmentDefinition", job_objects.parse_attachment, only=attachments)),
         offered=frozenset(attachments.offered),
         others={
@@ -115,6 +117,7 @@ def observe(
         },
         device_errors=devices.errors,
         errors=reader.errors,
+        taints={name: taints for _node, (name, taints) in nodes if taints},
     )
 
 

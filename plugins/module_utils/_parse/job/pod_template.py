@@ -22,6 +22,7 @@ from ..kubernetes.resource import (
     number_of,
     texts_of,
 )
+from .node_choice import parse_node_choice
 
 NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 #: resources that were replaced, by the identity of a container's mapping
@@ -67,6 +68,7 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
         host_paths=tuple(str(mapping_at(item, "hostPath").get("path")) for item in volumes if item.get("hostPath")),
         account=str(spec.get("serviceAccountName") or ""),
         device_claims=read_pod_claims(spec, where),
+        nodes=parse_node_choice(spec, where),
     )
 
 
