@@ -722,7 +722,35 @@ def test_an_attachment_without_an_rdma_resource() -> None:
 
 
 @pytest.mark.parametrize(
-    "gpu", ["nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb.shared", "amd.com/gpu", "habana.ai/gaudi"]
+    ("on_node", "privileged", "status"),
+    [(True, False, "fail"), (True, True, None), (False, True, "unknown"), (False, False, "fail")],
+)
+def test_pods_without_an_rdma_resource(on_node: bool, privileged: bool, status: typing.Optional[str]) -> None:
+    """hostNetwork gives a pod the interfaces of its node, but not its /dev/infiniband."""
+    made = objects(fabric="roce")
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        template = replica["template"]
+        template["spec"]["hostNetwork"] = on_node
+        template["metadata"]["annotations"] = {} if on_node else {"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}
+        (item,) = template["spec"]["containers"]
+        item["securityContext"] = {"privileged": privileged, "capabilities": {"add": ["IPC_LOCK"]}}
+        for amounts in item["resources"].values():
+            del amounts["openshift.io/mlx_roce"]
+    assert {item.status for item in refused(check(made)) if item.check == "job.devices"} == (
+        {status} if status else set()
+    )
+
+
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-1g.10gb.shared",
+        "amd.com/gpu",
+        "amd.com/cpx_nps4",
+        "habana.ai/gaudi",
+        "gpu.intel.com/xe",
+    ],
 )
 def test_a_gpu_by_another_name_is_no_network_device(gpu: str) -> None:
     made = one(

@@ -114,7 +114,11 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             (
                 "The containers request no resource of a device plugin: the pod has no /dev/infiniband, and NCCL sends"
-                " over TCP."
+                " over TCP. This is so with hostNetwork, too."
+            ),
+            (
+                "The containers request no such resource and are privileged: they see the devices of the node, unless"
+                " the RDMA subsystem is in exclusive mode (unknown)."
             ),
             "The containers request fewer or more devices than the pod has attachments of that network.",
         ),

@@ -41,10 +41,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
         yield _check_claim(scope)
         return
     if not template.networks:
-        pods = sum(
-            item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers)
-        )
-        if pods < 2 and not scope.devices:
+        if _count_pods_with_gpus(scope) < 2 and not scope.devices:
             yield build_pass(check, scope.subject, "none, because the job has one pod", "none")
             return
         why = (
@@ -93,6 +90,10 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             )
         else:
             yield build_pass(check, subject, " + ".join(item.kinds), expected)
+
+
+def _count_pods_with_gpus(scope: Scope) -> int:
+    return sum(item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers))
 
 
 def _check_claim(scope: Scope) -> Finding:
@@ -208,7 +209,11 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                     "Name the attachment in the annotation once for each device.",
                 )
             )
-    if not asked and not used and scope.template.networks and not scope.tcp and not scope.claims_network:
+    on_node = scope.template.host_network and _count_pods_with_gpus(scope) > 1
+    if not asked and not used and (scope.template.networks or on_node) and not scope.tcp and not scope.claims_network:
+        if all(container.privileged for container in scope.workers):
+            yield _check_privileged(scope)
+            return
         why = (
             "The containers request no resource of a device plugin, so the pods have no /dev/infiniband. NCCL finds no"
             " HCA and sends over TCP."
@@ -226,6 +231,27 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
             expected,
         )
     ]
+
+
+def _check_privileged(scope: Scope) -> Finding:
+    """Judge privileged containers without an RDMA resource, which can open each device of the node. On the network of
+    the node they can use the RDMA devices. On a network of their own they can if the RDMA subsystem is in shared mode,
+    which is unknown here.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
+    check, measured = "job.devices", "no RDMA resource, privileged containers"
+    if scope.template.host_network:
+        return build_pass(check, scope.subject, f"{measured}: each RDMA device of the node", "an RDMA device")
+    why = (
+        "Privileged containers can open each RDMA device of the node, but no device belongs to the pod. In the"
+        " exclusive mode of the RDMA subsystem, the pod sees none of these devices, and NCCL sends over TCP."
+    )
+    remedy = (
+        "Request the resource of the network in requests and limits, such as rdma/rdma_shared_device_eth: 1. If rdma"
+        " system show prints 'netns shared' on each node, you can waive this finding instead."
+    )
+    return Finding(check, scope.subject, UNKNOWN, measured, "a device for each attachment", why, remedy)
 
 
 def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
