@@ -188,6 +188,20 @@ def test_a_job_whose_pods_do_not_tolerate_the_taint_of_the_nodes_is_refused(
     assert run("job_lint", {"objects": tolerant}, Api(**kinds(Node=nodes)))["gate"] == "open"
 
 
+def test_the_resources_that_kueue_excludes_need_no_quota(run: typing.Callable[..., typing.Any]) -> None:
+    cluster = json.loads(json.dumps(CLUSTER))
+    del cluster["spec"]["resourceGroups"][0]["flavors"][0]["resources"][3]
+    text = "integrations: {frameworks: [kubeflow.org/pytorchjob]}\nresources: {excludeResourcePrefixes: [openshift.io]}"
+    config = {
+        "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
+        "data": {"controller_manager_config.yaml": text},
+    }
+    job = {"kind": "PyTorchJob", "name": "train", "namespace": "training"}
+    refused = run("job_lint", job, Api(**kinds(ClusterQueue=[cluster])))
+    assert "no quota for openshift.io/mlx_compute" in refused["msg"]
+    assert run("job_lint", job, Api(**kinds(ClusterQueue=[cluster], ConfigMap=[config])))["gate"] == "open"
+
+
 def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typing.Any]) -> None:
     wrong = objects(queue="gpu", environment={"NCCL_IB_HCA": "=mlx5_91"})
     result = run(

@@ -1416,6 +1416,11 @@ DATA.update(
             [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}],
             ((),),
         ),
+        "job.stack.parse_uncounted": Data(
+            parser("job.stack.parse_uncounted"),
+            [{"resources": {"excludeResourcePrefixes": ["a"], "transformations": [{"input": "b", "strategy": "c"}]}}],
+            (((), ()),),
+        ),
         "job.stack.parse_local_queue": Data(
             parser("job.stack.parse_local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]
         ),

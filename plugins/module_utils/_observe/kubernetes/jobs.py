@@ -190,6 +190,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
     found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
     home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
+    kueue = reader.one("ConfigMap", home, "kueue-manager-config", _read_kueue) if home else None
     return Stack(
         controllers=controllers,
         policies=tuple(
@@ -199,7 +200,9 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
         ),
         local_queues=tuple(reader.all("LocalQueue", stack.parse_local_queue)),
         cluster_queues=tuple(reader.all("ClusterQueue", stack.parse_cluster_queue)),
-        frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _read_frameworks) if home else None,
+        frameworks=kueue[0] if kueue else None,
+        excluded=kueue[1] if kueue else (),
+        replaced=kueue[2] if kueue else (),
         storage=tuple(reader.all("StorageClass", lambda item: stack.parse_storage_class(item, shared))),
         namespaces={namespace: labels for namespace, labels in found.items() if labels is not None},
         errors=reader.errors,
@@ -246,11 +249,12 @@ def _read_labels(namespace: Resource) -> dict[str, str]:
     return {str(key): str(value) for key, value in (namespace["metadata"].get("labels") or {}).items()}
 
 
-def _read_frameworks(config_map: Resource) -> tuple[str, ...]:
-    """Return the kinds of jobs that Kueue manages, from a ConfigMap with the configuration of Kueue."""
-    return stack.parse_frameworks(
-        read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", "")))
-    )
+def _read_kueue(config_map: Resource) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the kinds of jobs that Kueue manages, the prefixes of resources that it does not count, and the resources
+    that it replaces, from a ConfigMap with the configuration of Kueue.
+    """
+    data = read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", "")))
+    return (stack.parse_frameworks(data), *stack.parse_uncounted(data))
 
 
 def _collect_of_job(
