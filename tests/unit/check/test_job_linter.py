@@ -644,6 +644,36 @@ def test_labels_that_no_node_has_keep_pods_out(
     assert [item[0] for item in on_nodes(labels=labels, **spec)] == ([status] if status else [])
 
 
+@pytest.mark.parametrize("key", ["podTemplateOverrides", "podSpecOverrides", "runtimePatches"])
+def test_a_train_job_chooses_the_nodes_beside_its_runtime(key: str) -> None:
+    made = objects(kind="TrainJob")
+    (train,) = (item for item in made if item["kind"] == "TrainJob")
+    world = dataclasses.replace(WORLD, taints={"worker-2": (OWN_TAINT,)})
+    assert shown(check(made, world)) == [("job.resources", "fail")]
+    for spec, good in (
+        ({"tolerations": [{"key": "team", "operator": "Exists"}]}, True),
+        ({"tolerations": [{"key": "team", "operator": "Exists"}], "nodeSelector": {"gpu": "b300"}}, False),
+        ({"tolerations": [{"key": "else", "operator": "Exists"}]}, False),
+    ):
+        target = [{"name": "node"}]
+        train["spec"][key] = {
+            "podTemplateOverrides": [{"targetJobs": target, "spec": spec}],
+            "podSpecOverrides": [{"targetJobs": target, **spec}],
+            "runtimePatches": [
+                {
+                    "trainingRuntimeSpec": {
+                        "template": {
+                            "spec": {
+                                "replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": spec}}}}]
+                            }
+                        }
+                    }
+                }
+            ],
+        }[key]
+        assert shown(check(made, world)) == ([] if good else [("job.resources", "fail")])
+
+
 def test_where_pods_of_the_job_run_the_cluster_has_placed_them() -> None:
     made = objects()
     world = dataclasses.replace(WORLD, taints={"worker-2": (OWN_TAINT,)})
