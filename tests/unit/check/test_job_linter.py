@@ -1240,6 +1240,49 @@ def test_shared_memory_as_large_as_memory(size: str, status: str) -> None:
     assert of("job.shared_memory", lint_pod(container(), volumes=[volume])) == [("Pod training/p", status)]
 
 
+def test_the_shared_memory_of_the_node_is_in_memory() -> None:
+    assert of("job.shared_memory", lint_pod(container(volumeMounts=[]), hostIPC=True)) == [("Pod training/p", "pass")]
+    for path, status in (("/dev/shm", "pass"), ("/dev/shm/", "pass"), ("/tmp", "fail")):
+        volume = {"name": "shm", "hostPath": {"path": path}}
+        assert of("job.shared_memory", lint_pod(container(), volumes=[volume])) == [("Pod training/p", status)]
+
+
+def test_the_size_of_the_container_s_own_files_is_none_of_its_qos_class() -> None:
+    amounts = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1", "rdma/shared": "1", "ephemeral-storage": "9Gi"}
+    less = {"limits": amounts, "requests": {**amounts, "ephemeral-storage": "1Gi"}}
+    assert of("job.guaranteed", lint_pod(container(resources=less))) == [("Pod training/p", "pass")]
+    less["requests"]["memory"] = "4Gi"
+    (found,) = (item for item in lint_pod(container(resources=less)) if item.check == "job.guaranteed")
+    assert (found.status, found.measured) == ("fail", "memory 4Gi / 8Gi (requests / limits)")
+
+
+@pytest.mark.parametrize(
+    ("spec", "more", "need", "constraint"),
+    [
+        ({"hostIPC": True}, {}, "hostIPC", "allowHostIPC"),
+        ({"hostPID": True}, {}, "hostPID", "allowHostPID"),
+        ({}, {"ports": [{"containerPort": 1}, {"hostPort": 29500}]}, "hostPort 29500", "allowHostPorts"),
+    ],
+)
+def test_what_belongs_to_the_node_is_beyond_baseline(
+    spec: dict[str, bool], more: dict[str, typing.Any], need: str, constraint: str
+) -> None:
+    made = pod(containers=[container(**{"securityContext": {"runAsUser": 0}, **more})], **{**ON_SHARED, **spec})
+    found = {
+        level: next(
+            item for item in lint([made], (), shared_world(enforced={"training": level})) if item.check == check
+        )
+        for check in ("job.admission",)
+        for level in ("baseline", "privileged")
+    }
+    assert found["baseline"].status == "fail" and need in found["baseline"].why
+    assert found["privileged"].status == "pass" and constraint in found["privileged"].expected
+    plain = pod(containers=[container(securityContext={"runAsUser": 0})], **ON_SHARED)
+    assert of("job.admission", lint([plain], (), shared_world(enforced={"training": "baseline"}))) == [
+        ("Pod training/p", "pass")
+    ]
+
+
 def test_a_container_without_shared_memory_fails() -> None:
     assert of("job.shared_memory", lint_pod(container(volumeMounts=[]))) == [("Pod training/p", "fail")]
 

@@ -12,6 +12,9 @@ from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..._parse.kubernetes.quantity import parse_quantity
 from .scope import Scope
 
+#: resources that do not count for the QoS class of a pod [k8s.io/kubernetes pkg/apis/core/v1/helper/qos]
+_NOT_OF_QOS = frozenset(("ephemeral-storage",))
+
 
 def check_shared_memory(scope: Scope) -> Finding:
     """Check that /dev/shm of each container that computes is a memory volume, and that its size limit does not exceed
@@ -20,6 +23,8 @@ def check_shared_memory(scope: Scope) -> Finding:
     :param scope: pod template of a job, and the cluster in which it would run
     """
     expected, memory = "a memory volume at /dev/shm", scope.template.memory_volumes
+    if scope.template.host_ipc:
+        return build_pass("job.shared_memory", scope.subject, "/dev/shm of the node (hostIPC)", expected)
     without = [item.name for item in scope.workers if item.mounts.get("/dev/shm") not in memory]
     if without:
         why = (
@@ -97,7 +102,9 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
         differs = [
-            name for name in sorted({"cpu", "memory", *item.requests, *item.limits}) if _has_different_limit(item, name)
+            name
+            for name in sorted({"cpu", "memory", *item.requests, *item.limits} - _NOT_OF_QOS)
+            if _has_different_limit(item, name)
         ]
         if differs:
             shown = "; ".join(

@@ -188,7 +188,8 @@ EXPLAINED: dict[str, Explanation] = {
             " namespace permits."
         ),
         measured=(
-            "Capabilities, hostPath, hostNetwork and privileged of the pods, compared with the label"
+            "Capabilities, hostPath, hostPort, hostNetwork, hostIPC, hostPID and privileged of the pods, compared with"
+            " the label"
             " `pod-security.kubernetes.io/enforce` of the namespace."
         ),
         causes=(

@@ -131,6 +131,7 @@ class PodContainer:
     :ivar replaced: resources before another object replaced them; None if they were not replaced
     :ivar device_claims: claims of its pod that it uses (resources.claims)
     :ivar claimed: purposes of the devices of these claims, such as ``network``
+    :ivar host_ports: ports of the node that it takes (hostPort)
     """
 
     name: str
@@ -147,6 +148,7 @@ class PodContainer:
     replaced: typing.Optional[Replaced] = None
     device_claims: tuple[TakenClaim, ...] = ()
     claimed: tuple[Use, ...] = ()
+    host_ports: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,8 +215,10 @@ class PodTemplate:
     :ivar init_containers: containers that run before the main ones (initContainers)
     :ivar networks: networks that its annotation requests
     :ivar host_network: whether the pods use the network of their node
+    :ivar host_ipc: whether the pods use the shared memory of their node (hostIPC)
+    :ivar host_pid: whether the pods see the processes of their node (hostPID)
     :ivar volumes: names of all volumes
-    :ivar memory_volumes: size limit of each volume in memory, by name; empty if it has none
+    :ivar memory_volumes: size limit of each volume in memory, by name; empty if it has none. The node's /dev/shm counts
     :ivar claims: PersistentVolumeClaims that it mounts
     :ivar host_paths: files and folders of the node that it mounts
     :ivar account: service account; empty for the namespace's default account
@@ -235,6 +239,8 @@ class PodTemplate:
     account: str = ""
     device_claims: tuple[PodClaim, ...] = ()
     nodes: NodeChoice = dataclasses.field(default_factory=NodeChoice)
+    host_ipc: bool = False
+    host_pid: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,7 +58,7 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
         memory_volumes={
             str(item.get("name")): str(mapping_at(item, "emptyDir").get("sizeLimit") or "")
             for item in volumes
-            if mapping_at(item, "emptyDir").get("medium") == "Memory"
+            if mapping_at(item, "emptyDir").get("medium") == "Memory" or _is_shared_memory(item)
         },
         claims=tuple(
             str(mapping_at(item, "persistentVolumeClaim").get("claimName"))
@@ -69,7 +69,14 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
         account=str(spec.get("serviceAccountName") or ""),
         device_claims=read_pod_claims(spec, where),
         nodes=parse_node_choice(spec, where),
+        host_ipc=bool(spec.get("hostIPC", False)),
+        host_pid=bool(spec.get("hostPID", False)),
     )
+
+
+def _is_shared_memory(volume: Resource) -> bool:
+    """Return whether a volume is the folder /dev/shm of the node."""
+    return str(mapping_at(volume, "hostPath").get("path")).strip("/") == "dev/shm"
 
 
 def _parse_containers(spec: Resource, key: str, path: str, replaced: Provenance) -> tuple[PodContainer, ...]:
@@ -118,6 +125,11 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
         },
         replaced=replaced.get(id(item)),
         device_claims=read_taken_claims(item, path),
+        host_ports=tuple(
+            number_of(entry["hostPort"], f"{path}: hostPort")
+            for entry in parse_entries(item, "ports", path)
+            if entry.get("hostPort")
+        ),
     )
 
 
