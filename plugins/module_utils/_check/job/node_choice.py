@@ -14,7 +14,7 @@ from ..._model.base.phrases import count_of
 from ..._model.base.text import cut_text, join_first
 from ..._model.job.job import JobSurroundings, NodeChoice, NodeRequirement
 from ..._model.kubernetes.objects import ClusterNode
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status
 from ..._parse.kubernetes.core import tolerates_taint
 from .choice import report_uncompared
 from .scope import Scope, collect_extended_resources
@@ -133,7 +133,7 @@ def _report_choice(
         if taints == {""}
         else "Correct nodeSelector, affinity and tolerations of the pod template."
     )
-    status = FAIL
+    status: Status = FAIL
     if "" not in taints and scope.job.queue:
         status = WARN
         remedy += (
