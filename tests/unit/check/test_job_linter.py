@@ -1247,6 +1247,51 @@ def test_the_shared_memory_of_the_node_is_in_memory() -> None:
         assert of("job.shared_memory", lint_pod(container(), volumes=[volume])) == [("Pod training/p", status)]
 
 
+def group_of(size: int, leader: bool, annotations: dict[str, str], replicas: int = 1) -> tuple[Finding, ...]:
+    """Findings on a LeaderWorkerSet."""
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container()], **SHM}}
+    of_group: dict[str, typing.Any] = {"size": size, "workerTemplate": template}
+    if leader:
+        of_group["leaderTemplate"] = copy.deepcopy(template)
+    spec = {"replicas": replicas, "leaderWorkerTemplate": of_group}
+    metadata = {"name": "serve", "namespace": "training"}
+    return lint([{"kind": "LeaderWorkerSet", "metadata": metadata, "spec": spec}], (), shared_world())
+
+
+@pytest.mark.parametrize(
+    ("size", "leader", "pods", "networks"),
+    [(4, False, "4 pods", "fail"), (4, True, "4 pods", "fail"), (1, False, "1 pod", None), (2, True, "2 pods", "fail")],
+)
+def test_the_pods_of_a_group_count(size: int, leader: bool, pods: str, networks: typing.Optional[str]) -> None:
+    without = [container(resources={"limits": {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}})]
+    template = {"metadata": {"annotations": {}}, "spec": {"containers": without, **SHM}}
+    of_group = {"size": size, "workerTemplate": template, **({"leaderTemplate": template} if leader else {})}
+    job = {
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "serve", "namespace": "training"},
+        "spec": {"leaderWorkerTemplate": of_group},
+    }
+    found = lint([job], (), shared_world())
+    assert [item.measured for item in found if item.check == "job.read"] == [pods]
+    assert {item.status for item in refused(found) if item.check == "job.networks"} == (
+        {networks} if networks else set()
+    )
+
+
+def test_all_groups_need_their_room() -> None:
+    annotations = SHARED["annotations"]
+    assert of("job.resources", group_of(8, True, annotations, replicas=2))[0][1] == "pass"
+    (found,) = (item for item in refused(group_of(9, True, annotations, replicas=2)) if item.check == "job.resources")
+    assert found.expected == "room for 18 pods"
+
+
+def test_the_hosts_of_a_group_of_ray_count() -> None:
+    template = {"metadata": {"annotations": {}}, "spec": {"containers": [container()], **SHM}}
+    spec = {"workerGroupSpecs": [{"replicas": 2, "numOfHosts": 4, "template": template}]}
+    job = {"kind": "RayCluster", "metadata": {"name": "ray", "namespace": "training"}, "spec": spec}
+    assert [item.measured for item in lint([job], (), shared_world()) if item.check == "job.read"] == ["8 pods"]
+
+
 def test_the_size_of_the_container_s_own_files_is_none_of_its_qos_class() -> None:
     amounts = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1", "rdma/shared": "1", "ephemeral-storage": "9Gi"}
     less = {"limits": amounts, "requests": {**amounts, "ephemeral-storage": "1Gi"}}
