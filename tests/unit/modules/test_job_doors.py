@@ -212,6 +212,28 @@ def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typ
     assert "the value leaves out mlx5_11, mlx5_12, mlx5_13, mlx5_14; the pod does not have mlx5_91." in result["msg"]
 
 
+def test_the_pods_of_a_running_stateful_set_count(run: typing.Callable[..., typing.Any]) -> None:
+    """The StatefulSet controller sets no label with the name of the StatefulSet."""
+    (made, *_others) = objects(environment={"NCCL_IB_HCA": "=mlx5_91"})
+    template = made["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+    stateful = {
+        "kind": "StatefulSet",
+        "metadata": {"name": "serve", "namespace": "training"},
+        "spec": {"replicas": 2, "template": template},
+    }
+    mine, others = running("serve-0", "mlx5_1"), running("other-0", "mlx5_1")
+    for pod, owner in ((mine, "serve"), (others, "other")):
+        pod["metadata"]["labels"] = {"app": "any"}
+        pod["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "name": owner, "controller": True}]
+    result = run(
+        "job_lint",
+        {"kind": "StatefulSet", "name": "serve", "namespace": "training"},
+        Api(**kinds(StatefulSet=[stateful], Pod=[mine, others])),
+    )
+    assert "pod serve-0" in result["msg"] and "pod other-0" not in result["msg"]
+    assert "the pod does not have mlx5_91" in result["msg"]
+
+
 def test_rendered_objects_before_they_are_submitted(run: typing.Callable[..., typing.Any]) -> None:
     result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds()))
     assert result["gate"] == "open", result["lines"]

@@ -14,7 +14,7 @@ from ..._model.node.hca import NodeHcas
 from ..._parse.job import job_objects, pod_template, stack, train_job
 from ..._parse.job.node_choice import parse_taints
 from ..._parse.kubernetes.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
-from ..._parse.kubernetes.core import parse_node
+from ..._parse.kubernetes.core import parse_controller, parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at
@@ -261,13 +261,15 @@ def _collect_of_job(
     names: typing.Container[str], pod: Resource
 ) -> typing.Optional[tuple[typing.Optional[PodDevices], typing.Optional[ClaimingPod]]]:
     """Return the RDMA devices and interfaces of a pod on secondary networks, and its claims from templates. Return None
-    for a pod that does not run, has neither, or neither belongs to a named job nor has one of the names itself.
+    for a pod that does not run, has neither, or neither belongs to a named job nor has one of the names itself. A pod
+    belongs to a job by the label of its operator, or by its controller, as those of a StatefulSet.
 
     :param names: names of jobs in the namespace of the pod
     """
     metadata = pod.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)
+    of_job = (metadata.get("name"), parse_controller(pod)[1], *(labels.get(label) for label in _LABELS))
+    mine = any(name in names for name in of_job if name)
     if not mine or (pod.get("status") or {}).get("phase") != "Running":
         return None
     devices = job_objects.parse_pod_devices(pod) if annotations.get(pod_template.NETWORKS_ANNOTATION) else None
