@@ -1278,6 +1278,20 @@ def test_the_pods_of_a_group_count(size: int, leader: bool, pods: str, networks:
     )
 
 
+def test_the_volumes_of_a_stateful_set_s_claims_are_volumes_of_its_pods() -> None:
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "data", "mountPath": "/data"}]
+    template = {"metadata": {}, "spec": {"containers": [container(volumeMounts=mounts)], **SHM}}
+    job = {
+        "kind": "StatefulSet",
+        "metadata": {"name": "serve", "namespace": "training"},
+        "spec": {"replicas": 1, "template": template, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
+    }
+    assert {item.status for item in lint([job], (), shared_world()) if item.check == "job.volumes"} == {"pass"}
+    job["spec"] = {**typing.cast(dict[str, typing.Any], job["spec"]), "volumeClaimTemplates": []}
+    (found,) = (item for item in lint([job], (), shared_world()) if item.check == "job.volumes")
+    assert (found.status, found.measured) == ("fail", "volume 'data' does not exist")
+
+
 def test_all_groups_need_their_room() -> None:
     annotations = SHARED["annotations"]
     assert of("job.resources", group_of(8, True, annotations, replicas=2))[0][1] == "pass"

@@ -133,6 +133,21 @@ def _count_workers(group: Resource, path: str) -> int:
     return max(number_of(group["size"], f"{path}.size") - bool(group.get("leaderTemplate")), 0)
 
 
+def _add_claimed_volumes(parent: Resource, template: Resource, path: str) -> Resource:
+    """Return a pod template with the volumes that its controller adds for ``volumeClaimTemplates``, as that of a
+    StatefulSet does.
+
+    :param parent: mapping that contains the template
+    :param path: path of the mapping in the object, for messages
+    """
+    names = [name_of(claim) for claim in items_of(parent, "volumeClaimTemplates", path)]
+    if not names:
+        return template
+    spec = mapping_at(template, "spec")
+    volumes = [*items_of(spec, "volumes", path), *({"name": name} for name in names)]
+    return {**template, "spec": {**spec, "volumes": volumes}}
+
+
 def _find_templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
@@ -159,7 +174,8 @@ def _find_templates(
                 count *= number_of(node[key], f"{path}.{key}")
         for key, child in node.items():
             each = _count_workers(node, path) if key == "workerTemplate" else 1
-            yield from _find_templates(child, f"{path}.{key}" if path else str(key), count * each, visited)
+            for found in _find_templates(child, f"{path}.{key}" if path else str(key), count * each, visited):
+                yield (found[0], _add_claimed_volumes(node, found[1], path), found[2])
     elif isinstance(node, list):
         for index, child in enumerate(node):
             yield from _find_templates(child, f"{path}[{index}]", count, visited)
