@@ -1278,6 +1278,48 @@ def test_the_pods_of_a_group_count(size: int, leader: bool, pods: str, networks:
     )
 
 
+def mpi(command: typing.Union[str, list[str]], *env: tuple[str, str]) -> list[tuple[str, str]]:
+    """What is refused of an MPIJob with two workers, by the command of its launcher."""
+    launcher = bare(
+        "launcher",
+        command=["sh", "-c", command] if isinstance(command, str) else command,
+        env=[{"name": name, "value": value} for name, value in env],
+    )
+    worker = {"metadata": {"annotations": SHARED["annotations"]}, "spec": {"containers": [container(env=[])], **SHM}}
+    replicas = {
+        "Launcher": {"replicas": 1, "template": {"spec": {"containers": [launcher]}}},
+        "Worker": {"replicas": 2, "template": worker},
+    }
+    metadata = {"name": "nccl", "namespace": "training"}
+    found = lint([{"kind": "MPIJob", "metadata": metadata, "spec": {"mpiReplicaSpecs": replicas}}], (), shared_world())
+    judged = ("job.transport", "job.evidence", "job.hcas", "job.interfaces")
+    return [(item.check, item.status) for item in refused(found) if item.check in judged]
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "found"),
+    [
+        ("mpirun -np 16 -x NCCL_DEBUG=INFO ./all_reduce_perf", (), []),
+        (["mpirun", "-np", "16", "-x", "NCCL_DEBUG=INFO", "./all_reduce_perf"], (), []),
+        ("mpirun -np 16 ./all_reduce_perf", (), [("job.evidence", "warn")]),
+        ("mpirun -x NCCL_DEBUG -x NCCL_IB_DISABLE=1 ./a", [("NCCL_DEBUG", "INFO")], [("job.transport", "fail")]),
+        (["mpirun", "-x", "NCCL_DEBUG=INFO", "-x", "NCCL_NET=Socket", "./a"], (), [("job.transport", "fail")]),
+        ("mpirun -x NCCL_DEBUG=INFO -x UCX_TLS=tcp ./a", (), [("job.transport", "fail")]),
+        ("mpiexec -genv NCCL_DEBUG INFO -genv NCCL_IB_DISABLE 1 ./a", (), [("job.transport", "fail")]),
+        ("mpirun -x NCCL_DEBUG=INFO -x NCCL_SOCKET_IFNAME=net7 ./a", (), [("job.interfaces", "fail")]),
+        ("mpirun -x NCCL_DEBUG=INFO -x NCCL_IB_HCA=mlx5_1 ./a", (), [("job.hcas", "warn")]),
+        # variables of the launcher alone
+        ("mpirun -x NCCL_DEBUG=INFO ./a", [("NCCL_IB_DISABLE", "1")], []),
+        ("NCCL_IB_DISABLE=1 wait-for-workers; mpirun -x NCCL_DEBUG=INFO ./a", (), []),
+        ("tool -x NCCL_IB_DISABLE=1", (), [("job.evidence", "warn")]),
+    ],
+)
+def test_what_mpirun_gives_to_the_ranks_counts(
+    command: typing.Union[str, list[str]], env: typing.Sequence[tuple[str, str]], found: list[tuple[str, str]]
+) -> None:
+    assert mpi(command, *env) == found
+
+
 def test_the_volumes_of_a_stateful_set_s_claims_are_volumes_of_its_pods() -> None:
     mounts = [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "data", "mountPath": "/data"}]
     template = {"metadata": {}, "spec": {"containers": [container(volumeMounts=mounts)], **SHM}}

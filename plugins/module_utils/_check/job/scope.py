@@ -133,10 +133,18 @@ class Scope:
 
     def value(self, name: str) -> typing.Optional[Variable]:
         """Return the setting of a variable in the containers that compute; the last one if it is set several times,
-        None if it is not set. A setting in a command is ignored if only a shell can compute its value.
+        None if it is not set. A setting in a command is ignored if only a shell can compute its value. A setting that
+        a launcher of MPI in another pod gives to all ranks takes precedence.
 
         :param name: name of the environment variable
         """
+        given = [
+            item
+            for path, item in self.job.exported.get(name, ())
+            if path != self.template.path and item.value is not None
+        ]
+        if given:
+            return given[-1]
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 

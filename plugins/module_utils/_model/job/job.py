@@ -132,6 +132,7 @@ class PodContainer:
     :ivar device_claims: claims of its pod that it uses (resources.claims)
     :ivar claimed: purposes of the devices of these claims, such as ``network``
     :ivar host_ports: ports of the node that it takes (hostPort)
+    :ivar exported: variables that its command, mpirun, gives to the processes that it starts in other pods
     """
 
     name: str
@@ -149,6 +150,7 @@ class PodContainer:
     device_claims: tuple[TakenClaim, ...] = ()
     claimed: tuple[Use, ...] = ()
     host_ports: tuple[int, ...] = ()
+    exported: tuple[Variable, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,6 +261,18 @@ class JobWorkload:
     templates: tuple[PodTemplate, ...]
     queue: str = ""
     lost: str = ""
+
+    @functools.cached_property
+    def exported(self) -> dict[str, tuple[tuple[str, Variable], ...]]:
+        """Return the variables that launchers of MPI give to all ranks, by name, each with the path of the pod template
+        of the launcher.
+        """
+        found: dict[str, tuple[tuple[str, Variable], ...]] = {}
+        for template in self.templates:
+            for container in template.containers:
+                for item in container.exported:
+                    found[item.name] = (*found.get(item.name, ()), (template.path, item))
+        return found
 
     @property
     def subject(self) -> str:
