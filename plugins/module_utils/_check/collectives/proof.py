@@ -19,7 +19,7 @@ from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, build_pass
 from ..job.channels import judge_log
 from ..job.nccl_run import cut_to_run, group_by_process
-from ..job.ranks import spell_numbers
+from ..job.ranks import WHOLE, spell_numbers
 from .channel_verdicts import (
     EACH_CHANNEL,
     NEED_WHOLE_LOG,
@@ -275,7 +275,11 @@ def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Find
             for item in found
             if item.status == FAIL or item.check not in ("training.channels", "training.transport")
         ]
-    return [dataclasses.replace(item, check=_CHECKS[item.check]) for item in found]
+    # the stage reads the logs itself, so its user has none to give
+    return [
+        dataclasses.replace(item, check=_CHECKS[item.check], remedy=item.remedy.replace(WHOLE, NEED_WHOLE_LOG))
+        for item in found
+    ]
 
 
 def _check_point_to_point(test: str) -> Finding:
