@@ -38,7 +38,7 @@ ABOVE_STAGES = {"stages", "frame", "sources", "rejudge", "resume", "explained"}
 # importer: the modules of another stage that it may import. validate judges the figures that compare is given; the
 # teardown undoes what network did
 ACROSS = {
-    "_check.validate.check": {"_check.compare.check", "_check.collectives.wanted"},
+    "_check.validate.check": {"_check.compare.mistakes", "_check.collectives.wanted"},
     # what stage operators would find missing is told before the first stage
     "_check.validate.controller": {"_check.operators.rbac"},
     "_check.teardown": {"_analysis.disruption.machine_config"},
