@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.addresses.arithmetic import excluded_from, outside_of
+from ..._analysis.addresses.pools import excluded_from, outside_of
 from ..._analysis.controllers.image_pull import explain, of_pods
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.phrases import count_of, format_clause
