@@ -28,8 +28,9 @@ from .error_counters import check_errors
 from .lids import check_lids
 from .names import MOST, TOOLS, FabricFacts, words_of_ports
 from .partitions import check_partitions
-from .subnet_managers import check_islands, check_managers, check_no_manager
+from .subnet_managers import check_managers
 from .topology import check_topology
+from .unmanaged import check_islands, check_no_manager
 from .unqueryable_ports import explain_cause, find_unasked
 
 #: of the HCAs that a node has on a fabric, in the words of a finding
