@@ -32,7 +32,7 @@ from .errors import check_errors
 from .ethernet import describe_pinned, report_ports_without_lldp
 from .facts import Facts, find_limits, find_membership, find_rates, locate_ends
 from .latency import check_latencies
-from .layers import check_layers
+from .layers.check import check_layers
 from .left_out import check_left_out
 from .links import check_links
 from .packets import check_packets
