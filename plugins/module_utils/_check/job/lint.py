@@ -25,9 +25,10 @@ from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.job.train_job import RUNTIMES
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from . import admission
-from .compute_domains import check_compute_domains
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
-from .device_claims import add_cluster, add_uses, check_device_claims, read_claims
+from .devices.claims import check_device_claims
+from .devices.compute_domains import check_compute_domains
+from .devices.known_claims import add_cluster, add_uses, read_claims
 from .hcas import check_hcas
 from .nccl import check_evidence, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes

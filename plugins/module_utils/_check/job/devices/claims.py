@@ -9,83 +9,16 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import count_of
-from ..._model.base.text import join_first
-from ..._model.job.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
-from ..._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from ..._parse.kubernetes import device_claims as parse
-from ..._parse.kubernetes.resource import Resource
-from .device_selectors import check_selectors, check_totals
-from .scope import Scope
+from ...._model.base.phrases import count_of
+from ...._model.base.text import join_first
+from ...._model.job.job import PodTemplate
+from ...._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim
+from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..scope import Scope
+from .known_claims import list_uses
+from .selectors import check_selectors, check_totals
 
 _CHECK, _EXPECTED = "job.device_claims", "claims that exist, of classes that exist, each used by a container"
-
-
-def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
-    """Return the device claims, ComputeDomains and DeviceClasses in a list of objects, such as those in the file of a
-    job.
-
-    :param resources: objects of any kind; other kinds are ignored
-    :raises ResourceError: an object is malformed
-    """
-    resources = tuple(resources)
-    claims = tuple(parse.read_claim(item) for item in resources if item.get("kind") in (parse.CLAIM, parse.TEMPLATE))
-    domains = tuple(parse.read_compute_domain(item) for item in resources if item.get("kind") == parse.COMPUTE_DOMAIN)
-    classes = tuple(parse.read_class(item) for item in resources if item.get("kind") == parse.CLASS)
-    return DeviceClaims((*claims, *domains), classes)
-
-
-def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) -> DeviceClaims:
-    """Add the claims, classes and ResourceSlices of the cluster to those from the file of a job.
-
-    :param known: claims and classes from the file
-    :param world: state of the cluster; None if no cluster was queried, so that ``known`` is returned unchanged
-    """
-    if world is None:
-        return known
-    unread = world.device_claims is None or world.device_classes is None or world.device_slices is None
-    claims, classes = (*known.claims, *(world.device_claims or ())), (*known.classes, *(world.device_classes or ()))
-    return DeviceClaims(claims, classes, unread, world.device_slices or (), world.device_errors)
-
-
-def add_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:
-    """Return the job with ``claimed`` set in each container: the purposes of the devices that it claims, such as
-    ``network`` or ``gpu``.
-
-    :param known: ResourceClaims and DeviceClasses from the file and from the cluster
-    """
-    templates = []
-    for template in job.templates:
-        claims = {claim.name: claim for claim in template.device_claims}
-        containers = tuple(_add_uses(item, claims, job.namespace, known) for item in template.containers)
-        templates.append(dataclasses.replace(template, containers=containers))
-    return dataclasses.replace(job, templates=tuple(templates))
-
-
-def _add_uses(
-    container: PodContainer, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims
-) -> PodContainer:
-    taken = (item for item in container.device_claims if item.name in claims)
-    uses = (use for item in taken for use in _list_uses(namespace, claims[item.name], known, item.request))
-    return dataclasses.replace(container, claimed=tuple(dict.fromkeys(uses)))
-
-
-def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
-    """Return the purposes of the devices that a claim provides, such as ``network``. Return ``unknown`` if the claim
-    was not found.
-
-    :param namespace: namespace of the job
-    :param claim: claim of the pod
-    :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
-    :param request: name of the request whose devices are meant; empty for all requests
-    """
-    found = known.find(namespace, claim)
-    if found is None:
-        return ("unknown",)
-    return tuple(
-        dict.fromkeys(known.use_of(name) for item in found.requests if item.is_named(request) for name in item.classes)
-    )
 
 
 def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
@@ -261,7 +194,7 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
         for item in scope.job.templates
         if any((one.of, one.template) == (claim.of, False) for one in item.device_claims)
     )
-    if pods > 1 and "network" in _list_uses(scope.job.namespace, claim, known):
+    if pods > 1 and "network" in list_uses(scope.job.namespace, claim, known):
         why = (
             "These pods share the devices of one claim. All of them must run on the node with the devices, or wait for"
             " room on that node."
@@ -435,7 +368,7 @@ def _describe_claims(template: PodTemplate, known: DeviceClaims, namespace: str)
     """
     return (
         ", ".join(
-            f"{claim.name}: {' and '.join(_list_uses(namespace, claim, known)) or 'nothing'}"
+            f"{claim.name}: {' and '.join(list_uses(namespace, claim, known)) or 'nothing'}"
             for claim in template.device_claims
         )
         or "none"

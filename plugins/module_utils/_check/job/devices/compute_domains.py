@@ -9,13 +9,13 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.phrases import count_of
-from ..._model.base.text import join_first
-from ..._model.job.job import JobSurroundings, JobWorkload
-from ..._model.kubernetes.compute_domains import CLIQUE_LABEL, READY, ClaimingPod, ComputeDomain, joins_machines
-from ..._model.kubernetes.device_claims import DeviceClaims, PodClaim
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from .scope import Scope, is_gpu
+from ...._model.base.phrases import count_of
+from ...._model.base.text import join_first
+from ...._model.job.job import JobSurroundings, JobWorkload
+from ...._model.kubernetes.compute_domains import CLIQUE_LABEL, READY, ClaimingPod, ComputeDomain, joins_machines
+from ...._model.kubernetes.device_claims import DeviceClaims, PodClaim
+from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..scope import Scope, is_gpu
 
 _CHECK, _EXPECTED = "job.compute_domain", "a ComputeDomain that is Ready on the node of each pod, in one clique"
 _LOOK = (
