@@ -27,8 +27,9 @@ from ..._model.operators.sriov_operator import OperatorFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
+from .config_daemon import check_daemon, check_rollout
 from .node_label import check_label
-from .sriov_operator import check_config, check_daemon, check_installation, check_olm, check_pods, check_rollout
+from .sriov_operator import check_config, check_installation, check_olm, check_pods
 
 _OWNERS = {
     "k8s.cni.cncf.io": ("multus", "Install multus with its manifest deployments/multus-daemonset-thick.yml."),
