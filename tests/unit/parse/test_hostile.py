@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import RegistrySources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import SriovAbsence
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Boot
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.shown_boot import Boot
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import Address
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
