@@ -39,13 +39,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
     BandwidthFacts,
     CoverPlan,
-    PairResult,
     RdmaPod,
     RoundPlan,
-    SweepRow,
-    Wider,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.completions import STATUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult, SweepRow, Wider
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,

@@ -33,14 +33,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import find_kind
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     LatencyFigures,
     StepFigures,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 

@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.m
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import widen_amount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pair import PairMeasurement
 
 FABRIC = Fabric(

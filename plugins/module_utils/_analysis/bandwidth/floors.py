@@ -16,7 +16,8 @@ import typing
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
-from ..._model.measurement.bandwidth import End, PairResult, RdmaPod
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.measurement.pairs import End, PairResult
 from ..._model.node.hca import NodeHcas, Port
 from ..fleet.line_rates import HcaRates, LineRates, compute_most_of_pcie
 from ..schedule.wider import widen_amount

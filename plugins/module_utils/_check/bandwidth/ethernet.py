@@ -20,7 +20,7 @@ from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.rate_shares import GOOD
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import PairResult
+from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import FAIL, WARN, Finding
 
 #: commands by which switches show what their ports count

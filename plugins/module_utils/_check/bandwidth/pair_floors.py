@@ -12,7 +12,7 @@ from ..._analysis.bandwidth.bounds import find_bounds
 from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, PairLimits, format_gbps
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.profiles import is_infiniband
-from ..._model.measurement.bandwidth import QUEUE_PAIRS, PairResult
+from ..._model.measurement.pairs import QUEUE_PAIRS, PairResult
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: queue pairs that fill any link

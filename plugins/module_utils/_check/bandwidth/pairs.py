@@ -12,7 +12,8 @@ from ..._analysis.bandwidth.floors import Best, Doubt, PairLimits, format_gbps
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
-from ..._model.measurement.bandwidth import LEFT_OUT, PairResult
+from ..._model.measurement.bandwidth import LEFT_OUT
+from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, build_pass
 from .causes import explain_cause
 from .pair_floors import check_fleet, check_floor, check_tcp_fleet, format_queue_pairs

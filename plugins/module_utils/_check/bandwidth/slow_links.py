@@ -17,7 +17,7 @@ from ..._analysis.schedule.rate_shares import SLOW, Reading
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import End, PairResult
+from ..._model.measurement.pairs import End, PairResult
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from . import ethernet
 from .causes import add_stage

@@ -18,7 +18,8 @@ from ..._analysis.schedule.wider import widen_amount, widen_fabric
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.observers import ObserversFacts
-from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
+from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, RdmaPod
+from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.kubernetes.core import internal_address

@@ -29,7 +29,8 @@ from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.operand import OperandError
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.objects import CommandResult
-from ..._model.measurement.bandwidth import PairLatency, PairResult, RdmaPod, SweepRow, Wider
+from ..._model.measurement.bandwidth import PairLatency, RdmaPod
+from ..._model.measurement.pairs import PairResult, SweepRow, Wider
 from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock

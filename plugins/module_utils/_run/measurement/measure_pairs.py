@@ -60,10 +60,10 @@ from ..._model.measurement.bandwidth import (
     CountedPair,
     PairLatency,
     PairLayers,
-    PairResult,
     RdmaPod,
     RoundPlan,
 )
+from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock
 from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT

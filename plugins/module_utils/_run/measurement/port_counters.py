@@ -16,7 +16,8 @@ from ..._check.bandwidth.results import VantagePort
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.infiniband.counters import PortCounters, PortGrowth, compute_growth
 from ..._model.kubernetes.observers import ObserversFacts
-from ..._model.measurement.bandwidth import CountedPair, PairResult
+from ..._model.measurement.bandwidth import CountedPair
+from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.infiniband import perfquery

@@ -18,7 +18,8 @@ from ...._analysis.bandwidth.floors import PairLimits, format_gbps
 from ...._analysis.fleet.vendors import link_command, priorities_command
 from ...._analysis.schedule.wider import widen_amount
 from ...._model.base.phrases import format_clause
-from ...._model.measurement.bandwidth import LayerName, LayerStep, PairLayers, PairResult
+from ...._model.measurement.bandwidth import LayerName, LayerStep, PairLayers
+from ...._model.measurement.pairs import PairResult
 from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..causes import add_stage
 from .causes import describe_known_ends, find_causes, find_physical_function
