@@ -27,11 +27,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     ClusterIntent,
     Fabric,
     Intent,
-    Ipam,
-    Network,
     Profile,
     Select,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import find_kind
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (

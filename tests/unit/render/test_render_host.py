@@ -19,13 +19,8 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.host import make_containerd_drop_in, render_host
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
-    ClusterIntent,
-    Fabric,
-    Ipam,
-    Network,
-    Select,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.memlock import render_memlock_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node import host

@@ -11,7 +11,8 @@ import typing
 
 from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
-from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.intent.profiles import find_traits
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError, is_address, parse_network, parse_range

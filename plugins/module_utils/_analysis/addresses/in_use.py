@@ -12,7 +12,8 @@ import typing
 
 from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.base.text import join_first
-from ..._model.intent.intent import Fabric, Intent, NvIpamPool
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.networks import NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, judge

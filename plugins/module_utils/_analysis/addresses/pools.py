@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.intent.intent import Fabric, Ipam, NvIpamPool
+from ..._model.intent.intent import Fabric
+from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
 from ..._parse.kubernetes.addresses import Pool, RangeError, parse_range
 from ..._parse.kubernetes.nv_ipam import Blocks, parse_blocks, parse_networks

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.rules import run_rule
-from ..._model.intent.intent import Ipam, Route
+from ..._model.intent.networks import Ipam, Route
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..._parse.kubernetes.addresses import Network, RangeError, parse_network, parse_range
 
