@@ -212,12 +212,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import (
-    Observers,
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observed_nodes import (
     leave_out,
     nodes_to_observe,
     own_image,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
