@@ -9,7 +9,8 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.bounds import find_bounds
-from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, PairLimits, format_gbps
+from ..._analysis.bandwidth.end_rates import NO_POD
+from ..._analysis.bandwidth.floors import TCP_FAIL, TCP_WARN, Best, PairLimits, format_gbps
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.pairs import QUEUE_PAIRS, PairResult
