@@ -54,6 +54,12 @@ class EndRate:
 
 
 def compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> EndRate:
+    """Return the rates of one end of a pair.
+
+    :param pod: pod of the end
+    :param found: rates of its HCA; None if they are unknown
+    :param shares: number of VFs that share each port and each NIC
+    """
     if pod.error:
         return EndRate(unknown=NO_POD, name=pod.node)
     expected = fabric.line_rate.expected_gbps

@@ -22,15 +22,8 @@ from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, add_rerun, build_pass
-from ..job.channels import (
-    doubt_files,
-    judge_log,
-    judge_problems,
-    leave_out_forged,
-    limit_findings,
-    name_hcas,
-    spans_nodes,
-)
+from ..job.channels import doubt_files, judge_log, judge_problems, limit_findings, name_hcas, spans_nodes
+from ..job.log_sources import leave_out_forged
 from . import queue_pairs
 from .hcas import FabricDevices, check_hcas, check_rails
 from .ucx import judge_endpoints
