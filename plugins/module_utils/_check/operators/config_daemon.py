@@ -92,6 +92,7 @@ def _find_tag(image: str) -> str:
 
 
 def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
+    """Return the finding on the config daemon of a node."""
     daemon = seen.daemon
     if daemon is None:
         why = (
