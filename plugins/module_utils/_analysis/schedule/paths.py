@@ -14,6 +14,7 @@ import typing
 from ..._model.infiniband.cables import take_cables
 from ..._model.infiniband.fabric import LANE_GBPS, Link, LinkEnd, Topology
 from ..._model.infiniband.forwarding import ForwardingTable
+from .leaf_pods import group_leaves
 from .link_directions import Cable, Direction, End
 
 #: no way is longer; a table that sends in a circle is
@@ -112,35 +113,17 @@ class PathTable:
             self.directions.append(Direction(*one, *other, gbps))
 
     def _pods(self) -> tuple[tuple[str, ...], ...]:
-        """Return the pods, each as the GUIDs of its leaves. Leaves that share a switch one level above, directly or
-        through other leaves, form one pod. If the topology above the leaves is unknown, all leaves are one pod.
+        """Return the pods, each as the GUIDs of its leaves. If the topology above the leaves is unknown, all leaves are
+        one pod.
         """
         if self.hashed:
             return (tuple(self.leaves),)
-        result: list[tuple[str, ...]] = []
-        above = {
-            leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches
-            for leaf in self.leaves
-        }
-        below: dict[str, list[str]] = {}
-        for leaf, switches in above.items():
-            for switch in switches:
-                below.setdefault(switch, []).append(leaf)
-        seen: set[str] = set()
-        for first in self.leaves:
-            if first in seen:
-                continue
-            pod, todo = [], [first]
-            seen.add(first)
-            while todo:
-                leaf = todo.pop()
-                pod.append(leaf)
-                near = {other for switch in above[leaf] for other in below[switch]} | (above[leaf] & self.leaves.keys())
-                todo += sorted(near - seen)
-                seen |= near
-            here = set(pod)
-            result.append(tuple(leaf for leaf in self.leaves if leaf in here))
-        return tuple(result)
+        return group_leaves(
+            {
+                leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches
+                for leaf in self.leaves
+            }
+        )
 
     def test(
         self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None
