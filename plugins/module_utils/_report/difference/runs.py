@@ -18,16 +18,16 @@ from ..._model.base.load import to_data
 from ..._model.base.text import cut_text
 from ..._model.measurement.collectives import LatencyFigures, StepFigures
 from ..._model.run.fact_kinds import FACT_KINDS
-from ..._model.run.facts import CLUSTER, RunStart
+from ..._model.run.facts import CLUSTER
 from ..._model.run.findings import STAGES, Judged
 from ..._model.run.records import Record
+from ..content.verdict import label_finding
 from ..markup.text import one_line
-from .verdict import label_finding
+from .snapshot import CableEnd, Data, SeenCables, Snapshot
 
 #: times that a latency may be as long as in the other run: the default of latency_ratio
 _MOST_TIMES = 1.5
 NOT_THERE, COLLECTIVES = "absent", "figures of collectives"
-Data = dict[str, typing.Any]
 
 #: kinds of facts of nodes that are compared, and their words. HCAs after the network was made show its VFs
 COMPARED = {kind.name: kind.word for kind in FACT_KINDS if kind.word is not None}
@@ -42,8 +42,6 @@ _WORDS = {"hcas": "", "ports": "port", "netdevs": "netdev", "functions": "functi
 MOST_LINES = 200
 #: differences of one node, and characters of the name of a thing and of what is said of it: a node writes all of them
 MOST_OF_NODE, _MOST_WHAT, _MOST_TEXT = 512, 400, 2000
-#: nodes without a topology that a line names
-_MOST_UNREAD = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,27 +60,6 @@ class RunDifference:
     what: str
     before: str
     after: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Snapshot:
-    """The results of one run, for the comparison with another.
-
-    :ivar start: id, time, nodes and variables of the run
-    :ivar facts: dictionaries with ``value`` and ``error``, of which one is None, by kind and node. The kinds are those
-        of COMPARED, and topologies
-    :ivar records: records of this run only, by stage
-    :ivar collectives: proven figures by step; None if the stage measured no collectives
-    :ivar unread: why a record or the figures of collectives could not be read, by stage or COLLECTIVES
-    :ivar latencies: proven latencies of small messages; empty if the stage measured none
-    """
-
-    start: RunStart
-    facts: typing.Mapping[str, typing.Mapping[str, Data]]
-    records: typing.Mapping[str, Record]
-    collectives: typing.Optional[tuple[StepFigures, ...]] = None
-    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    latencies: tuple[LatencyFigures, ...] = ()
 
 
 def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
@@ -241,7 +218,7 @@ def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the differences between the links of two runs. A link is identified by the GUIDs and ports of its ends,
     since several switches may have the same description. If one of the runs has no topology, links are not compared.
     """
-    first, second = _Cables.of(before), _Cables.of(after)
+    first, second = SeenCables.of(before), SeenCables.of(after)
     if not (first.seen and second.seen):
         return _compare_words("fabric", "topology", first.state, second.state)
     found = [*_compare_words("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
@@ -250,7 +227,7 @@ def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     for guid in sorted(first.names.keys() & second.names.keys()):
         found += _compare_texts("fabric", f"name of {guid}", first.names[guid], second.names[guid])
 
-    def called(end: _End) -> str:
+    def called(end: CableEnd) -> str:
         name = named.get(end[0]) or end[0]
         return f"{name}{f' ({end[0]})' if count[name] > 1 else ''} port {end[1]}"
 
@@ -260,56 +237,6 @@ def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
             "fabric", f"link {words[ends]}", first.links.get(ends, NOT_THERE), second.links.get(ends, NOT_THERE)
         )
     return found
-
-
-#: GUID and number of a port
-_End = tuple[str, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Cables:
-    """The links in the topologies of all nodes of a run.
-
-    :ivar seen: whether at least one node has a topology
-    :ivar unread: errors of the nodes without a topology
-    :ivar names: names of switches and hosts, by GUID
-    :ivar links: width and speed of each link, by the GUIDs and ports of its ends
-    """
-
-    seen: bool
-    unread: tuple[str, ...]
-    names: typing.Mapping[str, str]
-    links: typing.Mapping[tuple[_End, ...], str]
-
-    @property
-    def state(self) -> str:
-        return (
-            f"unknown: {'; '.join(self.unread[:_MOST_UNREAD])}"
-            if self.unread
-            else "seen"
-            if self.seen
-            else "not looked at"
-        )
-
-    @classmethod
-    def of(cls, run: Snapshot) -> _Cables:
-        unread: list[str] = []
-        names: dict[str, str] = {}
-        links: dict[tuple[_End, ...], str] = {}
-        seen = False
-        for node, fact in run.facts.get("topologies", {}).items():
-            unread += [f"{node}: {fact['error']}"] if fact["error"] else []
-            for item in fact["value"] or ():
-                topology = item.get("topology")
-                if not topology:
-                    unread += [f"{node} {item['rdma_device']}: {item['error']}"] if item.get("error") else []
-                    continue
-                seen = True
-                names.update((each["guid"], each["description"] or each["guid"]) for each in topology["nodes"])
-                for link in topology["links"]:
-                    ends = tuple(sorted((end["guid"], end["port"]) for end in (link["a"], link["b"])))
-                    links[ends] = f"{link['width'] or '?'}x {link['speed'] or '?'}"
-        return cls(seen, tuple(unread), names, links)
 
 
 def _compare_collectives(
