@@ -14,7 +14,7 @@ import dataclasses
 import threading
 import typing
 
-from ..._analysis.fleet.hca_errors import Readings, compare_readings
+from ..._analysis.measurement.hca_errors import Readings, compare_readings
 from ..._analysis.schedule.measurements import READING_LIMIT
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import Fabric

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.measurement.completions import STATUSES
-from .cause import Cause
+from ..fleet.cause import Cause
 
 _ONE_IMAGE = "Use one image, and the same message size and options, at both ends."
 _DRIVER = "Read the kernel log of the node (dmesg) for that time, and update the firmware and the driver of the HCA."
