@@ -206,7 +206,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import Logins, list_secrets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.registry import (
+    Logins,
+    list_secrets,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import TABLE, job_needs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import look_at_charts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import by_olm

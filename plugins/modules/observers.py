@@ -199,7 +199,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.admission import OPENSHIFT_GROUP
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import by_digest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
     LIFETIME_SECONDS,
     NAMESPACE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from .._model.intent.intent import Intent
-from .._model.kubernetes.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
+from .._model.kubernetes.images.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
 from .._model.operators.operators import JobNeeds, Needed, OperatorChart, list_needed_operators
 from .._parse.kubernetes.images import parse_reference
 from .._parse.kubernetes.pulled_images import pulled_images

@@ -13,7 +13,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import Logins, RegistryLogin
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.registry import (
+    Logins,
+    RegistryLogin,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import registry as module
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.registry import (
     RegistryQuery,

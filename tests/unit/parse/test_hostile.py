@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils import _parse
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import OperatorSettings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import RegistrySources
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import RegistrySources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import SriovAbsence
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.shown_boot import Boot

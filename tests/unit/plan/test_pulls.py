@@ -12,7 +12,11 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.pulls import ChartSeen, ImageSeen, Pulls
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pulls import (
+    ChartSeen,
+    ImageSeen,
+    Pulls,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import JobNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images

@@ -66,7 +66,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
     ObservedText,
     Roll,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import (
     ImageFacts,
     MirrorRule,
     RegistrySources,

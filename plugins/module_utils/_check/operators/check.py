@@ -16,7 +16,7 @@ from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import MirrorFacts
 from ..._model.intent.profiles import attachment_kind, find_traits, list_definitions
-from ..._model.kubernetes.images import ImageFacts
+from ..._model.kubernetes.images.pull_rules import ImageFacts
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.rights import RightsFacts
 from ..._model.node.hca import ObservedHcas

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.kubernetes.images import ImageFacts, MirrorRule, RegistrySources
+from ..._model.kubernetes.images.pull_rules import ImageFacts, MirrorRule, RegistrySources
 from ..._parse.kubernetes import images as parse
 from ..._parse.kubernetes.resource import ResourceError, name_of
 from .client import Cluster
