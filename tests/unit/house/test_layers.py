@@ -53,8 +53,8 @@ IMPURE = set(
 CONTROLLER = {
     "_observe/kubernetes/errors.py": {"kubernetes", "urllib3"},
     "_observe/kubernetes/yaml_documents.py": {"yaml"},
-    "_observe/kubernetes/channels.py": {"websocket"},
-    "_observe/kubernetes/exec_connection.py": {"kubernetes", "websocket", "certifi"},
+    "_observe/kubernetes/exec/channels.py": {"websocket"},
+    "_observe/kubernetes/exec/exec_connection.py": {"kubernetes", "websocket", "certifi"},
 }
 
 

@@ -17,8 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.im
     Logins,
     RegistryLogin,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import registry as module
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.registry import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import registry as module
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images.registry import (
     RegistryQuery,
     RegistryReply,
     ask,

@@ -12,15 +12,15 @@ import threading
 import time
 import typing
 
-from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
-from ..._model.kubernetes.objects import Answer, Container
-from ..._parse.kubernetes.core import parse_status
-from ..._parse.limits import MOST_ANSWER
-from ..._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
-from ..process import many
+from ...._model.base.errors import ParseError, RdmaError, wrap_unforeseen
+from ...._model.kubernetes.objects import Answer, Container
+from ...._parse.kubernetes.core import parse_status
+from ...._parse.limits import MOST_ANSWER
+from ...._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
+from ...process import many
+from ..client import Cluster
+from ..errors import ApiError, call_again
 from .channels import Channels
-from .client import Cluster
-from .errors import ApiError, call_again
 
 Result = typing.TypeVar("Result")
 #: connections at once. Each of them is a stream through one konnectivity agent, whose queue is short

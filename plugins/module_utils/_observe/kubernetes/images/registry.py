@@ -16,14 +16,14 @@ import time
 import typing
 import urllib.parse
 
-from ..._model.base.errors import RdmaError
-from ..._model.base.text import cut_plain
-from ..._model.intent.mirror import State
-from ..._model.kubernetes.images.registry import Challenge, Logins, RegistryLogin, find_login
-from ..._parse.kubernetes.images import parse_reference
-from ..._parse.kubernetes.resource import ResourceError
-from ..._parse.registry import parse_challenge, parse_tags, token_of
-from ..http_response import BoundedResponse
+from ...._model.base.errors import RdmaError
+from ...._model.base.text import cut_plain
+from ...._model.intent.mirror import State
+from ...._model.kubernetes.images.registry import Challenge, Logins, RegistryLogin, find_login
+from ...._parse.kubernetes.images import parse_reference
+from ...._parse.kubernetes.resource import ResourceError
+from ...._parse.registry import parse_challenge, parse_tags, token_of
+from ...http_response import BoundedResponse
 
 #: seconds in which a connection must give a sign
 PATIENCE = 10.0

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.kubernetes.images.pull_rules import ImageFacts, MirrorRule, RegistrySources
-from ..._parse.kubernetes import images as parse
-from ..._parse.kubernetes.resource import ResourceError, name_of
-from .client import Cluster
-from .errors import ApiError
-from .kinds import Resource, group_of
+from ...._model.kubernetes.images.pull_rules import ImageFacts, MirrorRule, RegistrySources
+from ...._parse.kubernetes import images as parse
+from ...._parse.kubernetes.resource import ResourceError, name_of
+from ..client import Cluster
+from ..errors import ApiError
+from ..kinds import Resource, group_of
 
 #: has the lists of registries, in the object of this name
 CONFIG, NAME = "Image.config.openshift.io", "cluster"

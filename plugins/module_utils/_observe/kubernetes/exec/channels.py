@@ -17,7 +17,7 @@ import ssl
 import time
 import typing
 
-from ..._parse.pods.framing import ERROR, STDERR, STDOUT
+from ...._parse.pods.framing import ERROR, STDERR, STDOUT
 
 try:
     import websocket
