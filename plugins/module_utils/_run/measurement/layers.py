@@ -28,7 +28,7 @@ from ..._parse.pods import perftest
 from ..._parse.pods.host import PodHost, parse_host, parse_throttled
 from ..._render.measurement import commands
 from .client_server import find_failure, line_of, run_pair
-from .measuring_plan import Plan, Say
+from .measuring_plan import Plan, Say, Usable
 from .observer_of import observer_of
 from .pod_inspection import PROBE_LIMIT
 from .pods import MeasuringPods
@@ -37,8 +37,6 @@ from .pods import MeasuringPods
 FIRST_PORT, PORTS = 28600, 1000
 #: seconds of a look into a pod
 LOOK_LIMIT = 20
-
-Usable = typing.Mapping[tuple[int, str], RdmaPod]
 
 
 @dataclasses.dataclass(frozen=True)
