@@ -12,7 +12,6 @@ import threading
 import typing
 
 from ..._check.bandwidth.addresses import find_announced_twice
-from ..._model.base.errors import wrap_unforeseen
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.intent.profiles import resource_of
@@ -22,47 +21,22 @@ from ..._model.measurement.bandwidth import RdmaPod
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import FIELD_MANAGER
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.pods.failure import Failure
-from ..._render.cluster.names import RUN_LABEL
 from ..._render.measurement import commands
 from ..._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, render_measuring_pod
 from ..cluster.watch import WatchFeed
 from .measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
+from .pod_creation import create_or_adopt_pod, explain_taken
 from .pod_inspection import PodInspector
+from .pod_loss import DELETED, explain_loss, make_failure
 from .pod_priority import PodPriority
-from .pod_readiness import ReadinessWait, explain_unready, find_node
+from .pod_readiness import ReadinessWait, explain_unready
 from .pod_removal import SELECTOR, PodRemoval, name_with_namespace
-
-#: reason of a pod that the kubelet ended after its activeDeadlineSeconds
-_OVERDUE = "DeadlineExceeded"
-#: of a pod that is not there
-_DELETED = "was deleted"
-
-
-def _explain_loss(item: Resource, dropped: bool) -> str:
-    """Return the reason why a pod that was ready is lost; empty if it is not lost.
-
-    :param item: last known object of the pod
-    :param dropped: whether the API server reported the deletion of the pod
-    """
-    try:
-        return _DELETED if dropped else explain_unready(state_of_pod(item))
-    except Exception as error:
-        # one thread hears of all pods, and the kubelet of one node wrote this
-        return str(wrap_unforeseen(error, "the status of the pod"))
-
-
-def _make_failure(item: RdmaPod, detail: str) -> Failure:
-    joint = " " if detail == _DELETED else ": "
-    return Failure(
-        "deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300]
-    )
 
 
 class MeasuringPods:
@@ -167,7 +141,7 @@ class MeasuringPods:
             for item in change.items if change is not None and change.action in ("replace", "put", "drop") else ():
                 if not self._is_ours(item):
                     continue
-                name, detail = name_of(item), _explain_loss(item, change is not None and change.action == "drop")
+                name, detail = name_of(item), explain_loss(item, change is not None and change.action == "drop")
                 if detail and (name in self._shells or name in self._whole):
                     self._gone[name] = detail
                 elif not detail:
@@ -179,7 +153,7 @@ class MeasuringPods:
         Return None if all are still ready.
         """
         found = next(((item, self._gone[item.name]) for item in pods if item.name in self._gone), None)
-        return _make_failure(*found) if found is not None else None
+        return make_failure(*found) if found is not None else None
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
         """Delete pods that are no longer needed, without a wait for their end. A pod that cannot be deleted now is
@@ -312,7 +286,7 @@ class MeasuringPods:
         end, lost = self._clock() + self._plan.pod_seconds, False
         while True:
             try:
-                made = self._create_or_adopt_pod(wanted, lost)
+                made = create_or_adopt_pod(self._cluster, wanted, lost)
                 self._uids[result.name] = made["metadata"]["uid"]
                 self._priority.report_policy(fabric, made)
                 return result
@@ -322,56 +296,11 @@ class MeasuringPods:
                     if error.status == 0:
                         raise
                     if error.reason == "AlreadyExists":
-                        return self._explain_taken(result, error)
+                        return explain_taken(self._cluster, result, error)
                     return dataclasses.replace(result, error=error.text, cause="refused")
             lost = True
             self._pause(1.0)
             self.await_api()
-
-    def _explain_taken(self, item: RdmaPod, error: ApiError) -> RdmaPod:
-        """Return the pod with an error that explains why its name is in use: by a pod of an earlier run, or by a mirror
-        pod of a kubelet, which no deletion ends.
-
-        :param item: the pod that could not be created
-        :param error: error of the API server
-        """
-        try:
-            found = self._cluster.get("Pod", item.namespace, item.name)
-        except ApiError:
-            found = {}
-        if is_made_pod(found):
-            return dataclasses.replace(item, error=error.text, cause="stuck")
-        return dataclasses.replace(
-            item,
-            error=f"the kubelet of node {find_node(found) or 'unknown'} reports a mirror pod {item.name}",
-            cause="taken",
-        )
-
-    def _create_or_adopt_pod(self, wanted: Resource, lost: bool) -> Resource:
-        """Create a pod, or return the one that an earlier request has created.
-
-        :param wanted: definition of the pod
-        :param lost: whether the answer to an earlier request was lost, so that the pod may exist. It is recognized by
-            the label of this run. A mirror pod is refused, because the kubelet of another node could create it with
-            that label
-        """
-        try:
-            return self._cluster.create(wanted, FIELD_MANAGER)
-        except ApiError as error:
-            if not lost or error.reason != "AlreadyExists":
-                raise
-            metadata = wanted["metadata"]
-            found = self._cluster.get("Pod", metadata["namespace"], metadata["name"])
-            run = metadata["labels"].get(RUN_LABEL)
-            labels = found["metadata"].get("labels") or {}
-            if (
-                run is None
-                or labels.get(RUN_LABEL) != run
-                or found["metadata"].get("deletionTimestamp")
-                or not is_made_pod(found)
-            ):
-                raise
-            return found
 
     def shell(self, item: RdmaPod, pci: str = "") -> Shell:
         """Return the connection to a pod, and open it again if it is broken.
@@ -446,13 +375,13 @@ class MeasuringPods:
             try:
                 found = self._cluster.get("Pod", item.namespace, item.name)
                 if not self._is_ours(found):
-                    return _make_failure(item, _DELETED)
+                    return make_failure(item, DELETED)
                 stand = state_of_pod(found)
             except ApiError as error:
                 if error.absent:
-                    return _make_failure(item, _DELETED)
+                    return make_failure(item, DELETED)
                 continue
             detail = explain_unready(stand)
             if detail:
-                return _make_failure(item, detail)
+                return make_failure(item, detail)
         return None
