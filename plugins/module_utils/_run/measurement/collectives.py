@@ -37,7 +37,7 @@ from .client_server import find_failure, line_of
 from .collective_logs import LogReader
 from .collective_pods import LOOK, SHORT, CollectivePlace, CollectivePods, compute_left, run_short
 from .measuring_plan import Plan, Say, start_workers
-from .pods import MeasuringPods
+from .pods.measuring_pods import MeasuringPods
 from .soak_counters import AT_ONCE, SoakCounters, compare_nodes, list_physical
 
 #: seconds between two reads of the requests of mpirun

@@ -27,7 +27,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock
 from .layers import LayerTests
 from .measuring_plan import Plan, Say
-from .pods import MeasuringPods
+from .pods.measuring_pods import MeasuringPods
 
 
 class LayeredPairs:

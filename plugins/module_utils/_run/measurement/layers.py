@@ -30,8 +30,8 @@ from ..._render.measurement import commands
 from .client_server import find_failure, line_of, run_pair
 from .measuring_plan import Plan, Say, Usable
 from .observer_of import observer_of
-from .pod_inspection import PROBE_LIMIT
-from .pods import MeasuringPods
+from .pods.inspection import PROBE_LIMIT
+from .pods.measuring_pods import MeasuringPods
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
 FIRST_PORT, PORTS = 28600, 1000

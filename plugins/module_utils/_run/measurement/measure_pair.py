@@ -38,7 +38,7 @@ from ..._render.measurement import commands
 from .client_server import find_failure, line_of
 from .measuring_plan import Say
 from .pair_tests import PairTests
-from .pods import MeasuringPods
+from .pods.measuring_pods import MeasuringPods
 
 #: how often a pair is tried whose measurement got lost on the way although its pods live
 ATTEMPTS = 3

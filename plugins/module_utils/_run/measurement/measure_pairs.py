@@ -64,7 +64,7 @@ from .measure_pair import PairMeasurement, fail_pair
 from .measuring_plan import Plan, Say, Usable, start_workers
 from .pair_counters import PairCounters
 from .pair_latencies import PairLatencies
-from .pods import MeasuringPods
+from .pods.measuring_pods import MeasuringPods
 from .soak_counters import list_physical
 
 #: slow flows that are measured once more as other flows, at most

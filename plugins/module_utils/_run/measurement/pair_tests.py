@@ -20,7 +20,7 @@ from ..._parse.pods import iperf3, perftest
 from ..._parse.pods.failure import Failure, classify
 from ..._render.measurement import commands
 from .client_server import Judge, find_failure, line_of, run_pair
-from .pods import MeasuringPods
+from .pods.measuring_pods import MeasuringPods
 
 
 class PairTests:

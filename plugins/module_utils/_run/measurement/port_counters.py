@@ -24,7 +24,7 @@ from ..._parse.infiniband import perfquery
 from ..._render.measurement import counters
 from .client_server import find_failure
 from .observer_of import observer_of, open_observer
-from .pod_inspection import PROBE_LIMIT
+from .pods.inspection import PROBE_LIMIT
 
 #: of a fabric that no node saw by tools that read counters
 NO_COUNTERS = "no node can read the counters of the switches of this fabric; Ethernet switches cannot be queried"

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from ..._model.base.errors import wrap_unforeseen
-from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.pod_state import state_of_pod
-from ..._parse.pods.failure import Failure
-from .pod_readiness import explain_unready
+from ...._model.base.errors import wrap_unforeseen
+from ...._model.measurement.bandwidth import RdmaPod
+from ...._observe.kubernetes.kinds import Resource
+from ...._parse.kubernetes.pod_state import state_of_pod
+from ...._parse.pods.failure import Failure
+from .readiness import explain_unready
 
 #: reason of a pod that the kubelet ended after its activeDeadlineSeconds
 _OVERDUE = "DeadlineExceeded"

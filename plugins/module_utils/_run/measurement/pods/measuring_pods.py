@@ -11,32 +11,32 @@ import functools
 import threading
 import typing
 
-from ..._check.bandwidth.addresses import find_announced_twice
-from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import list_rails as fabric_rails
-from ..._model.intent.profiles import resource_of
-from ..._model.kubernetes.measuring import NAMESPACE
-from ..._model.kubernetes.objects import ClusterNode
-from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.shell import Clock, Shell
-from ..._parse.kubernetes import core as kubernetes
-from ..._parse.kubernetes.foreign import is_made_pod
-from ..._parse.kubernetes.pod_state import state_of_pod
-from ..._parse.kubernetes.resource import name_of
-from ..._parse.pods.failure import Failure
-from ..._render.measurement import commands
-from ..._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, render_measuring_pod
-from ..cluster.watch import WatchFeed
-from .measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
-from .pod_creation import create_or_adopt_pod, explain_taken
-from .pod_inspection import PodInspector
-from .pod_loss import DELETED, explain_loss, make_failure
-from .pod_priority import PodPriority
-from .pod_readiness import ReadinessWait, explain_unready
-from .pod_removal import SELECTOR, PodRemoval, name_with_namespace
+from ...._check.bandwidth.addresses import find_announced_twice
+from ...._model.intent.intent import Fabric
+from ...._model.intent.profiles import list_rails as fabric_rails
+from ...._model.intent.profiles import resource_of
+from ...._model.kubernetes.measuring import NAMESPACE
+from ...._model.kubernetes.objects import ClusterNode
+from ...._model.measurement.bandwidth import RdmaPod
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.errors import ApiError
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.kubernetes.shell import Clock, Shell
+from ...._parse.kubernetes import core as kubernetes
+from ...._parse.kubernetes.foreign import is_made_pod
+from ...._parse.kubernetes.pod_state import state_of_pod
+from ...._parse.kubernetes.resource import name_of
+from ...._parse.pods.failure import Failure
+from ...._render.measurement import commands
+from ...._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, render_measuring_pod
+from ...cluster.watch import WatchFeed
+from ..measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
+from .creation import create_or_adopt_pod, explain_taken
+from .inspection import PodInspector
+from .loss import DELETED, explain_loss, make_failure
+from .priority import PodPriority
+from .readiness import ReadinessWait, explain_unready
+from .removal import SELECTOR, PodRemoval, name_with_namespace
 
 
 class MeasuringPods:

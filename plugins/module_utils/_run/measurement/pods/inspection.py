@@ -7,24 +7,24 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._check.bandwidth.addresses import why_outside
-from ..._model.base.errors import wrap_unforeseen
-from ..._model.base.operand import OperandError, require_operand
-from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma, is_interface_moved
-from ..._model.intent.profiles import list_rails as fabric_rails
-from ..._model.kubernetes.objects import CommandResult
-from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.shell import Clock, Shell
-from ..._parse.kubernetes import multus
-from ..._parse.kubernetes.resource import ResourceError
-from ..._parse.pods import probe as pod_probe
-from ..._parse.pods.failure import Failure
-from ..._render.measurement import commands
-from .client_server import find_failure
-from .measuring_plan import Plan, may_return
+from ...._check.bandwidth.addresses import why_outside
+from ...._model.base.errors import wrap_unforeseen
+from ...._model.base.operand import OperandError, require_operand
+from ...._model.intent.intent import Fabric
+from ...._model.intent.profiles import carries_rdma, is_interface_moved
+from ...._model.intent.profiles import list_rails as fabric_rails
+from ...._model.kubernetes.objects import CommandResult
+from ...._model.measurement.bandwidth import RdmaPod
+from ...._observe.kubernetes.errors import ApiError
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.kubernetes.shell import Clock, Shell
+from ...._parse.kubernetes import multus
+from ...._parse.kubernetes.resource import ResourceError
+from ...._parse.pods import probe as pod_probe
+from ...._parse.pods.failure import Failure
+from ...._render.measurement import commands
+from ..client_server import find_failure
+from ..measuring_plan import Plan, may_return
 
 #: seconds of the look into a pod, at least
 PROBE_LIMIT = 30

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.boundary.form import describe_rejected
-from ..._model.intent.intent import ClusterIntent
-from ..._model.kubernetes.measuring import NAMESPACE
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.shell import Clock
-from ..._parse.kubernetes import core as kubernetes
-from ..._parse.kubernetes.foreign import is_made_pod
-from ..._parse.kubernetes.resource import name_of
-from ..._render.cluster.names import FABRIC_LABEL, MANAGED_BY
-from ..cluster.finalizers import remove_finalizers
-from .measuring_plan import Plan, Say
+from ...._model.boundary.form import describe_rejected
+from ...._model.intent.intent import ClusterIntent
+from ...._model.kubernetes.measuring import NAMESPACE
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.kubernetes.shell import Clock
+from ...._parse.kubernetes import core as kubernetes
+from ...._parse.kubernetes.foreign import is_made_pod
+from ...._parse.kubernetes.resource import name_of
+from ...._render.cluster.names import FABRIC_LABEL, MANAGED_BY
+from ...cluster.finalizers import remove_finalizers
+from ..measuring_plan import Plan, Say
 
 #: label selector of the pods of all measurements
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])

@@ -6,10 +6,10 @@ takes it from the PriorityClass of the pod, or from the default of the cluster.
 
 from __future__ import annotations
 
-from ..._model.intent.intent import Fabric
-from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.resource import mapping_at
-from .measuring_plan import Say
+from ...._model.intent.intent import Fabric
+from ...._observe.kubernetes.kinds import Resource
+from ...._parse.kubernetes.resource import mapping_at
+from ..measuring_plan import Say
 
 #: the policy of a PriorityClass whose pods preempt no others
 _NEVER = "Never"

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import FIELD_MANAGER
-from ..._parse.kubernetes.foreign import is_made_pod
-from ..._render.cluster.names import RUN_LABEL
-from .pod_readiness import find_node
+from ...._model.measurement.bandwidth import RdmaPod
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.errors import ApiError
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.kubernetes.outcome import FIELD_MANAGER
+from ...._parse.kubernetes.foreign import is_made_pod
+from ...._render.cluster.names import RUN_LABEL
+from .readiness import find_node
 
 
 def create_or_adopt_pod(cluster: Cluster, wanted: Resource, lost: bool) -> Resource:

@@ -7,20 +7,20 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.image_pull import names_cause
-from ..._analysis.readiness.grace import GRACE
-from ..._model.base.errors import wrap_unforeseen
-from ..._model.base.text import both_ends, join_first
-from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.shell import Clock
-from ..._parse.kubernetes.pod_state import PodState, state_of_pod
-from ..._parse.kubernetes.resource import name_of
-from ..._parse.pods.failure import classify
-from ..cluster.watch import KindUpdate, WatchFeed, take_following
-from .measuring_plan import Plan, PodOfNode, Say
+from ...._analysis.controllers.image_pull import names_cause
+from ...._analysis.readiness.grace import GRACE
+from ...._model.base.errors import wrap_unforeseen
+from ...._model.base.text import both_ends, join_first
+from ...._model.measurement.bandwidth import RdmaPod
+from ...._observe.kubernetes.client import Cluster
+from ...._observe.kubernetes.errors import ApiError
+from ...._observe.kubernetes.kinds import Resource
+from ...._observe.kubernetes.shell import Clock
+from ...._parse.kubernetes.pod_state import PodState, state_of_pod
+from ...._parse.kubernetes.resource import name_of
+from ...._parse.pods.failure import classify
+from ...cluster.watch import KindUpdate, WatchFeed, take_following
+from ..measuring_plan import Plan, PodOfNode, Say
 
 #: the part of ``pod_seconds`` for which whole nodes are awaited once the pods of more than half of them are ready, and
 #: how many times the seconds that these took
