@@ -278,7 +278,7 @@ def test_the_test_sees_a_violation(
         ("_check/network/lint", "from ...._model.findings import ok"),
         ("_check/network/lint", "from ...._analysis.fleet import hca_locations"),
         ("_check/network/lint", "from ..policy_context import PolicyContext"),
-        ("_check/network", "from ..job.scope import Scope"),
+        ("_check/network", "from ..job.scope import LintedTemplate"),
         ("_app", "from .._store.facts import FactFolder"),
         ("_ansible", "from ansible.module_utils.basic import AnsibleModule"),
         ("_parse/job", "from ..kubernetes.resource import Resource"),

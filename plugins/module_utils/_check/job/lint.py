@@ -33,7 +33,7 @@ from .hcas import check_hcas
 from .nccl import check_evidence, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
-from .scope import ComparisonBudget, Scope
+from .scope import ComparisonBudget, LintedTemplate
 
 _CORRECT = "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
 
@@ -165,7 +165,7 @@ def _lint_job(
     budget: ComparisonBudget,
     known: DeviceClaims,
 ) -> typing.Iterator[Finding]:
-    scopes = [Scope(job, template, world, hints, budget) for template in job.templates]
+    scopes = [LintedTemplate(job, template, world, hints, budget) for template in job.templates]
     yield _check_framework(job)
     for scope in scopes:
         yield from check_variables(scope)

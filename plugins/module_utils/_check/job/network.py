@@ -11,10 +11,10 @@ from ..._model.base.phrases import count_of
 from ..._model.job.job import Replaced
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes.quantity import parse_quantity
-from .scope import Scope, has_gpus, is_gpu
+from .scope import LintedTemplate, has_gpus, is_gpu
 
 
-def check_networks(scope: Scope) -> typing.Iterator[Finding]:
+def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that the pods have a secondary network whose NetworkAttachmentDefinition exists. Pods on the network of the
     node (hostNetwork) get a warning.
 
@@ -92,11 +92,11 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             yield build_pass(check, subject, " + ".join(item.kinds), expected)
 
 
-def _count_pods_with_gpus(scope: Scope) -> int:
+def _count_pods_with_gpus(scope: LintedTemplate) -> int:
     return sum(item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers))
 
 
-def _check_claim(scope: Scope) -> Finding:
+def _check_claim(scope: LintedTemplate) -> Finding:
     """Judge the network of pods that have device claims and no network annotation. The status is unknown if no claim is
     known to provide a network device.
 
@@ -118,7 +118,7 @@ def _check_claim(scope: Scope) -> Finding:
     return Finding(check, scope.subject, UNKNOWN, f"claims {names}", expected, why, remedy)
 
 
-def check_routes(scope: Scope) -> typing.Iterator[Finding]:
+def check_routes(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that no secondary network sets a default route of the pods, by ``default-route`` in the annotation or by
     ``ipam.routes`` of the attachment.
 
@@ -158,7 +158,7 @@ def check_routes(scope: Scope) -> typing.Iterator[Finding]:
         yield from wrong or [build_pass(check, scope.subject, "no default route over a secondary network", expected)]
 
 
-def check_devices(scope: Scope) -> typing.Iterator[Finding]:
+def check_devices(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that the pods request as many devices of each extended resource as they have network attachments that use
     it, and no others.
 
@@ -233,7 +233,7 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     ]
 
 
-def _check_privileged(scope: Scope) -> Finding:
+def _check_privileged(scope: LintedTemplate) -> Finding:
     """Judge privileged containers without an RDMA resource, which can open each device of the node. On the network of
     the node they can use the RDMA devices. On a network of their own they can if the RDMA subsystem is in shared mode,
     which is unknown here.
@@ -263,7 +263,7 @@ def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     return {name: amount for name, amount in replaced.limits.items() if "/" in name and not is_gpu(name)}
 
 
-def _list_replaced_resources(scope: Scope, name: str) -> typing.Iterator[tuple[Replaced, int]]:
+def _list_replaced_resources(scope: LintedTemplate, name: str) -> typing.Iterator[tuple[Replaced, int]]:
     """Yield the replacements that removed a network resource from a container that computes, each with the removed
     amount.
 
@@ -294,7 +294,7 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tupl
     return why, f"Add {names} to requests and limits in {replaced.by}."
 
 
-def check_memlock(scope: Scope) -> Finding:
+def check_memlock(scope: LintedTemplate) -> Finding:
     """Check that the containers that compute may lock (pin) memory, which RDMA needs: by IPC_LOCK, or by a memlock
     limit that is large enough.
 

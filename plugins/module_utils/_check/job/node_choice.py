@@ -17,7 +17,7 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status
 from ..._parse.kubernetes.core import tolerates_taint
 from .choice import report_uncompared
-from .scope import Scope, collect_extended_resources
+from .scope import LintedTemplate, collect_extended_resources
 
 #: characters of a label or taint in a text
 _SHOWN = 200
@@ -36,7 +36,7 @@ class Barrier:
 
 
 def check_choices(
-    scopes: typing.Sequence[Scope],
+    scopes: typing.Sequence[LintedTemplate],
     world: JobSurroundings,
     fit: typing.Sequence[ClusterNode],
     served: typing.Container[str],
@@ -97,9 +97,9 @@ def _have_room(
     return all(sum(node.allocatable.get(name, 0) for node in nodes) >= amount for name, amount in total.items())
 
 
-def _group_by_choice(scopes: typing.Sequence[Scope]) -> list[tuple[NodeChoice, list[Scope]]]:
+def _group_by_choice(scopes: typing.Sequence[LintedTemplate]) -> list[tuple[NodeChoice, list[LintedTemplate]]]:
     """Return the pod templates with the same choice of nodes together, because their pods share these nodes."""
-    groups: list[tuple[NodeChoice, list[Scope]]] = []
+    groups: list[tuple[NodeChoice, list[LintedTemplate]]] = []
     for scope in scopes:
         mine = next((found for choice, found in groups if choice == scope.template.nodes), None)
         if mine is None:
@@ -110,7 +110,7 @@ def _group_by_choice(scopes: typing.Sequence[Scope]) -> list[tuple[NodeChoice, l
 
 
 def _report_choice(
-    subject: str, scope: Scope, needed: typing.AbstractSet[str], shut: typing.Sequence[Barrier], free: int
+    subject: str, scope: LintedTemplate, needed: typing.AbstractSet[str], shut: typing.Sequence[Barrier], free: int
 ) -> Finding:
     """Return the finding on pods that have no room on the nodes that they may use. It fails, except where another
     component may add the toleration: the admission plugin ExtendedResourceToleration for a taint that is named like a

@@ -52,7 +52,7 @@ class ComparisonBudget:
 
 
 @dataclasses.dataclass(frozen=True)
-class Scope:
+class LintedTemplate:
     """The input of each rule of the linter: a pod template of a job, and the cluster in which it would run.
 
     :ivar job: job that the linter checks

@@ -14,14 +14,14 @@ from ...._model.base.text import join_first
 from ...._model.job.job import PodTemplate
 from ...._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim
 from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from ..scope import Scope
+from ..scope import LintedTemplate
 from .known_claims import list_uses
 from .selectors import check_selectors, check_totals
 
 _CHECK, _EXPECTED = "job.device_claims", "claims that exist, of classes that exist, each used by a container"
 
 
-def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
+def check_device_claims(scope: LintedTemplate, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Check the device claims of a pod template: each claim exists, its DeviceClasses exist, enough nodes offer the
     devices, and each claim is used by a container. A pod without claims passes.
 
@@ -64,7 +64,7 @@ def _report_doubted(finding: Finding) -> Finding:
     )
 
 
-def _report_unread(scope: Scope, known: DeviceClaims) -> Finding:
+def _report_unread(scope: LintedTemplate, known: DeviceClaims) -> Finding:
     why = (
         f"Some objects do not have the form that Kubernetes defines and were left out:"
         f" {join_first(known.errors, 5, '; ')}."
@@ -84,7 +84,7 @@ def _report_unread(scope: Scope, known: DeviceClaims) -> Finding:
     )
 
 
-def _report_not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _report_not_of_pod(scope: LintedTemplate, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
     for name in names:
         why = "A container uses a claim that its pod does not have, so the API server refuses each pod."
         hint = scope.hints.nearest(name, [claim.name for claim in scope.template.device_claims])
@@ -99,7 +99,7 @@ def _report_not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iter
         )
 
 
-def _report_not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _report_not_taken(scope: LintedTemplate, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
     for name in names:
         why = (
             "Kubernetes allocates the devices to the pod, but no container of the pod gets them. Other pods cannot use"
@@ -110,7 +110,7 @@ def _report_not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Itera
 
 
 def _report_not_of_claim(
-    scope: Scope, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]
+    scope: LintedTemplate, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
     """Yield a failed finding for each request that a container names in ``resources.claims``, but that its claim does
     not have. A claim that was not found is skipped.
@@ -143,7 +143,7 @@ def _report_not_of_claim(
             )
 
 
-def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
+def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
     if found is None and scope.world is None:
         why = f"{claim.kind} {claim.of} is in another file, which job_lint does not read."

@@ -15,7 +15,7 @@ from ...._model.job.job import JobSurroundings, JobWorkload
 from ...._model.kubernetes.compute_domains import CLIQUE_LABEL, READY, ClaimingPod, ComputeDomain, joins_machines
 from ...._model.kubernetes.device_claims import DeviceClaims, PodClaim
 from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from ..scope import Scope, is_gpu
+from ..scope import LintedTemplate, is_gpu
 
 _CHECK, _EXPECTED = "job.compute_domain", "a ComputeDomain that is Ready on the node of each pod, in one clique"
 _LOOK = (
@@ -26,7 +26,7 @@ _LOOK = (
 _SHOWN = 5
 
 
-def check_compute_domains(scopes: typing.Sequence[Scope], known: DeviceClaims) -> typing.Iterator[Finding]:
+def check_compute_domains(scopes: typing.Sequence[LintedTemplate], known: DeviceClaims) -> typing.Iterator[Finding]:
     """Check each ComputeDomain whose channels the pods of a job claim: its ``numNodes`` equals the number of pods, it
     is ready, and its nodes are in one NVLink clique. Yield one finding on a job without such a claim.
 
@@ -226,7 +226,7 @@ def _check_cliques(
         yield Finding(_CHECK, subject, WARN, join_first(contrary, _SHOWN), _EXPECTED, why, remedy)
 
 
-def _check_unused(scopes: typing.Sequence[Scope], world: typing.Optional[JobSurroundings]) -> Finding:
+def _check_unused(scopes: typing.Sequence[LintedTemplate], world: typing.Optional[JobSurroundings]) -> Finding:
     """Warn about a job of several pods with GPUs that claims no channel, if each node with GPUs shares an NVLink domain
     with another node.
 
