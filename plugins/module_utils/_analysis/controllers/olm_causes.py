@@ -3,7 +3,8 @@
 """Explain why the installation of an operator by OLM waits, by its catalog, its conditions and its
 ClusterServiceVersion.
 
-Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Reasons and messages: olm_words.py.
+Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Messages: olm_words.py. Reasons:
+olm_reasons.py.
 """
 
 from __future__ import annotations
