@@ -1074,9 +1074,11 @@ ROWS: tuple[Row, ...] = (
     Row(("disruption.plan",), ("nodes[].action",), "The intent allows this as well.", BROKEN),
     Row(
         ("disruption.plan",),
-        ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "nodes[].driver", "drains", "pauses"),
+        ("nodes[].reasons*", "nodes[].pool", "nodes[].driver", "drains", "pauses"),
         "The plan tells it to the reader.",
     ),
+    Row(("disruption.plan",), ("nodes[].pods*",), "The plan tells it to the reader.", (), ROCE),
+    Row(("disruption.plan",), ("nodes[].pods",), "The intent allows drains.", (), INFINIBAND, warns=True),
     Row(("disruption.plan",), ("nodes[].listed",), "Nodes of the inventory are asked for by name."),
     Row(("disruption.plan",), ("nodes[].lost",), "The intent allows drains.", warns=True),
     Row(("disruption.plan",), ("nodes[].blockers", "unread", "closed*"), "Nothing is drained.", on=INFINIBAND),
