@@ -231,7 +231,7 @@ def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen)
     found = next((item for item in seen.controllers if item.operator == operator.name), None)
     if found is None:
         # labels that somebody writes would be written twice
-        return not seen.held_by_olm(operator) and not (operator.name == NFD and seen.labelled)
+        return not seen.held_by_olm(operator) and not (operator.name == NFD and seen.has_labels)
     same = (found.release, found.name.partition("/")[0]) == (chart.release, chart.namespace)
     return found.origin == "helm" and same and operator.name in seen.made
 
@@ -296,7 +296,7 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
         return True
     there = [item for item in seen.controllers if item.operator == operator.name]
     # of somebody else, or labels that somebody else writes
-    return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.labelled)
+    return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.has_labels)
 
 
 def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:

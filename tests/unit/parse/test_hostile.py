@@ -1137,8 +1137,8 @@ DATA: dict[str, Data] = {
             )
         ],
     ),
-    "kubernetes.roll_mark.is_proven": Data(
-        parser("kubernetes.roll_mark.is_proven"),
+    "kubernetes.roll_mark.is_in_roll": Data(
+        parser("kubernetes.roll_mark.is_in_roll"),
         [
             {
                 "metadata": {

@@ -86,9 +86,16 @@ class Api(Base):
         )
         return dataclasses.replace(super().list("none"), items=tuple(mine))
 
-    def pages(self, kind: str, *, partial: bool = False) -> typing.Iterator[dict[str, typing.Any]]:
-        assert partial
-        yield from copy.deepcopy(self.list(kind).items)
+    def pages(
+        self,
+        kind: str,
+        *,
+        only: typing.Callable[[dict[str, typing.Any]], bool] = lambda _item: True,
+        partial: bool = False,
+    ) -> typing.Iterator[dict[str, typing.Any]]:
+        # a pod may be too large to be read
+        assert partial or kind != "Pod"
+        yield from filter(only, copy.deepcopy(self.list(kind).items))
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         return super().get(kind.partition(".")[0], namespace, name)

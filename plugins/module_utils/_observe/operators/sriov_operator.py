@@ -56,11 +56,21 @@ _Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Return the namespace of the operator. This is the named one, else the only namespace with an SriovOperatorConfig,
-    else the only namespace with the operator.
+    """Return the namespace of the operator. This is the named one, else the only namespace with a Deployment of the
+    operator that has rights in the whole cluster, else the only namespace with an SriovOperatorConfig. A tenant can
+    create an SriovOperatorConfig, but cannot give a Deployment these rights.
 
     If all of these fail, it is the namespace in which the guide for this kind of cluster installs the operator. Objects
     that the user may not read count as absent. A later check then reports that the operator is missing there.
+
+    :raises ApiError: the server cannot be reached
+    """
+    return find_namespace(cluster, named) or _choose_usual_namespace(cluster)
+
+
+def find_namespace(cluster: Cluster, named: typing.Optional[str] = None) -> str:
+    """Return the namespace of the operator as ``namespace_of_operator`` does, but an empty text if nothing in the
+    cluster shows it.
 
     :raises ApiError: the server cannot be reached
     """
@@ -84,7 +94,7 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
         ]
 
     return _find_operator_namespace(
-        cluster, lambda: map(_get_namespace, filter(_is_config, read("SriovOperatorConfig"))), running
+        lambda: map(_get_namespace, filter(_is_config, read("SriovOperatorConfig"))), running
     )
 
 
@@ -116,8 +126,14 @@ def find_config_uid(cluster: Cluster, namespace: str) -> str:
     return next((str(item["metadata"]["uid"]) for item in found if _get_namespace(item) == namespace), "")
 
 
-def _find_operator_namespace(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
-    """Return the namespace of the operator with as few requests as possible.
+def _choose_usual_namespace(cluster: Cluster) -> str:
+    """Return the namespace in which the guide for this kind of cluster installs the operator."""
+    return _ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE
+
+
+def _find_operator_namespace(configs: _Read, deployments: _Read) -> str:
+    """Return the namespace of the operator; empty if it is not known. Beside several Deployments with the rights of the
+    operator, configuration objects do not show it.
 
     :param configs: function that returns the namespaces of its configuration objects
     :param deployments: function that returns the namespaces of its Deployments
@@ -127,7 +143,8 @@ def _find_operator_namespace(cluster: Cluster, configs: _Read, deployments: _Rea
         there = set(namespaces)
         return there.pop() if len(there) == 1 else ""
 
-    return only(configs()) or only(deployments()) or (_ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE)
+    proven = set(deployments())
+    return only(proven or configs())
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
@@ -176,10 +193,10 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     )
     configs = read("SriovOperatorConfig") or ()
     namespace = named or _find_operator_namespace(
-        cluster,
         lambda: map(_get_namespace, filter(_is_config, configs)),
         lambda: (item.deployment.namespace for item in deployments),
     )
+    namespace = namespace or _choose_usual_namespace(cluster)
     daemons = only("DaemonSet", lambda item: _find_daemon(item, namespace, bound))
     attachments = answer(lambda: sum(1 for _attachment in cluster.pages("NetworkAttachmentDefinition")))
     nic_policies = read("NicClusterPolicy") or ()
