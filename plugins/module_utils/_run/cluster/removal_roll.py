@@ -45,9 +45,8 @@ def list_removal_blockers(
     if not policies and not pools:
         return ()
     nodes = tuple(map(core.parse_node, cluster.list("Node").items))
-    # in another namespace the operator reads none, and a tenant may have created some, with any label and field manager
     place = find_namespace(cluster, intent.operator_namespace)
-    policies, pools = ([item for item in items if place in ("", read_namespace(item))] for items in (policies, pools))
+    policies, pools = (_select_place(items, place) for items in (policies, pools))
     if not policies and not pools:
         return ()
     every = tuple(map(sriov_operator.node_pool, _list_served(cluster, _POOL, place)))
@@ -62,6 +61,27 @@ def list_removal_blockers(
     stand = read_gate_inputs(cluster, nodes, checks=HealthChecks(cluster, lambda _line: None))
     found = list_roll_blockers(rolls, drained, stand, (), intent, ())
     return (*_explain_unpermitted(rebooted, intent), *found)
+
+
+def list_of_operator(
+    cluster: Cluster, items: typing.Sequence[Resource], intent: typing.Optional[ClusterIntent]
+) -> list[Resource]:
+    """Return the objects that the SR-IOV network operator reads: those in its namespace; all, if that is not known.
+
+    :param items: SriovNetworkNodePolicies or SriovNetworkPoolConfigs
+    :param intent: settings of the intent that all fabrics share; None if they are not known
+    :raises ApiError: the API server cannot be reached
+    """
+    named = intent.operator_namespace if intent is not None else None
+    return _select_place(items, find_namespace(cluster, named) if items else "")
+
+
+def _select_place(items: typing.Sequence[Resource], place: str) -> list[Resource]:
+    """Return the objects in a namespace. A tenant may have created others, with any label and field manager.
+
+    :param place: name of the namespace; empty for all namespaces
+    """
+    return [item for item in items if place in ("", read_namespace(item))]
 
 
 def _explain_unpermitted(rebooted: typing.Iterable[str], intent: ClusterIntent) -> tuple[str, ...]:
