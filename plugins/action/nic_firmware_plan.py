@@ -36,6 +36,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware 
     plan_nodes,
     to_set,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain_blockers import (
+    read_drain_blockers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
@@ -137,7 +140,11 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     every = tuple(map(core.parse_node, cluster.list("Node").items))
     stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None))
     turn = PoolPlan("", going, 1, None, "maxParallelOperations of the maintenance operator")
-    why = list_roll_blockers([turn], (), stand, (), known.fleet.intent.cluster, nodes)
+    intent = known.fleet.intent.cluster
+    why = (
+        *list_roll_blockers([turn], (), stand, (), intent, nodes),
+        *read_drain_blockers(cluster, dict.fromkeys(going, True), intent),
+    )
     if why:
         raise RdmaError(
             f"NVIDIA's operator would reboot nodes that must not be rebooted now: {' '.join(why[:5]).rstrip('.')}",

@@ -6,9 +6,7 @@ same name.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import signal
 import time
 import typing
 
@@ -68,6 +66,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, read_firmware_facts
 from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import refuse_limit
+from ansible_collections.linerate.rdma.plugins.plugin_utils._stop_signals import handle_stop_signals
 
 FACT, CHECKS = "node_roll", "checks_resumed"
 #: kind of a fact: the HCAs of a node before its reset
@@ -213,7 +212,7 @@ class ActionModule(ControllerAction):
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with (
             hold_lease(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
-            _handle_stop_signals() as stop,
+            handle_stop_signals() as stop,
         ):
             limits = RollLimits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
@@ -376,26 +375,3 @@ def _save_hcas_before_reset(folder: FactFolder, node: str) -> None:
         return
     if fact is not None and fact.error is None:
         folder.write(BEFORE, node, fact.value)
-
-
-@contextlib.contextmanager
-def _handle_stop_signals() -> typing.Iterator[typing.Callable[[], bool]]:
-    """Provide a context with a function that returns whether the roll must end before the next node. It returns True
-    after the first SIGINT or SIGTERM.
-
-    A second signal raises KeyboardInterrupt. The next run then continues with the node in the state in which this run
-    left it. The previous signal handlers are restored at the end.
-    """
-    told: list[int] = []
-
-    def note(number: int, _frame: typing.Any) -> None:
-        if told:
-            raise KeyboardInterrupt
-        told.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(told)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -223,7 +223,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut_text
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import Limits, run
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec import Limits, run
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import container_on
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable

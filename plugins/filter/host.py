@@ -11,6 +11,7 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node import file_owner
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.containerd import parse_containerd_limit
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
@@ -19,6 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_setting
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node import host
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
+
+_MEMLOCK = "rdma_cluster.host.memlock"
 
 
 def _parse_cluster(cluster: typing.Any) -> ClusterIntent:
@@ -36,31 +39,53 @@ def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
 
 
 @guard_filter
-def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
+def make_containerd_drop_in(cluster: typing.Any, there: typing.Any = "") -> dict[str, typing.Any]:
     """Return containerd's drop-in file with the limit of locked memory: its ``path`` and its ``content``. The content
-    is empty unless the intent sets this limit through containerd.
+    is empty unless the intent sets this limit through containerd. A file of another intent is not replaced: it is used
+    (``used``) if it has the limit of the intent, otherwise ``refusal`` has the cause with the remedy. For a teardown,
+    return the text before the removal (``emptied``), and the owner of a file that it must leave (``stays``).
 
     :param cluster: value of ``rdma_cluster``
+    :param there: text of the file on the node; empty if there is no file
     """
-    memlock = _parse_cluster(cluster).host.memlock
+    wanted, text = _parse_cluster(cluster), str(there)
+    memlock, owner = wanted.host.memlock, file_owner.build_owner(wanted.intent_name, wanted.node_selector)
+    by_containerd = memlock is not None and memlock.by == "containerd"
+    content = host.make_containerd_drop_in(memlock, owner) if memlock is not None and by_containerd else ""
+    foreign = bool(content) and file_owner.is_of_other_intent(text, owner)
+    used, why = foreign and file_owner.has_settings(text, content), ""
+    if foreign and not used:
+        remedy = file_owner.describe_owner_remedy(DROP_IN, _MEMLOCK, "host")
+        why = f"{file_owner.explain_owner(DROP_IN, text, _MEMLOCK)}. {remedy}"
     return {
         "path": DROP_IN,
-        "content": host.make_containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else "",
+        "content": content,
+        "used": used,
+        "refusal": why,
+        "emptied": host.empty_containerd_drop_in(owner),
+        "stays": host.describe_owner(text, owner, by_containerd),
     }
 
 
 @guard_filter
 def find_containerd_limit(cluster: typing.Any, shown: typing.Any, limits: typing.Any = "") -> dict[str, typing.Any]:
     """Return the limit of locked memory that containerd runs with (``limit``), the ID of its process (``pid``), and
-    whether it needs a restart to run with the limit of the intent (``stale``).
+    whether it needs a restart to run with the limit of the intent (``stale``). If systemd must first load the files of
+    the unit again (``reload``), a restart may be necessary afterwards (``may_be_stale``).
 
     :param cluster: value of ``rdma_cluster``
     :param shown: output of ``systemctl show containerd --property=MainPID,LimitMEMLOCK,NeedDaemonReload``
     :param limits: text of /proc/<pid>/limits; empty if it was not read
     """
     found, memlock = parse_containerd_limit(str(shown), str(limits)), _parse_cluster(cluster).host.memlock
-    stale = memlock is not None and memlock.by == "containerd" and found.is_stale(host.spell_limit(memlock))
-    return {"pid": found.pid, "limit": found.running, "stale": stale}
+    limit = host.spell_limit(memlock) if memlock is not None and memlock.by == "containerd" else ""
+    return {
+        "pid": found.pid,
+        "limit": found.running,
+        "stale": bool(limit) and found.is_stale(limit),
+        "may_be_stale": bool(limit) and found.may_be_stale(limit),
+        "reload": found.needs_reload,
+    }
 
 
 @guard_filter
@@ -72,12 +97,16 @@ def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typin
     :param cluster: value of ``rdma_cluster``
     :param fabrics: value of ``rdma_fabrics``
     """
-    found = collect_settings(parse_intent(fabrics, None, cluster or {}))
+    intent = parse_intent(fabrics, None, cluster or {})
+    found = collect_settings(intent)
     return {
         "asked": bool(found.rows),
         "rows": list(found.rows),
         "sections": found.sections,
-        "kernel_settings": collect_kernel_settings(found),
+        "kernel_settings": {
+            **collect_kernel_settings(found),
+            "intent": file_owner.build_owner(intent.cluster.intent_name, intent.cluster.node_selector),
+        },
     }
 
 

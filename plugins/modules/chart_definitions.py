@@ -17,6 +17,9 @@ description:
   - Helm installs these once, and never upgrades them. Definitions among the templates of the chart are left out,
     because Helm upgrades them.
   - Leaves out the definition of C(NetworkAttachmentDefinition), which multus owns.
+  - With O(operator), the module reads the definitions of these names in the cluster. It fails if a definition belongs
+    to Argo CD, Flux, Fleet, OLM or another Helm release, and differs from that of the chart. It leaves out a definition
+    of such an owner that does not differ.
   - Helm has 120 seconds and may print 8 MiB. Then it is ended, and the module fails.
   - The role P(linerate.rdma.operators#role) calls this module. It is of little use elsewhere.
 options:
@@ -44,6 +47,10 @@ options:
     description: Values of the release.
     type: dict
     default: {}
+  operator:
+    description: Name of the operator, for messages. By default, the module does not contact a cluster.
+    type: str
+    default: ""
   kubernetes_version:
     description: Version of the cluster, which a chart may ask for. The default is what Helm takes for it.
     type: str
@@ -54,6 +61,9 @@ options:
     default: helm
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads
+  - linerate.rdma._authentication.options
+requirements:
+  - kubernetes >= 24.2.0
 """
 
 EXAMPLES = r"""
@@ -84,37 +94,43 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorChart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import read_existing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import read_definitions
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.chart_definitions import select_definitions
 
 
-def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
+    options = module.params
+    cluster = connect(module) if options["operator"] else None
     chart = OperatorChart(
         options["chart"], options["version"], options["namespace"], options["release"], options["repository"]
     )
-    return {
-        "definitions": list(
-            read_definitions(options["helm_binary"], chart, options["values"], options["kubernetes_version"])
-        )
-    }
+    found = read_definitions(options["helm_binary"], chart, options["values"], options["kubernetes_version"])
+    if cluster is not None:
+        pairs = [(item, read_existing(cluster, item)) for item in found]
+        return {"definitions": list(select_definitions(options["operator"], chart, pairs))}
+    return {"definitions": list(found)}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={
-            "chart": {"type": "str", "required": True},
-            "repository": {"type": "str", "default": ""},
-            "version": {"type": "str", "default": ""},
-            "release": {"type": "str", "required": True},
-            "namespace": {"type": "str", "required": True},
-            "values": {"type": "dict", "default": {}},
-            "kubernetes_version": {"type": "str", "default": ""},
-            "helm_binary": {"type": "str", "default": "helm"},
-        },
+        argument_spec=make_cluster_spec(
+            chart={"type": "str", "required": True},
+            repository={"type": "str", "default": ""},
+            version={"type": "str", "default": ""},
+            release={"type": "str", "required": True},
+            namespace={"type": "str", "required": True},
+            values={"type": "dict", "default": {}},
+            operator={"type": "str", "default": ""},
+            kubernetes_version={"type": "str", "default": ""},
+            helm_binary={"type": "str", "default": "helm"},
+        ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module.params))
+    run(module, lambda: work(module))
 
 
 if __name__ == "__main__":

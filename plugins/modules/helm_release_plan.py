@@ -16,6 +16,8 @@ description:
   - Keeps the values of the release that O(values) does not set, such as those of an admin.
   - Fails if the upgrade can restart drivers (O(drains)) and O(disruption) is V(none). A first installation is always
     permitted.
+  - Fails if the upgrade replaces values of node feature discovery and O(disruption) is V(none), because it can remove
+    labels by which other operators select nodes.
   - Fails if the release has a newer version of the chart than O(version), unless its operator never served.
   - Fails, or returns how long to wait, if a revision is not completed and younger than O(timeout). Another program is
     possibly changing the release then.
@@ -54,6 +56,11 @@ options:
     default: true
   pinned:
     description: Whether the user chose the chart or its version. Otherwise the module refuses to replace a newer chart.
+    type: bool
+    default: false
+  chosen:
+    description: Whether the user chose O(values). Otherwise the list of PCI classes of node feature discovery keeps the
+      items that the release has.
     type: bool
     default: false
   status:
@@ -135,6 +142,7 @@ def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
         options["drains"],
         options["serves"],
         options["pinned"],
+        options["chosen"],
     )
     now = datetime.datetime.now(datetime.timezone.utc)
     planned = plan_release(
@@ -154,6 +162,7 @@ def main() -> None:
             "drains": {"type": "bool", "default": False},
             "serves": {"type": "bool", "default": True},
             "pinned": {"type": "bool", "default": False},
+            "chosen": {"type": "bool", "default": False},
             "status": {"type": "dict", "default": {}},
             "disruption": {"type": "str", "choices": ["none", "drain", "reboot"], "default": "drain"},
             "timeout": {"type": "int", "default": 300},

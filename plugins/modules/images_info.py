@@ -206,14 +206,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import Logins, list_secrets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.registry import (
+    Logins,
+    list_secrets,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import TABLE, job_needs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import look_at_charts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import parse_logins
-from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import pulls as listed
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import pulls as render
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.check_mirror import (
     ask_mirror,
@@ -267,7 +270,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         olm, kubernetes = by_olm(cluster), kubernetes or cluster.version()
     # what a package pulls its catalog alone knows, and the module olm says what the catalog lacks
     none = not options["operators"] or (olm and asks)
-    wishes = plan.collect_requests(
+    wishes = collect_requests(
         options["charts"], options["packages"], [operator.name for operator in TABLE] if none else options["leave"]
     )
     if olm and not asks and not options["openshift_version"]:

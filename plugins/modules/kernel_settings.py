@@ -15,6 +15,8 @@ description:
   - Sets sysctls and files below C(/sys) of the running kernel. Has systemd set them again at each boot, by
     C(/etc/sysctl.d/90-linerate-rdma.conf) and C(/etc/tmpfiles.d/linerate-rdma.conf).
   - Replaces what these two files had before. It changes no other file.
+  - Each file has the name of its intent in a comment. A file of another intent stays. If it has other values than the
+    options, nothing is set, and RV(refusal) names the file and its intent.
   - Reads each value again after it was set. If the kernel has another value then, the module fails.
   - What the kernel of the node does not have is left out, and RV(absent) names it.
   - On nodes of OpenShift, use M(linerate.rdma.node_tuning).
@@ -30,10 +32,16 @@ options:
     type: dict
     default: {}
   state:
-    description: V(absent) removes both files. The running kernel keeps its values until the next boot.
+    description: V(absent) removes the files of the intent. The running kernel keeps its values until the next boot.
     type: str
     choices: [present, absent]
     default: present
+  intent:
+    description:
+      - Name by which the intent marks its files. The filter P(linerate.rdma.tuning_settings#filter) returns the name.
+      - A file without a name belongs to each intent.
+    type: str
+    default: default
 extends_documentation_fragment:
   - linerate.rdma._attributes.changes
 seealso:
@@ -67,6 +75,17 @@ absent:
   type: list
   elements: str
   sample: []
+refusal:
+  description: Why nothing was set, because a file of another intent has other values. Otherwise empty.
+  returned: success
+  type: str
+  sample: ""
+stays:
+  description: Files of other intents, which were left.
+  returned: success
+  type: list
+  elements: str
+  sample: ["/etc/sysctl.d/90-linerate-rdma.conf of the intent 'storage'"]
 """
 
 import typing
@@ -87,8 +106,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         {str(key): str(value) for key, value in module.params[name].items()} if present else {}
         for name in ("sysctl", "sysfs")
     ]
-    done = set_kernel_settings(wanted[0], wanted[1], ROOT, module.check_mode)
-    answer = {"changed": bool(done.changes), "changes": list(done.changes), "absent": list(done.absent)}
+    done = set_kernel_settings(wanted[0], wanted[1], ROOT, module.check_mode, module.params["intent"])
+    answer = {
+        "changed": bool(done.changes),
+        "changes": list(done.changes),
+        "absent": list(done.absent),
+        "refusal": done.refusal,
+        "stays": list(done.stays),
+    }
     return {**answer, **({"diff": {"before": done.before, "after": done.after}} if module._diff else {})}
 
 
@@ -98,6 +123,7 @@ def main() -> None:
             "sysctl": {"type": "dict", "default": {}},
             "sysfs": {"type": "dict", "default": {}},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "intent": {"type": "str", "default": "default"},
         },
         supports_check_mode=True,
     )

@@ -113,7 +113,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     prepare_measurement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.removal import remove_pods
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

@@ -199,7 +199,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.admission import OPENSHIFT_GROUP
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import by_digest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
     LIFETIME_SECONDS,
     NAMESPACE,
@@ -212,12 +212,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import (
-    Observers,
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observed_nodes import (
     leave_out,
     nodes_to_observe,
     own_image,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:

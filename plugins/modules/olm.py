@@ -94,6 +94,14 @@ options:
     type: list
     elements: str
     default: []
+  packages:
+    description:
+      - Packages of OLM other than those of the collection, as the variable C(operators_packages) of the role
+        P(linerate.rdma.operators#role). The key is the name of an operator.
+      - With O(state=absent), the module recognizes an operator by the package that this option names, by the name of
+        its C(ClusterServiceVersion), and by its custom resource definitions.
+    type: dict
+    default: {}
   wait_seconds:
     description: Maximum time in seconds to wait for all operators, or for each object to be gone.
     type: int
@@ -229,6 +237,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 
@@ -269,6 +278,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
                 time.sleep,
                 read_scope(options, held.cluster),
                 load(ClusterIntent, options["cluster"] or {}, "rdma_cluster").disruption,
+                collect_requests({}, options["packages"], []).packages,
             ).run()
         outcomes = removed.outcomes
     else:
@@ -294,6 +304,7 @@ def main() -> None:
             state={"type": "str", "choices": ["present", "absent", "shown"], "default": "present"},
             operators={"type": "list", "elements": "dict", "default": [], "options": OPERATOR_SPEC},
             trusted_namespaces={"type": "list", "elements": "str", "default": []},
+            packages={"type": "dict", "default": {}},
             wait_seconds={"type": "int", "default": 600},
             progress_file={"type": "path"},
         ),

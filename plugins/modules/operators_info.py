@@ -280,6 +280,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import 
     merge,
     place_chart_on_mirror,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.operators import render_configuration
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_operators import (
     wait_until_all_serve,
@@ -308,7 +309,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, folder = module.params, find_folder(module)
     intent, wishes = (
         parse_intent(options["fabrics"], None, options["cluster"]),
-        plan.collect_requests(options["charts"], options["packages"], options["leave"]),
+        collect_requests(options["charts"], options["packages"], options["leave"]),
     )
     job = job_needs(load(Job, options["job"], "rdma_job")) if options["job"] else None
     nodes = options["nodes"] or (folder.start().nodes if folder else [])
@@ -317,7 +318,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
     def look(on: Cluster = cluster) -> OperatorsSeen:
         return dataclasses.replace(
-            observe(on, intent, job, nodes, olm),
+            observe(on, intent, job, nodes, olm, wishes.name_packages()),
             untrusted=untrusted,
             install=options["install"],
             leave=wishes.leave,

@@ -204,7 +204,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     list_all_unstarted,
     list_excluded,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.removal import remove_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import read_earlier_figures
 
 

@@ -224,7 +224,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     prepare_measurement,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import NOT_CHECKED, Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.removal import remove_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_collectives import read_earlier_collectives
 
 

@@ -213,7 +213,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe as observe_images
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images.mirrors import (
+    observe as observe_images,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.feature_discovery import add_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     find_config_uid,

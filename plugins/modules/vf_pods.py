@@ -127,7 +127,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     list_all_unstarted,
     list_excluded,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.measuring_pods import (
+    MeasuringPods,
+)
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.kubernetes import SUBDOMAIN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import LISTED
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.shown_boot import (
     Boot,
     find_wrong_machine,
     parse_shown_boot,

@@ -39,7 +39,7 @@ from kubernetes.dynamic import DynamicClient
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import FABRIC, NODE, list_kinds_at
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import PARALLEL
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import ObserveRequest, look
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, sshd

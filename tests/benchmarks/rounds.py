@@ -34,11 +34,8 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import stream
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    PairResult,
-    RdmaPod,
-    RoundPlan,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod, RoundPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import MARK

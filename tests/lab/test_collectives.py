@@ -47,7 +47,7 @@ _EACH_RANK = (
 )
 #: a rank has begun once its log has lines
 _KILL = 'if [ -n "$(cat $rank/root/tmp/nccl/*)" ]; then kill -9 ${rank#/proc/}; fi'
-#: what the test writes afterwards follows a gap
+#: the lines that end the initialization of the rank are lost. What it writes afterwards follows a gap
 _CUT = "for log in $rank/root/tmp/nccl/*; do truncate -s 1000 $log; done"
 #: a quarter of what the others send, on what STEADY has limited
 _SLOW = (
@@ -177,7 +177,7 @@ def broken(lab: Lab, script: str) -> typing.Iterator[None]:
     ("script", "check"),
     (
         (_EACH_RANK % _KILL, "collectives.started"),
-        (_EACH_RANK % _CUT, "collectives.log"),
+        (_EACH_RANK % _CUT, "collectives.ranks"),
         (_SLOW, "collectives.bandwidth"),
     ),
     ids=("a rank dies", "the log of a rank is cut off", "a rail of a node is slow"),

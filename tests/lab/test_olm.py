@@ -26,6 +26,8 @@ from .test_machine_config import CAPABLE, WORKERS, boots, ours, pool, pools
 pytestmark = pytest.mark.thorough
 
 INVENTORY = ROOT / "inventory/lab-olm"
+#: OLM's pods have emptyDir volumes
+DRAIN = {"delete_empty_dir_data": True, "force": True}
 VERSION = f"{bundle.PACKAGE}.v{bundle.VERSION}"
 _GROUP = "operators.coreos.com"
 MADE = (
@@ -63,7 +65,7 @@ def install(lab: Lab) -> typing.Any:
 
 def teardown(lab: Lab) -> typing.Any:
     # a MachineConfig may be left, whose removal reboots the workers
-    cluster = {**SETTINGS["rdma_cluster"], "disruption": "reboot"}
+    cluster = {**SETTINGS["rdma_cluster"], "disruption": "reboot", "drain": DRAIN}
     return lab.playbook(
         "teardown.yml", variables={"teardown_operator": True, "rdma_cluster": cluster}, inventory=INVENTORY
     )
@@ -105,6 +107,7 @@ def test_one_site_installs_by_olm_and_rolls_a_machine_config_once(bare: Lab) -> 
         **SETTINGS["rdma_cluster"],
         "host": {"kernel_arguments": [argument]},
         "disruption": "reboot",
+        "drain": DRAIN,
         "wait_seconds": 1800,
     }
 

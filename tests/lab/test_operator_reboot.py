@@ -43,7 +43,13 @@ def asked(functions: int, disruption: str) -> dict[str, typing.Any]:
             {**fabric, "virtual_functions": functions} if fabric["name"] == "compute" else fabric
             for fabric in SETTINGS["rdma_fabrics"]
         ],
-        "rdma_cluster": {**SETTINGS["rdma_cluster"], "disruption": disruption, "wait_seconds": WAIT_SECONDS},
+        "rdma_cluster": {
+            **SETTINGS["rdma_cluster"],
+            "disruption": disruption,
+            # pods of the lab's operators have emptyDir volumes
+            "drain": {"delete_empty_dir_data": True, "force": True},
+            "wait_seconds": WAIT_SECONDS,
+        },
     }
 
 

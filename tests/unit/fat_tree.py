@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_directions import End
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,

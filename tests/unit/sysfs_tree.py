@@ -146,6 +146,12 @@ class Tree:
         self.link(f"class/infiniband/{name}", home)
         return home
 
+    def verbs(self, folder: str, number: int, device: str) -> None:
+        """The device node for verbs of an RDMA device, which a device for management alone does not have."""
+        home = f"{folder}/infiniband_verbs/uverbs{number}"
+        self.write(f"{home}/ibdev", device)
+        self.link(f"class/infiniband_verbs/uverbs{number}", home)
+
     def port(
         self, device: str, number: int = 1, gid: str = "fe80:0000:0000:0000:0000:0000:0000:0000", **files: str
     ) -> None:
@@ -243,6 +249,20 @@ def add_six_hcas(tree: Tree, node: int = 1, **port_files: str) -> None:
         raw = guid(node, index, 1).replace(":", "")
         octets = ":".join(raw[place : place + 2] for place in range(0, 16, 2))
         tree.netdev(folder, netdev, f"00:00:10:49:fe:80:00:00:00:00:00:00:{octets}", kind=32, mtu=4092)
+
+
+def add_planes(tree: Tree, number: int, address: str, verbs: bool = True) -> None:
+    """A ConnectX-8 with four planes on XDR: mlx5_N, and smiN+1 for management with a port for each plane. Form:
+    Mellanox/rdmamap pull request 17, a capture of such a node."""
+    folder = tree.function(address, vendor="0x15b3", device="0x1023", current_link_speed="64.0 GT/s PCIe")
+    tree.rdma(folder, f"mlx5_{number}", guid(1, number), hca_type="MT4131")
+    gid = "fe80:0000:0000:0000:" + guid(1, number, 1)
+    tree.port(f"mlx5_{number}", gid=gid, rate="800 Gb/sec (4X XDR)")
+    tree.rdma(folder, f"smi{number + 1}", guid(1, number), hca_type="MT4131")
+    for plane in range(1, 5):
+        tree.port(f"smi{number + 1}", plane, gid, rate="200 Gb/sec (1X XDR)")
+    if verbs:
+        tree.verbs(folder, number, f"mlx5_{number}")
 
 
 def add_infiniband_vfs(tree: Tree, count: int = 2, administered: bool = True) -> None:

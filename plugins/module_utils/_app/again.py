@@ -16,16 +16,16 @@ from .._model.measurement.collectives import LatencyFigures, StepFigures
 from .._model.run.facts import RunStart, intent_checksum
 from .._model.run.findings import STAGES
 from .._model.run.records import Record, describe_record
-from .._report.content.difference import (
+from .._report.content.verdict import Since
+from .._report.difference.runs import (
     COLLECTIVES,
     COMPARED,
     RunDifference,
-    Snapshot,
     describe_differences,
     find_differences,
     find_record_differences,
 )
-from .._report.content.verdict import Since
+from .._report.difference.snapshot import Snapshot
 from .._report.formats.difference_page import difference_html, difference_json
 from .._report.formats.signature import SignedEvidence, render_signature
 from .._store.evidence import JUDGED

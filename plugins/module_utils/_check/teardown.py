@@ -18,22 +18,29 @@ from .._model.base.phrases import format_clause
 from .._model.base.text import cut_text
 from .._model.boundary.form import Bound
 from .._model.boundary.numbers import MOST_MESSAGES
-from .._model.intent.intent import Intent
+from .._model.intent.intent import ClusterIntent, Intent
 from .._model.intent.profiles import find_traits
 from .._model.kubernetes.apply import FOREIGN, KEPT, MOST_REMOVED, OTHER_INTENT, UNREAD, AppliedObject
-from .._model.kubernetes.host import DROP_IN, ObservedText, Roll
+from .._model.kubernetes.host import DROP_IN, OF_INTENT, UNNAMED, ObservedText, Roll
 from .._model.kubernetes.wait import SyncFacts
+from .._model.node.file_owner import build_owner
 from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.node.kernel_arguments import RECORD, LeftArguments
-from .._model.node.node_tuning import ObservedSettings
+from .._model.node.node_tuning import SYSCTL, TMPFILES, ObservedSettings
 from .._model.operators.olm import IN_USE, NEEDED, RetainedObject
 from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
+from .._model.operators.recognition import is_named
 from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .._parse.kubernetes.refusal import explain
 
 #: subject of the findings on nodes if the run had no node
 _NO_NODES = "inventory"
+_LEAVE = (
+    "If that intent needs the node, leave the file: the teardown of that intent removes it. Give each intent of the"
+    " cluster its own rdma_cluster.intent_name. If no intent of that name is left, run on the node, as root: {command}"
+)
+_REMOVE_DROP_IN = f"rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
 #: characters of a node's arguments in a finding
 _MOST_SHOWN = 300
 
@@ -90,7 +97,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         return tuple(
             finding
             for name in facts.by_pods
-            for finding in (_drop_in(name, facts), _check_kernel_arguments(name, facts))
+            for finding in (_drop_in(name, facts, intent), _check_kernel_arguments(name, facts))
         )
     findings = _check_objects(facts.removed)
     findings += [_report_stays(item) for item in facts.stays]
@@ -100,7 +107,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for fabric in (fabric for fabric in intent.fabrics if find_traits(fabric).functions):
         findings += [_check_node(fabric.name, name, facts.sync) for name in nodes]
     findings += _check_rolls(facts)
-    findings += [_drop_in(name, facts) for name in nodes]
+    findings += [_drop_in(name, facts, intent) for name in nodes]
     findings += [_check_kernel_arguments(name, facts) for name in nodes]
     if intent.cluster.tuning.set:
         findings += [
@@ -351,13 +358,16 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
     )
 
 
-def _drop_in(name: str, facts: Facts) -> Finding:
+def _drop_in(name: str, facts: Facts, intent: Intent) -> Finding:
     seen, expected = (
         facts.drop_ins.get(name, ObservedText(error=NOT_QUERIED)),
         "no drop-in of linerate.rdma for the containerd unit",
     )
     if seen.value == "absent" and seen.error is None:
         return build_pass("teardown.drop_in", name, "none", expected)
+    writer = _find_foreign_drop_in(seen.value, intent.cluster) if seen.error is None else ""
+    if writer:
+        return _check_foreign_drop_in(name, writer, expected)
     by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     if seen.value is not None and seen.error is None and name in facts.by_pods:
         why = (
@@ -453,6 +463,9 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
 def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
     expected = "none of the files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
+        stays = seen.value.get("stays")
+        if isinstance(stays, list) and stays:
+            return _check_foreign_settings(name, [str(item) for item in stays], expected)
         return build_pass("teardown.settings", name, "removed" if seen.value["changes"] else "none", expected)
     if seen is None:
         why = "The module kernel_settings did not run on the node, so the settings of linerate.rdma may still be there."
@@ -473,6 +486,55 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
     return Finding("teardown.settings", name, UNKNOWN, "removal of the settings not confirmed", expected, why, remedy)
 
 
+def _find_foreign_drop_in(state: typing.Optional[str], cluster: ClusterIntent) -> str:
+    """Return the intent that wrote the drop-in of containerd, as the finding names it; empty if the drop-in may be of
+    this intent.
+
+    :param state: state of the drop-in that the node reports
+    :param cluster: settings of the intent
+    """
+    if state == UNNAMED:
+        return "an earlier release, which recorded no intent"
+    owner = (state or "")[len(OF_INTENT) :] if (state or "").startswith(OF_INTENT) else ""
+    own = build_owner(cluster.intent_name, cluster.node_selector)
+    return f"the intent '{owner}'" if owner and owner != own else ""
+
+
+def _check_foreign_drop_in(name: str, writer: str, expected: str) -> Finding:
+    """Return a warning on a drop-in of containerd that the teardown left.
+
+    :param name: name of the node
+    :param writer: intent that wrote it, as _find_foreign_drop_in returns it
+    """
+    return Finding(
+        "teardown.drop_in",
+        name,
+        WARN,
+        f"a file of {writer}",
+        expected,
+        f"{DROP_IN} was written by {writer}, and this intent does not need it. The teardown left it.",
+        _LEAVE.format(command=_REMOVE_DROP_IN),
+    )
+
+
+def _check_foreign_settings(name: str, stays: typing.Sequence[str], expected: str) -> Finding:
+    """Return a warning on files of the module kernel_settings that the teardown left.
+
+    :param name: name of the node
+    :param stays: files with the name of their intent, as the module reports them
+    """
+    files = " ".join(f"/{path}" for path in (SYSCTL, TMPFILES) if any(item.startswith(f"/{path} ") for item in stays))
+    return Finding(
+        "teardown.settings",
+        name,
+        WARN,
+        ", ".join(stays),
+        expected,
+        f"The node has settings of another intent: {', '.join(stays)}. The teardown left them.",
+        _LEAVE.format(command=f"rm -f {files}"),
+    )
+
+
 def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Iterable[RetainedObject]) -> Finding:
     if operators is None or operators.errors:
         why = (
@@ -490,12 +552,11 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return build_pass("teardown.operator", "SR-IOV network operator", "gone", "gone")
-    package = OPERATORS[SRIOV].package
     kept = [
         item
         for item in stays
         if item.why.startswith((IN_USE, NEEDED))
-        and (item.subject.startswith("Helm release ") or (package and item.subject == f"operator {package.name}"))
+        and (item.subject.startswith("Helm release ") or is_named(item.subject, SRIOV))
     ]
     if kept:
         return Finding(

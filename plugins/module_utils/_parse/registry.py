@@ -15,7 +15,7 @@ import re
 import typing
 
 from .._model.base.errors import ParseError, RdmaError
-from .._model.kubernetes.registry import Challenge, Logins, RegistryLogin
+from .._model.kubernetes.images.registry import Challenge, Logins, RegistryLogin
 from .limits import MIB, decode_json
 
 _PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')

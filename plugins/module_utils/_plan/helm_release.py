@@ -6,6 +6,7 @@ it may begin now.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime
 import typing
@@ -14,6 +15,7 @@ from .._model.base.errors import RdmaError
 from .._model.base.text import join_first
 from .._model.intent.intent import Disruption
 from .._model.operators.chart_versions import find_chart_version, is_older, is_same
+from .._model.operators.operators import NFD
 from .._parse.operators.helm_release import parse_updated
 from .mirror import merge
 
@@ -22,6 +24,11 @@ _UNFINISHED = ("pending-install", "pending-upgrade", "pending-rollback")
 #: changed values that are named
 _NAMED = 8
 _EFFECT = "can restart drivers and drain nodes"
+#: effect of changed values of node feature discovery
+_ON_LABELS = "can remove labels of nodes, by which other operators and policies select them"
+#: lists of values that keep the items of an admin beside those of the run, by operator, each with the keys above it:
+#: the classes of PCI functions that node feature discovery labels, of which other operators need some
+_JOINED = {NFD: (("worker", "config", "sources", "pci", "deviceClassWhitelist"),)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +41,7 @@ class DesiredRelease:
     :ivar drains: whether the operator restarts drivers of nodes, and drains the nodes for that
     :ivar serves: whether the operator runs, or has run, whatever Helm says about the release
     :ivar pinned: whether the user chose the chart or its version
+    :ivar chosen: whether the user chose the values
     """
 
     operator: str
@@ -44,6 +52,7 @@ class DesiredRelease:
     drains: bool
     serves: bool = True
     pinned: bool = False
+    chosen: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +86,7 @@ def plan_release(
 
     A first revision that Helm did not complete can serve: helm was killed while it waited, or a hook failed. Another
     chart or other values are an upgrade then. An older chart is refused unless the user chose it, or the operator never
-    served.
+    served. A list of classes of node feature discovery keeps the items of an admin, unless the user chose the values.
 
     :param wanted: the release as the run wants it
     :param there: status of the release, as kubernetes.core.helm_info returns it; empty if there is no such release
@@ -94,7 +103,7 @@ def plan_release(
     before = before if isinstance(before, dict) else {}
     begun = state == "pending-install" or (state == "failed" and str(there.get("revision")) == "1")
     # values of a release that never served are possibly the reason for that
-    values = dict(wanted.values) if begun and not wanted.serves else merge(before, wanted.values)
+    values = dict(wanted.values) if begun and not wanted.serves else merge(before, _join_lists(before, wanted))
     changes = [] if state == "deployed" else [f"revision {there.get('revision')} is {state}"]
     installed = find_chart_version(chart)
     other = not is_same(wanted.version, installed)
@@ -129,8 +138,49 @@ def plan_release(
             f" version {installed} in operators_charts.{wanted.operator} if only the chart differs, or add"
             f" {wanted.operator} to operators_leave. Then run stage operators again",
         )
-    summary = f"{'; '.join(changes)}{f'; {_EFFECT}' if wanted.drains and not first else ''}" if changes else ""
+    relabels = wanted.operator == NFD and not first and _loses_values(before, values, keys)
+    if relabels and disruption == "none" and not left:
+        raise RdmaError(
+            f"rdma_cluster.disruption is none, but an upgrade of Helm release {wanted.namespace}/{wanted.release}"
+            f" {_ON_LABELS}: {'; '.join(changes)}. The release was not changed",
+            "When the labels may change, set rdma_cluster.disruption to drain. Otherwise keep the values of the"
+            f" release: set the values that helm get values -n {wanted.namespace} {wanted.release} shows in"
+            f" operators_charts.{wanted.operator}.values, or add {wanted.operator} to operators_leave. Then run stage"
+            " operators again",
+        )
+    effects = [_EFFECT] * (wanted.drains and not first) + [_ON_LABELS] * relabels
+    summary = "; ".join([*changes, *effects]) if changes else ""
     return ReleasePlan(values, bool(changes), summary, left, other)
+
+
+def _join_lists(before: typing.Mapping[str, typing.Any], wanted: DesiredRelease) -> dict[str, typing.Any]:
+    """Return the values that the run wants, with the items of an admin in the lists that have both."""
+    values = copy.deepcopy(dict(wanted.values))
+    for path in () if wanted.chosen else _JOINED.get(wanted.operator, ()):
+        old, new = _find_value(before, path), _find_value(values, path)
+        if isinstance(old, list) and isinstance(new, list):
+            new[:] = [*old, *(item for item in new if item not in old)]
+    return values
+
+
+def _find_value(values: typing.Any, path: typing.Sequence[str]) -> typing.Any:
+    """Return the value below nested keys; None if there is none."""
+    for key in path:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
+
+
+def _loses_values(
+    before: typing.Mapping[str, typing.Any], after: typing.Mapping[str, typing.Any], keys: typing.Iterable[str]
+) -> bool:
+    """Return whether a changed value is more than a list with new items.
+
+    :param keys: changed keys, as :func:`_list_changed_keys` returned them
+    """
+    changed = ((_find_value(before, key.split(".")), _find_value(after, key.split("."))) for key in keys)
+    return not all(
+        isinstance(old, list) and isinstance(new, list) and all(item in new for item in old) for old, new in changed
+    )
 
 
 def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime.datetime, limit: int) -> int:

@@ -163,7 +163,8 @@ def choose_turn(
     are down, with at most one control-plane node at a time.
 
     :param wave: steps of the nodes that are reset together
-    :param cluster: present state of the cluster, with the members of etcd if the wave has a control-plane node
+    :param cluster: present state of the cluster, with an upgrade of OpenShift in progress, and with the members of etcd
+        if the wave has a control-plane node
     :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
     """
@@ -182,7 +183,10 @@ def choose_turn(
         "",
     )
     for step in (step for step in wave if step not in going):
-        kept = "another control-plane node is reset first." if _is_control(step, known, cluster) and control else ""
+        # the upgrade may have begun after the plan was made
+        kept = explain_upgrade(cluster)
+        if not kept and _is_control(step, known, cluster) and control:
+            kept = "another control-plane node is reset first."
         if not kept and step.node in known:
             kept = explain_why_kept(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
         if not kept and not step.pool and room < 1:

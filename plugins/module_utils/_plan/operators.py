@@ -10,8 +10,6 @@ import dataclasses
 import typing
 
 from .._check.operators.needed import check
-from .._model.base.errors import RdmaError
-from .._model.base.load import load
 from .._model.intent.intent import Intent
 from .._model.operators.drivers import OF_GPUS, OF_NICS
 from .._model.operators.olm import OPENSHIFT_CATALOGS
@@ -32,81 +30,10 @@ from .._model.operators.operators import (
 from .._model.run.findings import FAIL
 from .._render.cluster.names import MANAGED_BY, Object
 from .._render.cluster.operators import render_worker_sources
+from .operator_requests import ChartWish, OperatorRequests, PackageWish
 
 #: operators of which another release, or other values, can restart drivers of nodes. They drain the nodes for that
 _OF_DRIVERS = (SRIOV, NETWORK, GPU)
-
-
-@dataclasses.dataclass(frozen=True)
-class ChartWish:
-    """The user's changes to a Helm chart. A field that is None or empty keeps the default.
-
-    :ivar chart: name of the chart, path of a folder or archive, or OCI address
-    :ivar repository: address of the chart repository
-    :ivar release: name of the Helm release
-    :ivar values: values that replace those that follow from the intent
-    """
-
-    chart: typing.Optional[str] = None
-    repository: typing.Optional[str] = None
-    version: typing.Optional[str] = None
-    namespace: typing.Optional[str] = None
-    release: typing.Optional[str] = None
-    values: typing.Optional[dict[str, typing.Any]] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class PackageWish:
-    """The user's changes to an OLM package. A field that is None keeps the default. The catalog chooses ``channel`` and
-    ``version`` if they are None.
-
-    :ivar source: name of the CatalogSource
-    :ivar source_namespace: namespace of the CatalogSource
-    """
-
-    package: typing.Optional[str] = None
-    namespace: typing.Optional[str] = None
-    channel: typing.Optional[str] = None
-    version: typing.Optional[str] = None
-    source: typing.Optional[str] = None
-    source_namespace: typing.Optional[str] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class OperatorRequests:
-    """The user's changes to the installation of operators.
-
-    :ivar charts: changes to charts, by operator
-    :ivar packages: changes to packages, by operator
-    :ivar leave: operators that the run must not install
-    """
-
-    charts: dict[str, ChartWish] = dataclasses.field(default_factory=dict)
-    packages: dict[str, PackageWish] = dataclasses.field(default_factory=dict)
-    leave: tuple[str, ...] = ()
-
-    def unknown(self) -> tuple[str, ...]:
-        """Return the names in the requests that are not the name of a supported operator."""
-        return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
-
-
-def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> OperatorRequests:
-    """Return the user's changes to the installation of operators, from the options of a module.
-
-    :param charts: changes to charts, by operator
-    :param packages: changes to OLM packages, by operator
-    :param leave: names of operators that the run must not install
-    :raises RdmaError: a name is not the name of an operator, or a key is invalid
-    """
-    found: OperatorRequests = load(
-        OperatorRequests, {"charts": charts, "packages": packages, "leave": leave}, "operators"
-    )
-    if found.unknown():
-        raise RdmaError(
-            f"this collection does not support the operator {', '.join(found.unknown())}",
-            f"Use one of: {', '.join(operator.name for operator in TABLE)}",
-        )
-    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +48,7 @@ class Release:
     :ivar drains: whether an upgrade can restart drivers of nodes, for which the operator drains the nodes
     :ivar serves: whether the operator runs, or has run
     :ivar pinned: whether the user chose the chart or its version
+    :ivar chosen: whether the user chose the values
     """
 
     operator: str
@@ -133,6 +61,7 @@ class Release:
     drains: bool = False
     serves: bool = True
     pinned: bool = False
+    chosen: bool = False
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
@@ -173,6 +102,7 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
             operator.name in _OF_DRIVERS,
             _has_served(operator, seen),
             _is_pinned(operator, wishes),
+            wishes.charts.get(operator.name, ChartWish()).values is not None,
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
@@ -287,16 +217,35 @@ def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
     return tuple(
         {**found, "upgrade": intent.cluster.disruption != "none" or row.operator.name not in _OF_DRIVERS}
         for row in _list_needed_operators(intent, seen, wishes)
-        if _wants_package(row.operator, seen) and (found := find_package(row.operator, wishes)) is not None
+        if _wants_package(row.operator, seen, wishes) and (found := find_package(row.operator, wishes)) is not None
     )
 
 
-def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
+def _wants_package(operator: Operator, seen: OperatorsSeen, wishes: OperatorRequests) -> bool:
     if seen.packages.get(operator.name):
-        return True
+        return _has_requested_package(operator, seen, wishes)
     there = [item for item in seen.controllers if item.operator == operator.name]
     # of somebody else, or labels that somebody else writes
     return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.has_labels)
+
+
+def _has_requested_package(operator: Operator, seen: OperatorsSeen, wishes: OperatorRequests) -> bool:
+    """Return whether OLM has the operator by the package that the run requests, or has not installed it. An operator
+    that OLM installed by another package is used as it is, because a second one would work on the same objects. A
+    tenant can create a ClusterServiceVersion, so only one beside a Deployment of the operator counts.
+    """
+    wanted = find_package(operator, wishes)
+    objects = seen.packages.get(operator.name, ())
+    spaces = {item.name.partition("/")[0] for item in seen.controllers if item.operator == operator.name}
+    versions = {
+        (item.namespace, item.name)
+        for item in objects
+        if item.kind == "ClusterServiceVersion" and item.namespace in spaces
+    }
+    made = {(item.namespace, item.version): item.package for item in objects if item.kind == "Subscription"}
+    if not versions or wanted is None or wanted["package"] in made.values():
+        return True
+    return any(place not in made and place[1].startswith(_list_prefixes(operator, wishes)) for place in versions)
 
 
 def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
@@ -332,7 +281,7 @@ def may_restart_drivers(intent: Intent, seen: OperatorsSeen, wishes: OperatorReq
     return any(
         row.operator.name in _OF_DRIVERS
         and row.operator.package is not None
-        and _wants_package(row.operator, seen)
+        and _wants_package(row.operator, seen, wishes)
         and (not seen.packages.get(row.operator.name) or _requests_version(row.operator, wishes))
         for row in _list_needed_operators(intent, seen, wishes)
     )
@@ -357,7 +306,10 @@ def list_unconfigured_operators(
         done = [
             item
             for item in seen.packages.get(row.operator.name, ())
-            if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"
+            if item.kind == "ClusterServiceVersion"
+            and item.phase == "Succeeded"
+            # another package can have the kind in another API group
+            and item.name.startswith(_list_prefixes(row.operator, wishes))
         ]
         if (
             done
@@ -366,6 +318,13 @@ def list_unconfigured_operators(
         ):
             found.append((row.operator, done[0].namespace))
     return tuple(found)
+
+
+def _list_prefixes(operator: Operator, wishes: OperatorRequests) -> tuple[str, ...]:
+    """Return the beginnings of the names of the ClusterServiceVersions of the package that the run requests."""
+    asked = wishes.name_packages().get(operator.name, "")
+    usual = (operator.package.csv,) if operator.package is not None else ()
+    return (*usual, f"{asked}.") if asked else usual
 
 
 def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:

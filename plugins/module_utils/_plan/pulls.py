@@ -9,13 +9,14 @@ from __future__ import annotations
 import typing
 
 from .._model.intent.intent import Intent
-from .._model.kubernetes.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
+from .._model.kubernetes.images.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
 from .._model.operators.operators import JobNeeds, Needed, OperatorChart, list_needed_operators
 from .._parse.kubernetes.images import parse_reference
 from .._parse.kubernetes.pulled_images import pulled_images
 from .._parse.kubernetes.resource import ResourceError
 from .._render.network.nvidia import render_nic_policy
-from .operators import OperatorRequests, collect_values, find_chart, find_package
+from .operator_requests import OperatorRequests
+from .operators import collect_values, find_chart, find_package
 
 OCI = "oci://"
 ChartWithValues = tuple[OperatorChart, dict[str, typing.Any]]
@@ -124,11 +125,8 @@ def _add_package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: 
         return
     version = str(found["version"] or "")
     # the name of a ClusterServiceVersion: gpu-operator-certified.v26.3.0
-    version = (
-        version[len(row.operator.package.csv) :].lstrip("v")
-        if version.startswith(row.operator.package.csv)
-        else version
-    )
+    prefixes = (row.operator.package.csv, f"{found['package']}.")
+    version = next((version[len(head) :].lstrip("v") for head in prefixes if version.startswith(head)), version)
     made.packages.append(
         PackagePull(
             found["package"],

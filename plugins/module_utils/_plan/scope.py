@@ -46,4 +46,5 @@ def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent, nodes:
         components=frozenset(
             part for policy in render_nic_policy(fabrics, cluster) for part in list_components(policy)
         ),
+        operator=cluster.operator_namespace or "",
     )

@@ -7,7 +7,8 @@ report folder.
 from __future__ import annotations
 
 from .._model.base.load import load
-from .._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
+from .._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair
+from .._model.measurement.pairs import PairKey
 from .._model.run.facts import RunStart
 from .facts import FactFolder
 from .history import read_earlier

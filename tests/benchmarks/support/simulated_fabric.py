@@ -26,7 +26,8 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_directions import End
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover

@@ -21,7 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
     cover_links,
     has_separate_rails,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_directions import End
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import format_percent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,

@@ -19,10 +19,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
-    Reading,
     locate_slow_links,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rate_shares import Reading
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from tests.unit import roce_fabric
 from tests.unit.check.test_ethernet_ways import made

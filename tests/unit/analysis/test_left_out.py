@@ -10,7 +10,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.left_out import LostPairs
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import iterate_rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 
 USUAL = 15.0
 

@@ -13,10 +13,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover_links
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
-    Reading,
     locate_slow_links,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rate_shares import Reading
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, guid, rail_tree, tree
 

@@ -22,13 +22,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
-    Fabric,
-    Intent,
-    Ipam,
-    Network,
-    Select,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,

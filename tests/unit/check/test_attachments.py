@@ -32,11 +32,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Attachment, ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-    RdmaPod,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,

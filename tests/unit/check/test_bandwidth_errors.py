@@ -10,8 +10,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.hca_counters import HcaErrors
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     FAIL,
     PASS,

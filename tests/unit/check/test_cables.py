@@ -8,7 +8,8 @@ import dataclasses
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hca_locations import collect_far_ends
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_directions import End
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology

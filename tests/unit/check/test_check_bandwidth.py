@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.floors import Doubt, PairLimits
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.completions import COMPLETIONS
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.measurement.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, explain_cause
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
@@ -39,13 +39,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
     BandwidthFacts,
     CoverPlan,
-    PairResult,
     RdmaPod,
     RoundPlan,
-    SweepRow,
-    Wider,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.completions import STATUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult, SweepRow, Wider
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import bounded
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.error_counters import CLASSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.counter_classes import CLASSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (

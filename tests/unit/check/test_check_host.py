@@ -21,10 +21,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     ClusterIntent,
     Fabric,
     Intent,
-    Ipam,
-    Network,
     Select,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,

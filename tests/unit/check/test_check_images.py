@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.ima
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import (
     Form,
     ImageFacts,
     MirrorRule,

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import OperatorRequests
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import OperatorRequests
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import collect_pulls
 from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SHARED, SRIOV
 

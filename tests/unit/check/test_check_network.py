@@ -15,7 +15,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import attachment_kind
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject, Leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import (
+    COPIED,
+    AppliedObject,
+    Leftovers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
     LabelSelector,
@@ -393,12 +397,15 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
                 "for fabric compute, which the current intent does not contain. The policy still"
                 " reserves its virtual functions."
             ),
-            "sriovnetworknodepolicy linerate-compute -n ops.",
+            (
+                "kubectl delete sriovnetworknodepolicy linerate-compute -n ops. The deletion makes the SR-IOV network"
+                " operator drain the nodes that the policy selects"
+            ),
         ),
         (
             AppliedObject("MacvlanNetwork", "old", fabric="storage"),
             "for which the current intent requires a different object.",
-            "macvlannetwork old.",
+            "delete it: kubectl delete macvlannetwork old. A teardown removes all objects of the current intent",
         ),
         (
             AppliedObject("IPPool", "pool", "ops"),
@@ -408,7 +415,33 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
         (
             AppliedObject("NicClusterPolicy", "nic-cluster-policy"),
             "for a different intent.",
-            "The teardown keeps the parts of other owners",
+            "The deletion removes the components of all owners in the object from all nodes",
+        ),
+        (
+            AppliedObject("SriovNetworkPoolConfig", "linerate", "ops"),
+            "for a different intent.",
+            (
+                "If the object sets an RDMA mode (kubectl get sriovnetworkpoolconfig linerate -n ops -o"
+                " jsonpath='{.spec.rdmaMode}'), the operator drains and reboots its nodes, without the checks of a run."
+            ),
+        ),
+        (
+            AppliedObject("MachineConfig", "99-old"),
+            "for a different intent.",
+            (
+                'kubectl patch machineconfigpool POOL --type merge -p \'{"spec":{"paused":true}}\'. Delete the object:'
+                " kubectl delete machineconfig 99-old. When the nodes may reboot, set paused to false."
+            ),
+        ),
+        (
+            AppliedObject("KubeletConfig", "old"),
+            "for a different intent.",
+            "drain and reboot all nodes of the pools that are not paused, without the checks of a run.",
+        ),
+        (
+            dataclasses.replace(STALE, reason=COPIED),
+            "A teardown does not delete it.",
+            "The deletion makes the SR-IOV network operator drain the nodes",
         ),
     ],
 )
@@ -416,6 +449,8 @@ def test_what_an_earlier_intent_left_is_named(item: AppliedObject, why: str, rem
     finding = found(dataclasses.replace(FACTS, leftovers=Leftovers((item,))), "network.leftover")
     assert (finding.status, finding.subject) == ("warn", f"{item.kind} {item.name}")
     assert finding.why.endswith(why) and remedy in finding.remedy
+    # it removes what the intent needs too
+    assert "with a teardown" not in finding.remedy and "a teardown also" not in finding.remedy
 
 
 @pytest.mark.parametrize(

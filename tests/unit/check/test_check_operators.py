@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.sri
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import ImageFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import ImageFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (

@@ -19,7 +19,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.susp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
-from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import common_causes, pairs
+from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import (
+    common_causes,
+    pairs,
+    ping_results,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
@@ -492,15 +496,15 @@ def test_pairs_that_were_not_measured_for_one_cause_have_one_entry() -> None:
 def test_a_cable_that_all_pairs_share_is_not_taken_for_busy_nodes() -> None:
     """Two nodes with one HCA each."""
     first, second, third, fourth = (
-        pairs.PingPort(f"worker-{number}", "mlx5_0", 1, 0, number, Place(f"worker-{number}", "mlx5_0", 0), ())
+        ping_results.PingPort(f"worker-{number}", "mlx5_0", 1, 0, number, Place(f"worker-{number}", "mlx5_0", 0), ())
         for number in range(1, 5)
     )
     some = Ping("mlx5_0", 1, 1, 500, 493)
-    one = [pairs.Pair(first, second, some), pairs.Pair(second, first, some)]
+    one = [ping_results.Pair(first, second, some), ping_results.Pair(second, first, some)]
     assert not pairs.lose_some_each(one) and not pairs.lose_some_each([])
-    assert pairs.lose_some_each([*one, pairs.Pair(third, fourth, some)])
-    assert not pairs.lose_some_each([*one, pairs.Pair(second, third, some)]), "one HCA is on the way of all"
-    assert not pairs.lose_some_each([*one, pairs.Pair(third, fourth, None, "not measured")])
+    assert pairs.lose_some_each([*one, ping_results.Pair(third, fourth, some)])
+    assert not pairs.lose_some_each([*one, ping_results.Pair(second, third, some)]), "one HCA is on the way of all"
+    assert not pairs.lose_some_each([*one, ping_results.Pair(third, fourth, None, "not measured")])
 
 
 def test_one_direction_that_fails_accuses_the_server_and_not_the_link() -> None:

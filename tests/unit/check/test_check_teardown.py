@@ -17,8 +17,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import ObservedSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import RetainedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.recognition import name_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     OperatorFacts,
     OperatorInstallation,
@@ -301,6 +303,37 @@ def test_what_an_observer_sees_it_can_not_take_back() -> None:
     ]
 
 
+@pytest.mark.parametrize("by_pods", [(), ("worker-1",)])
+@pytest.mark.parametrize(
+    ("state", "status", "why"),
+    [
+        ("of intent storage", "warn", "was written by the intent 'storage'"),
+        ("without an intent", "warn", "was written by an earlier release"),
+        ("of intent compute", "fail", ""),
+        ("file", "fail", ""),
+    ],
+)
+def test_a_drop_in_of_another_intent_stays_and_is_named(
+    state: str, status: str, why: str, by_pods: tuple[str, ...]
+) -> None:
+    intent = parse_intent(FABRICS, None, {"intent_name": "compute"})
+    facts = Facts(("worker-1",), (), GONE, drop_ins={"worker-1": ObservedText(state)}, by_pods=by_pods)
+    (finding,) = (item for item in check(intent, facts) if item.check == "teardown.drop_in")
+    assert finding.status == status and why in finding.why
+    assert "systemctl restart containerd" in finding.remedy
+
+
+def test_settings_of_another_intent_stay_and_are_named() -> None:
+    intent = parse_intent(FABRICS, None, {"intent_name": "compute", "tuning": {"set": True}})
+    stays = ["/etc/sysctl.d/90-linerate-rdma.conf of the intent 'storage'", "/etc/x; reboot of the intent 'y'"]
+    seen = {"worker-1": ObservedSettings({"changes": [], "stays": stays})}
+    facts = Facts(("worker-1",), (), GONE, kernel_settings=seen)
+    (finding,) = (item for item in check(intent, facts) if item.check == "teardown.settings")
+    assert finding.status == "warn" and "of the intent 'storage'" in finding.why
+    # a node names files, and no commands
+    assert finding.remedy.endswith("run on the node, as root: rm -f /etc/sysctl.d/90-linerate-rdma.conf")
+
+
 def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
     names = ("worker-1", "worker-2", "worker-3")
     seen = {
@@ -400,12 +433,21 @@ def test_copies_of_users_are_a_warning_with_both_ways_out() -> None:
     assert "kubectl get pod -A -l app.kubernetes.io/managed-by=linerate.rdma" in counted.remedy
 
 
-@pytest.mark.parametrize("subject", ["Helm release ops/sriov", "operator sriov-network-operator"])
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Helm release ops/sriov",
+        "operator sriov-network-operator",
+        name_operator("sriov-certified", {"sriov-network-operator"}),
+        name_operator("both", {"sriov-network-operator", "network-operator"}),
+    ],
+)
 def test_an_operator_that_others_use_is_left_intentionally(subject: str) -> None:
     there = OperatorFacts((), (OperatorInstallation(Workload("op", "ns", 1, 1)),), (), ())
     for kept, status in (
         (keep_operator(subject, ["SriovNetwork ops/theirs"]), "warn"),
         (keep_operator("operator nfd", ["NodeFeatureRule theirs"]), "fail"),
+        (keep_operator(name_operator("theirs", {"network-operator"}), ["IPPool theirs"]), "fail"),
         (RetainedObject(subject, "another reason"), "fail"),
     ):
         found = check(INTENT, Facts((), (), GONE, there, True, stays=(kept,)))[-1]

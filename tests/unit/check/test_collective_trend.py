@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.medians import FEWEST_RUNS
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import GroupFigure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.group_verdict import GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.latency import (
     GroupLatency,
     Latency,

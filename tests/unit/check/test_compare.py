@@ -13,6 +13,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import check as compare
+from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import mistakes
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
@@ -26,20 +27,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     ClusterIntent,
     Fabric,
     Intent,
-    Ipam,
-    Network,
     Profile,
     Select,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import find_kind
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     LatencyFigures,
     StepFigures,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 
@@ -286,10 +284,10 @@ def test_figures_that_cannot_be_compared_are_refused_with_their_path(measure: Me
 
 
 def test_one_name_for_one_measure() -> None:
-    assert [path for path, _seen, _expected in compare.report_mistakes(intent(H100, H100))] == [
+    assert [path for path, _seen, _expected in mistakes.report_mistakes(intent(H100, H100))] == [
         "rdma_cluster.measures[1].name"
     ]
-    assert list(compare.report_mistakes(intent(H100, L40S))) == []
+    assert list(mistakes.report_mistakes(intent(H100, L40S))) == []
 
 
 def test_the_pod_network_may_be_as_bad_as_it_is_also_where_the_intent_names_it() -> None:
@@ -345,7 +343,7 @@ def test_networks_that_are_close_leave_the_choice_to_the_intent() -> None:
 @pytest.mark.parametrize(("enough", "right"), [(0.0, False), (0.01, True), (1.0, True), (1.5, False)])
 def test_what_is_enough_is_a_share_of_linear(enough: float, right: bool) -> None:
     paths = [
-        path for path, _seen, _expected in compare.report_mistakes(intent(dataclasses.replace(H100, enough=enough)))
+        path for path, _seen, _expected in mistakes.report_mistakes(intent(dataclasses.replace(H100, enough=enough)))
     ]
     assert paths == ([] if right else ["rdma_cluster.measures[0].enough"])
 
@@ -541,7 +539,7 @@ def test_a_collective_that_is_not_proven_has_no_figure(steps: typing.Any) -> Non
     ),
 )
 def test_what_cannot_be_beside_a_collective_is_named(change: dict[str, typing.Any], path: str) -> None:
-    assert [key for key, _seen, _expected in compare.report_mistakes(intent(dataclasses.replace(BUS, **change)))] == [
+    assert [key for key, _seen, _expected in mistakes.report_mistakes(intent(dataclasses.replace(BUS, **change)))] == [
         f"rdma_cluster.measures[0].{path}"
     ]
-    assert not list(compare.report_mistakes(intent(dataclasses.replace(BUS, figures=()))))
+    assert not list(mistakes.report_mistakes(intent(dataclasses.replace(BUS, figures=()))))

@@ -12,10 +12,10 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.device_selectors import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.devices.choice import choose
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.devices.selectors import (
     check_selectors,
     check_totals,
-    choose,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (

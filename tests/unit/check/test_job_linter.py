@@ -26,6 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job impor
     PodDevices,
     VolumeClaim,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.compute_domains import ClaimingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     DeviceClass,
     DeviceSlice,
@@ -576,6 +577,111 @@ def test_pods_that_would_wait_for_each_other(nodes: tuple[ClusterNode, ...]) -> 
     assert found.expected == "room for 2 pods"
 
 
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+OWN_TAINT = {"key": "team", "value": "vision", "effect": "NoExecute"}
+ZONE = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+
+
+def on_nodes(
+    taints: typing.Sequence[dict[str, str]] = (),
+    labels: typing.Optional[dict[str, str]] = None,
+    queue: str = "",
+    **spec: typing.Any,
+) -> list[tuple[str, str, str]]:
+    """What is said of the room of a job whose pods choose their nodes."""
+    made = objects(queue=queue)
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"].update(spec)
+    nodes = tuple(dataclasses.replace(item, labels=labels or {}) for item in WORLD.nodes)
+    world = dataclasses.replace(WORLD, nodes=nodes, taints={"worker-2": tuple(taints)})
+    found = [item for item in check(made, world) if item.check == "job.resources" and item.status != "pass"]
+    return [(item.status, item.why.partition(": ")[2], item.remedy) for item in found]
+
+
+@pytest.mark.parametrize(
+    ("taints", "queue", "status", "remedy"),
+    [
+        ([OWN_TAINT], "", "fail", "Add tolerations for these taints to the pod template."),
+        ([GPU_TAINT], "", "unknown", "ExtendedResourceToleration"),
+        ([OWN_TAINT], "gpu", "warn", "If the ResourceFlavor of the queue adds them"),
+    ],
+)
+def test_a_taint_without_a_toleration_keeps_pods_out(
+    taints: list[dict[str, str]], queue: str, status: str, remedy: str
+) -> None:
+    (found,) = on_nodes(taints, queue=queue)
+    key, value, effect = (taints[0][name] for name in ("key", "value", "effect"))
+    assert found[:2] == (status, f"no toleration for the taint {key}={value}:{effect} (1 node).")
+    assert remedy in found[2]
+    tolerations = [{"key": key, "operator": "Exists"}]
+    assert on_nodes(taints, queue=queue, tolerations=tolerations) == []
+    assert on_nodes(taints, queue=queue, tolerations=[{"key": key, "value": "other", "effect": effect}])
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "status"),
+    [
+        ({"nodeSelector": {"gpu": "h200"}}, {"gpu": "h200"}, None),
+        ({"nodeSelector": {"gpu": "h200"}}, {"gpu": "b300"}, "fail"),
+        ({"nodeSelector": {"gpu": "h200"}}, {}, "fail"),
+        ([[ZONE]], {"zone": "b"}, None),
+        ([[ZONE]], {"zone": "c"}, "fail"),
+        ([[ZONE], [{"key": "spare", "operator": "Exists"}]], {"spare": ""}, None),
+        ([[ZONE, {"key": "spare", "operator": "DoesNotExist"}]], {"zone": "a", "spare": ""}, "fail"),
+        ([[{"key": "zone", "operator": "NotIn", "values": ["a"]}]], {}, None),
+        ([[{"key": "rack", "operator": "Gt", "values": ["3"]}]], {"rack": "4"}, None),
+        ([[{"key": "rack", "operator": "Lt", "values": ["3"]}]], {"rack": "4"}, "fail"),
+        ([[]], {"zone": "a"}, "fail"),
+    ],
+)
+def test_labels_that_no_node_has_keep_pods_out(
+    spec: typing.Any, labels: dict[str, str], status: typing.Optional[str]
+) -> None:
+    if isinstance(spec, list):
+        terms = [{"matchExpressions": term} for term in spec]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        spec = {"affinity": {"nodeAffinity": required}}
+    assert [item[0] for item in on_nodes(labels=labels, **spec)] == ([status] if status else [])
+
+
+@pytest.mark.parametrize("key", ["podTemplateOverrides", "podSpecOverrides", "runtimePatches"])
+def test_a_train_job_chooses_the_nodes_beside_its_runtime(key: str) -> None:
+    made = objects(kind="TrainJob")
+    (train,) = (item for item in made if item["kind"] == "TrainJob")
+    world = dataclasses.replace(WORLD, taints={"worker-2": (OWN_TAINT,)})
+    assert shown(check(made, world)) == [("job.resources", "fail")]
+    for spec, good in (
+        ({"tolerations": [{"key": "team", "operator": "Exists"}]}, True),
+        ({"tolerations": [{"key": "team", "operator": "Exists"}], "nodeSelector": {"gpu": "b300"}}, False),
+        ({"tolerations": [{"key": "else", "operator": "Exists"}]}, False),
+    ):
+        target = [{"name": "node"}]
+        train["spec"][key] = {
+            "podTemplateOverrides": [{"targetJobs": target, "spec": spec}],
+            "podSpecOverrides": [{"targetJobs": target, **spec}],
+            "runtimePatches": [
+                {
+                    "trainingRuntimeSpec": {
+                        "template": {
+                            "spec": {
+                                "replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": spec}}}}]
+                            }
+                        }
+                    }
+                }
+            ],
+        }[key]
+        assert shown(check(made, world)) == ([] if good else [("job.resources", "fail")])
+
+
+def test_where_pods_of_the_job_run_the_cluster_has_placed_them() -> None:
+    made = objects()
+    world = dataclasses.replace(WORLD, taints={"worker-2": (OWN_TAINT,)})
+    running = dataclasses.replace(world, claiming_pods=(ClaimingPod("train-master-0", "worker-1", ("c",)),))
+    assert shown(check(made, world)) == [("job.resources", "fail")]
+    assert shown(check(made, running)) == []
+
+
 @pytest.mark.parametrize(
     ("nodes", "wrong"),
     [
@@ -646,7 +752,35 @@ def test_an_attachment_without_an_rdma_resource() -> None:
 
 
 @pytest.mark.parametrize(
-    "gpu", ["nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb.shared", "amd.com/gpu", "habana.ai/gaudi"]
+    ("on_node", "privileged", "status"),
+    [(True, False, "fail"), (True, True, None), (False, True, "unknown"), (False, False, "fail")],
+)
+def test_pods_without_an_rdma_resource(on_node: bool, privileged: bool, status: typing.Optional[str]) -> None:
+    """hostNetwork gives a pod the interfaces of its node, but not its /dev/infiniband."""
+    made = objects(fabric="roce")
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        template = replica["template"]
+        template["spec"]["hostNetwork"] = on_node
+        template["metadata"]["annotations"] = {} if on_node else {"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}
+        (item,) = template["spec"]["containers"]
+        item["securityContext"] = {"privileged": privileged, "capabilities": {"add": ["IPC_LOCK"]}}
+        for amounts in item["resources"].values():
+            del amounts["openshift.io/mlx_roce"]
+    assert {item.status for item in refused(check(made)) if item.check == "job.devices"} == (
+        {status} if status else set()
+    )
+
+
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-1g.10gb.shared",
+        "amd.com/gpu",
+        "amd.com/cpx_nps4",
+        "habana.ai/gaudi",
+        "gpu.intel.com/xe",
+    ],
 )
 def test_a_gpu_by_another_name_is_no_network_device(gpu: str) -> None:
     made = one(
@@ -1104,6 +1238,150 @@ def test_an_attachment_without_a_device_and_a_lock_fails_for_both() -> None:
 def test_shared_memory_as_large_as_memory(size: str, status: str) -> None:
     volume = {"name": "shm", "emptyDir": {"medium": "Memory", **({"sizeLimit": size} if size else {})}}
     assert of("job.shared_memory", lint_pod(container(), volumes=[volume])) == [("Pod training/p", status)]
+
+
+def test_the_shared_memory_of_the_node_is_in_memory() -> None:
+    assert of("job.shared_memory", lint_pod(container(volumeMounts=[]), hostIPC=True)) == [("Pod training/p", "pass")]
+    for path, status in (("/dev/shm", "pass"), ("/dev/shm/", "pass"), ("/tmp", "fail")):
+        volume = {"name": "shm", "hostPath": {"path": path}}
+        assert of("job.shared_memory", lint_pod(container(), volumes=[volume])) == [("Pod training/p", status)]
+
+
+def group_of(size: int, leader: bool, annotations: dict[str, str], replicas: int = 1) -> tuple[Finding, ...]:
+    """Findings on a LeaderWorkerSet."""
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container()], **SHM}}
+    of_group: dict[str, typing.Any] = {"size": size, "workerTemplate": template}
+    if leader:
+        of_group["leaderTemplate"] = copy.deepcopy(template)
+    spec = {"replicas": replicas, "leaderWorkerTemplate": of_group}
+    metadata = {"name": "serve", "namespace": "training"}
+    return lint([{"kind": "LeaderWorkerSet", "metadata": metadata, "spec": spec}], (), shared_world())
+
+
+@pytest.mark.parametrize(
+    ("size", "leader", "pods", "networks"),
+    [(4, False, "4 pods", "fail"), (4, True, "4 pods", "fail"), (1, False, "1 pod", None), (2, True, "2 pods", "fail")],
+)
+def test_the_pods_of_a_group_count(size: int, leader: bool, pods: str, networks: typing.Optional[str]) -> None:
+    without = [container(resources={"limits": {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}})]
+    template = {"metadata": {"annotations": {}}, "spec": {"containers": without, **SHM}}
+    of_group = {"size": size, "workerTemplate": template, **({"leaderTemplate": template} if leader else {})}
+    job = {
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "serve", "namespace": "training"},
+        "spec": {"leaderWorkerTemplate": of_group},
+    }
+    found = lint([job], (), shared_world())
+    assert [item.measured for item in found if item.check == "job.read"] == [pods]
+    assert {item.status for item in refused(found) if item.check == "job.networks"} == (
+        {networks} if networks else set()
+    )
+
+
+def mpi(command: typing.Union[str, list[str]], *env: tuple[str, str]) -> list[tuple[str, str]]:
+    """What is refused of an MPIJob with two workers, by the command of its launcher."""
+    launcher = bare(
+        "launcher",
+        command=["sh", "-c", command] if isinstance(command, str) else command,
+        env=[{"name": name, "value": value} for name, value in env],
+    )
+    worker = {"metadata": {"annotations": SHARED["annotations"]}, "spec": {"containers": [container(env=[])], **SHM}}
+    replicas = {
+        "Launcher": {"replicas": 1, "template": {"spec": {"containers": [launcher]}}},
+        "Worker": {"replicas": 2, "template": worker},
+    }
+    metadata = {"name": "nccl", "namespace": "training"}
+    found = lint([{"kind": "MPIJob", "metadata": metadata, "spec": {"mpiReplicaSpecs": replicas}}], (), shared_world())
+    judged = ("job.transport", "job.evidence", "job.hcas", "job.interfaces")
+    return [(item.check, item.status) for item in refused(found) if item.check in judged]
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "found"),
+    [
+        ("mpirun -np 16 -x NCCL_DEBUG=INFO ./all_reduce_perf", (), []),
+        (["mpirun", "-np", "16", "-x", "NCCL_DEBUG=INFO", "./all_reduce_perf"], (), []),
+        ("mpirun -np 16 ./all_reduce_perf", (), [("job.evidence", "warn")]),
+        ("mpirun -x NCCL_DEBUG -x NCCL_IB_DISABLE=1 ./a", [("NCCL_DEBUG", "INFO")], [("job.transport", "fail")]),
+        (["mpirun", "-x", "NCCL_DEBUG=INFO", "-x", "NCCL_NET=Socket", "./a"], (), [("job.transport", "fail")]),
+        ("mpirun -x NCCL_DEBUG=INFO -x UCX_TLS=tcp ./a", (), [("job.transport", "fail")]),
+        ("mpiexec -genv NCCL_DEBUG INFO -genv NCCL_IB_DISABLE 1 ./a", (), [("job.transport", "fail")]),
+        ("mpirun -x NCCL_DEBUG=INFO -x NCCL_SOCKET_IFNAME=net7 ./a", (), [("job.interfaces", "fail")]),
+        ("mpirun -x NCCL_DEBUG=INFO -x NCCL_IB_HCA=mlx5_1 ./a", (), [("job.hcas", "warn")]),
+        # variables of the launcher alone
+        ("mpirun -x NCCL_DEBUG=INFO ./a", [("NCCL_IB_DISABLE", "1")], []),
+        ("NCCL_IB_DISABLE=1 wait-for-workers; mpirun -x NCCL_DEBUG=INFO ./a", (), []),
+        ("tool -x NCCL_IB_DISABLE=1", (), [("job.evidence", "warn")]),
+    ],
+)
+def test_what_mpirun_gives_to_the_ranks_counts(
+    command: typing.Union[str, list[str]], env: typing.Sequence[tuple[str, str]], found: list[tuple[str, str]]
+) -> None:
+    assert mpi(command, *env) == found
+
+
+def test_the_volumes_of_a_stateful_set_s_claims_are_volumes_of_its_pods() -> None:
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "data", "mountPath": "/data"}]
+    template = {"metadata": {}, "spec": {"containers": [container(volumeMounts=mounts)], **SHM}}
+    job = {
+        "kind": "StatefulSet",
+        "metadata": {"name": "serve", "namespace": "training"},
+        "spec": {"replicas": 1, "template": template, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
+    }
+    assert {item.status for item in lint([job], (), shared_world()) if item.check == "job.volumes"} == {"pass"}
+    job["spec"] = {**typing.cast(dict[str, typing.Any], job["spec"]), "volumeClaimTemplates": []}
+    (found,) = (item for item in lint([job], (), shared_world()) if item.check == "job.volumes")
+    assert (found.status, found.measured) == ("fail", "volume 'data' does not exist")
+
+
+def test_all_groups_need_their_room() -> None:
+    annotations = SHARED["annotations"]
+    assert of("job.resources", group_of(8, True, annotations, replicas=2))[0][1] == "pass"
+    (found,) = (item for item in refused(group_of(9, True, annotations, replicas=2)) if item.check == "job.resources")
+    assert found.expected == "room for 18 pods"
+
+
+def test_the_hosts_of_a_group_of_ray_count() -> None:
+    template = {"metadata": {"annotations": {}}, "spec": {"containers": [container()], **SHM}}
+    spec = {"workerGroupSpecs": [{"replicas": 2, "numOfHosts": 4, "template": template}]}
+    job = {"kind": "RayCluster", "metadata": {"name": "ray", "namespace": "training"}, "spec": spec}
+    assert [item.measured for item in lint([job], (), shared_world()) if item.check == "job.read"] == ["8 pods"]
+
+
+def test_the_size_of_the_container_s_own_files_is_none_of_its_qos_class() -> None:
+    amounts = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1", "rdma/shared": "1", "ephemeral-storage": "9Gi"}
+    less = {"limits": amounts, "requests": {**amounts, "ephemeral-storage": "1Gi"}}
+    assert of("job.guaranteed", lint_pod(container(resources=less))) == [("Pod training/p", "pass")]
+    less["requests"]["memory"] = "4Gi"
+    (found,) = (item for item in lint_pod(container(resources=less)) if item.check == "job.guaranteed")
+    assert (found.status, found.measured) == ("fail", "memory 4Gi / 8Gi (requests / limits)")
+
+
+@pytest.mark.parametrize(
+    ("spec", "more", "need", "constraint"),
+    [
+        ({"hostIPC": True}, {}, "hostIPC", "allowHostIPC"),
+        ({"hostPID": True}, {}, "hostPID", "allowHostPID"),
+        ({}, {"ports": [{"containerPort": 1}, {"hostPort": 29500}]}, "hostPort 29500", "allowHostPorts"),
+    ],
+)
+def test_what_belongs_to_the_node_is_beyond_baseline(
+    spec: dict[str, bool], more: dict[str, typing.Any], need: str, constraint: str
+) -> None:
+    made = pod(containers=[container(**{"securityContext": {"runAsUser": 0}, **more})], **{**ON_SHARED, **spec})
+    found = {
+        level: next(
+            item for item in lint([made], (), shared_world(enforced={"training": level})) if item.check == check
+        )
+        for check in ("job.admission",)
+        for level in ("baseline", "privileged")
+    }
+    assert found["baseline"].status == "fail" and need in found["baseline"].why
+    assert found["privileged"].status == "pass" and constraint in found["privileged"].expected
+    plain = pod(containers=[container(securityContext={"runAsUser": 0})], **ON_SHARED)
+    assert of("job.admission", lint([plain], (), shared_world(enforced={"training": "baseline"}))) == [
+        ("Pod training/p", "pass")
+    ]
 
 
 def test_a_container_without_shared_memory_fails() -> None:

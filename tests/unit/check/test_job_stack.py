@@ -294,6 +294,23 @@ def test_a_resource_that_the_queue_does_not_cover() -> None:
 
 
 @pytest.mark.parametrize(
+    ("resources", "good"),
+    [
+        ({"excludeResourcePrefixes": ["openshift.io/"]}, True),
+        ({"excludeResourcePrefixes": ["rdma/", ""]}, False),
+        ({"transformations": [{"input": "openshift.io/mlx_compute", "strategy": "Replace", "outputs": {}}]}, True),
+        ({"transformations": [{"input": "openshift.io/mlx_compute", "outputs": {"example.com/nic": "1"}}]}, False),
+    ],
+)
+def test_a_resource_that_kueue_does_not_count_needs_no_quota(resources: dict[str, typing.Any], good: bool) -> None:
+    cluster = copy.deepcopy(CLUSTER)
+    del cluster["spec"]["resourceGroups"][0]["flavors"][0]["resources"][3]
+    excluded, replaced = parse.parse_uncounted({"resources": resources})
+    found = refused(findings(stack(cluster=cluster, excluded=excluded, replaced=replaced)))
+    assert [item.measured for item in found] == ([] if good else ["no quota for openshift.io/mlx_compute"])
+
+
+@pytest.mark.parametrize(
     ("classes", "shared", "status"),
     [
         ((CEPH,), (), None),
@@ -518,6 +535,7 @@ VALUES = st.recursive(
             "parse_local_queue",
             "parse_cluster_queue",
             "parse_frameworks",
+            "parse_uncounted",
             "shared_class",
         ]
     ),
@@ -533,7 +551,9 @@ def test_hostile_objects_are_refused_or_read(
     parser: str,
 ) -> None:
     item = (
-        value if isinstance(value, dict) or parser == "parse_frameworks" else {"metadata": {"name": "x"}, "spec": value}
+        value
+        if isinstance(value, dict) or parser in ("parse_frameworks", "parse_uncounted")
+        else {"metadata": {"name": "x"}, "spec": value}
     )
     try:
         getattr(parse, parser)(item)

@@ -21,11 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.fac
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_exactly
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-    RdmaPod,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,

@@ -27,6 +27,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import (
+    OperatorRequests,
+    collect_requests,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.operators import render_configuration
 
 NODES = ("worker-1", "worker-2")
@@ -142,7 +146,7 @@ def test_what_nobody_looked_at_or_could_not_read_is_unknown() -> None:
     assert verdicts(check(SRIOV, None, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
     unread = seen_of(*(helm(name) for name in names(SRIOV)), errors=("GET /apis/apps/v1/deployments: forbidden",))
     assert verdicts(check(SRIOV, unread, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
-    assert plan.list_releases(SRIOV, unread, plan.OperatorRequests()) == ()
+    assert plan.list_releases(SRIOV, unread, OperatorRequests()) == ()
     assert len(list_missing(SRIOV, unread, NODES)) == 2
     assert list(check(intent_of("pod_network"), None, NODES)) == []
 
@@ -247,8 +251,8 @@ def test_two_of_one_kind_are_refused_by_name_and_nothing_is_installed(operator: 
     seen = seen_of(helm(operator), helm(operator, name="other/one", origin="olm"), configurations=READY)
     finding = one(check(ALL, seen, NODES), operator)
     assert finding.status == "fail" and "other/one" in finding.measured and helm(operator).name in finding.measured
-    assert plan.list_releases(ALL, seen, plan.OperatorRequests()) == () and plan.list_namespaces(()) == ()
-    assert plan.list_packages(ALL, dataclasses.replace(seen, olm=True), plan.OperatorRequests()) == ()
+    assert plan.list_releases(ALL, seen, OperatorRequests()) == () and plan.list_namespaces(()) == ()
+    assert plan.list_packages(ALL, dataclasses.replace(seen, olm=True), OperatorRequests()) == ()
 
 
 def test_labels_that_are_there_need_no_discovery() -> None:
@@ -264,7 +268,7 @@ def test_labels_that_are_there_need_no_discovery() -> None:
 def made(intent: Intent, seen: OperatorsSeen, **wishes: typing.Any) -> dict[str, plan.Release]:
     return {
         release.operator: release
-        for release in plan.list_releases(intent, seen, load(plan.OperatorRequests, wishes, "wishes"))
+        for release in plan.list_releases(intent, seen, load(OperatorRequests, wishes, "wishes"))
     }
 
 
@@ -328,7 +332,7 @@ def test_a_mirror_own_values_and_what_is_left_alone() -> None:
     # of a folder its Chart.yaml says the version
     assert (sriov.chart, sriov.version, sriov.namespace) == ("/charts/sriov", "", "sriov")
     assert "gpu-operator" not in made(ALL, seen_of(), leave=["gpu-operator"])
-    assert load(plan.OperatorRequests, {"leave": ["gpuoperator"]}, "wishes").unknown() == ("gpuoperator",)
+    assert load(OperatorRequests, {"leave": ["gpuoperator"]}, "wishes").unknown() == ("gpuoperator",)
 
 
 def test_only_the_namespace_of_the_sriov_operator_goes_with_the_teardown() -> None:
@@ -348,13 +352,15 @@ def test_only_the_namespace_of_the_sriov_operator_goes_with_the_teardown() -> No
 
 def olm_object(kind: str, operator: str, phase: str, version: str = "1") -> OlmObject:
     package = OPERATORS[operator].package
-    return OlmObject(kind, f"{operator}.v1", package.namespace if package else "", phase, "", version)
+    assert package is not None
+    named = package.name if kind == "Subscription" else ""
+    return OlmObject(kind, f"{package.csv}v1", package.namespace, phase, "", version, named)
 
 
 def test_packages_where_the_cluster_has_olm() -> None:
     seen = seen_of(olm=True, job=JOB)
     assert made(ALL, seen) == {}
-    rows = {row["package"]: row for row in plan.list_packages(ALL, seen, plan.OperatorRequests())}
+    rows = {row["package"]: row for row in plan.list_packages(ALL, seen, OperatorRequests())}
     assert list(rows) == [
         "nfd",
         "sriov-network-operator",
@@ -378,7 +384,7 @@ def test_packages_where_the_cluster_has_olm() -> None:
     assert rows["gpu-operator-certified"]["source"] == "certified-operators"
     # of no catalog
     assert "Set the component trainer" in one(check(ALL, seen, NODES), "trainer").remedy
-    wishes = load(plan.OperatorRequests, {"packages": {"nfd": {}}}, "wishes")
+    wishes = load(OperatorRequests, {"packages": {"nfd": {}}}, "wishes")
     assert wishes.unknown() == ("nfd",)
 
 
@@ -386,11 +392,11 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
     done = {"sriov-network-operator": (olm_object("ClusterServiceVersion", "sriov-network-operator", "Succeeded"),)}
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done, labelled=NODES)
     # a newer version of it may be there
-    assert [item["package"] for item in plan.list_packages(SRIOV, seen, plan.OperatorRequests())] == [
+    assert [item["package"] for item in plan.list_packages(SRIOV, seen, OperatorRequests())] == [
         "sriov-network-operator"
     ]
     pinned = load(
-        plan.OperatorRequests,
+        OperatorRequests,
         {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}},
         "wishes",
     )
@@ -401,16 +407,14 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
         controllers=(),
         packages={"sriov-network-operator": (olm_object("Subscription", "sriov-network-operator", "", ""),)},
     )
-    assert [item["package"] for item in plan.list_packages(SRIOV, begun, plan.OperatorRequests())] == [
+    assert [item["package"] for item in plan.list_packages(SRIOV, begun, OperatorRequests())] == [
         "sriov-network-operator"
     ]
     finding = one(check(SRIOV, begun, NODES), "sriov-network-operator")
     assert finding.status == "fail" and "approve the InstallPlan" in finding.remedy
     # Helm's, by somebody else: OLM would install a second one
     assert (
-        plan.list_packages(
-            SRIOV, seen_of(helm("sriov-network-operator"), olm=True, labelled=NODES), plan.OperatorRequests()
-        )
+        plan.list_packages(SRIOV, seen_of(helm("sriov-network-operator"), olm=True, labelled=NODES), OperatorRequests())
         == ()
     )
 
@@ -423,7 +427,7 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done)
     found = verdicts(check(SRIOV, seen, NODES))
     assert found == {"node-feature-discovery": "fail", "sriov-network-operator": "fail"}
-    lacking = plan.list_unconfigured_operators(SRIOV, seen, plan.OperatorRequests())
+    lacking = plan.list_unconfigured_operators(SRIOV, seen, OperatorRequests())
     assert [(operator.name, namespace) for operator, namespace in lacking] == [
         ("node-feature-discovery", "openshift-nfd"),
         ("sriov-network-operator", "openshift-sriov-network-operator"),
@@ -440,7 +444,7 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
             PolicyState("NodeFeatureDiscovery", "nfd", ""),
         ),
     )
-    assert plan.list_unconfigured_operators(SRIOV, there, plan.OperatorRequests()) == ()
+    assert plan.list_unconfigured_operators(SRIOV, there, OperatorRequests()) == ()
 
 
 def test_a_cluster_policy_is_made_of_the_example_of_its_operator_alone() -> None:
@@ -537,7 +541,7 @@ def test_an_operator_of_others_of_another_version_is_warned_of_with_both_version
 
 
 def test_versions_that_a_run_would_install_are_those_of_the_user_before_those_of_the_table() -> None:
-    wishes = plan.collect_requests(
+    wishes = collect_requests(
         {"sriov-network-operator": {"version": "1.5.0"}, "kueue": {"chart": "/srv/charts/kueue"}},
         {"sriov-network-operator": {"version": "4.19.0"}},
         [],
@@ -545,3 +549,29 @@ def test_versions_that_a_run_would_install_are_those_of_the_user_before_those_of
     by_helm, by_olm = (plan.list_versions(wishes, olm) for olm in (False, True))
     assert (by_helm["sriov-network-operator"], by_olm["sriov-network-operator"]) == ("1.5.0", "4.19.0")
     assert "kueue" not in by_helm and by_helm["node-feature-discovery"] == by_olm["node-feature-discovery"] == "0.18.3"
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "configured"),
+    [
+        ("nfd.v1", "", True),
+        ("nfd-operator.v1", "", False),
+        ("nfd-operator.v1", "nfd-operator", True),
+    ],
+)
+def test_only_an_operator_of_the_requested_package_gets_a_configuration(
+    name: str, package: str, configured: bool
+) -> None:
+    made_by = OlmObject("ClusterServiceVersion", name, "openshift-nfd", "Succeeded")
+    seen = seen_of(olm=True, packages={"node-feature-discovery": (made_by,)})
+    wishes = collect_requests({}, {"node-feature-discovery": {"package": package}} if package else {}, [])
+    found = [operator.name for operator, _namespace in plan.list_unconfigured_operators(SRIOV, seen, wishes)]
+    assert ("node-feature-discovery" in found) is configured
+
+
+def test_a_configuration_of_another_api_group_is_not_made() -> None:
+    """The community has NodeFeatureDiscovery in another group than OpenShift."""
+    operator = OPERATORS["node-feature-discovery"]
+    for group, renders in (("nfd.openshift.io", True), ("nfd.kubernetes.io", False)):
+        example = {"apiVersion": f"{group}/v1", "kind": "NodeFeatureDiscovery", "spec": {}}
+        assert (render_configuration(operator, "ops", SRIOV, None, (example,)) is not None) is renders

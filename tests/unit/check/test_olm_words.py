@@ -12,12 +12,14 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_state import OlmState
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_words import (
-    ANYWHERE,
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_reasons import (
     GENERAL,
     ON_THE_WAY,
     REASONS,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_state import OlmState
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_words import (
+    ANYWHERE,
     RESOLUTION,
     explain_resolution,
     explain_words,

@@ -13,11 +13,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import list_verdicts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-    RdmaPod,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     NodeHcas,

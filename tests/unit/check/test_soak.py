@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hca_errors import compare_readings
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.measurement.hca_errors import compare_readings
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.soak import judge_soak_errors
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.counters import BITS
 

@@ -35,11 +35,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     ClusterIntent,
     Fabric,
     Intent,
-    Ipam,
-    Network,
     Select,
     Training,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import (
     NcclCommunicator,
     NcclDevice,

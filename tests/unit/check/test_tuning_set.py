@@ -113,6 +113,15 @@ def test_a_module_that_failed_or_did_not_run_is_not_known() -> None:
     )
 
 
+def test_settings_of_another_intent_are_a_failure_with_the_command() -> None:
+    first = PAIR.names[0]
+    why = "/etc/sysctl.d/90-linerate-rdma.conf belongs to the intent 'storage' and has other values"
+    found = findings(PAIR, kernel_settings={first: ObservedSettings({"changes": [], "refusal": why})})[first]
+    assert found.status == FAIL and "the intent 'storage'" in found.why
+    assert "as root: rm -f /etc/sysctl.d/90-linerate-rdma.conf /etc/tmpfiles.d/linerate-rdma.conf." in found.remedy
+    assert found.remedy.endswith("Then run stage tuning again.")
+
+
 @pytest.mark.parametrize(
     ("seen", "status"),
     [

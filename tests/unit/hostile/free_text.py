@@ -130,7 +130,8 @@ TABLE: dict[str, str] = {
         NcclRoute via; NcclTestRank host bus_id model; NcclTestRow type operation; NcclTests collective version library
         errors lacks;
         NcclTestTransport transports reasons;
-        NetworkRequest namespace name interface; PodDevices name interfaces devices; PodTemplate path volumes
+        NetworkRequest namespace name interface; NodeChoice labels tolerations; NodeRequirement key operator values;
+        PodDevices name interfaces devices; PodTemplate path volumes
         memory_volumes claims account
         host_paths; Replaced limits by of; Variable name value place"""
     ),

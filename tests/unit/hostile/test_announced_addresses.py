@@ -16,13 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.add
     why_outside,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
-    Fabric,
-    Ipam,
-    Network,
-    NvIpamPool,
-    Select,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network, NvIpamPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Api, run
 

@@ -22,7 +22,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.action import fabric_info, node_info
 from ansible_collections.linerate.rdma.plugins.connection import pod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import limit_answers, remove_junk

@@ -13,9 +13,12 @@ import types
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import MOST_ANSWER, Channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec_connection import Refused, Way
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec import channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.channels import (
+    MOST_ANSWER,
+    Channels,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.exec_connection import Refused, Way
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_redirected_exec import Configuration, Server
 
 FRAME = b"\x82\x03\x01hi"

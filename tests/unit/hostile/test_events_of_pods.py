@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_readiness import ReadinessWait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.readiness import ReadinessWait
 
 UID = "0e1d2c3b-1111-2222-3333-444455556666"
 KUBELET = {"source": {"component": "kubelet", "host": "worker-1"}}

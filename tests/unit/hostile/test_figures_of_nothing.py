@@ -12,7 +12,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check, judge_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import Course, GroupFigure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import Course
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.group_verdict import GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize_group_figures
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finaliz
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import MeasuringNamespace
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.removal import remove_pods
 
 COMMAND = """kubectl patch pod p -n linerate-measure --type merge -p '{"metadata":{"finalizers":null}}'"""
 

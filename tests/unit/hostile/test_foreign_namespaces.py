@@ -60,7 +60,7 @@ ROWS: dict[str, Row] = {
         "CIDRPool.nv-ipam.nvidia.com": _test(_CLAIMS, "test_an_invalid_pool_of_a_tenant_is_a_warning_with_its_name"),
         "Service": GIVEN,
     },
-    "_observe/kubernetes/images.py observe.read": {},
+    "_observe/kubernetes/images/mirrors.py observe.read": {},
     "_observe/kubernetes/job_reader.py JobReader.all": {
         "ClusterServiceVersion": BY_OLM,
         "Subscription": BY_OLM,
@@ -98,6 +98,9 @@ ROWS: dict[str, Row] = {
         ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig"),
         _test("run/test_removal_nodes", "test_nodes_that_must_not_go_down_end_the_teardown"),
     ),
+    "_observe/kubernetes/whose_scope.py _Places._find": {
+        "NicDevice": _test("owners/test_equal_names", "test_template_beside_a_card_of_a_tenant_makes_no_doubt")
+    },
     "_observe/operators/feature_discovery.py observe": {"DaemonSet": WORDS},
     "_observe/operators/nic_configuration_operator.py observe": {
         "NicDevice": _test("hostile/test_foreign_namespaces", "test_card_of_a_tenant_is_no_error_of_the_fleet")
@@ -180,6 +183,7 @@ ROWS: dict[str, Row] = {
         ),
     },
     "_run/node_changes/drain.py Drain.left": {"Pod": PODS},
+    "_run/node_changes/drain_blockers.py read_drain_blockers": {"Pod": PODS, "PodDisruptionBudget": BUDGETS},
     "_run/node_changes/gate.py read_gate_inputs": {"Pod": GIVEN},
     "_run/node_changes/health_checks.py HealthChecks.read": dict.fromkeys(
         ("MachineHealthCheck.cluster.x-k8s.io", "MachineHealthCheck.machine.openshift.io"), SELECTS
@@ -199,7 +203,7 @@ ROWS: dict[str, Row] = {
     "_run/node_changes/roll_cluster.py RollClusterReader.read": {"PodDisruptionBudget": BUDGETS},
     "_run/node_changes/roll_cluster.py RollClusterReader._keep_pods": {"Pod": PODS},
     "_run/node_changes/set_tuning.py TuningSetter._list_if_served": {},
-    "_run/operators/needed.py Needs._list_needing_operators": {"ClusterServiceVersion": BY_OLM},
+    "_run/operators/needed.py Needs._list_versions": {"ClusterServiceVersion": BY_OLM},
     "_run/operators/read_olm.py read_olm": {
         "CatalogSource": BY_OLM,
         "ClusterServiceVersion": BY_OLM,

@@ -12,8 +12,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels as channels_module
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels, Socket
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec import channels as channels_module
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.channels import Channels, Socket
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 
 NUMBER = 20_000

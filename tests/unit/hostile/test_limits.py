@@ -25,10 +25,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Container
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, yaml_documents
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import on_many
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec import on_many
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import many
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError

@@ -16,7 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     NodeHcas,

@@ -11,13 +11,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
-    ClusterIntent,
-    Fabric,
-    Ipam,
-    Network,
-    Select,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing

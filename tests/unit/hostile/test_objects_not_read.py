@@ -37,7 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finaliz
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import container_on, seen_in
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import explain_lacking
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.removal import remove_pods
 from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
 LARGE: list[dict[str, typing.Any]] = [{}] * 30_000

@@ -13,8 +13,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import Task
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import commands
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pair import PairMeasurement

@@ -17,7 +17,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.measuring_pods import (
+    MeasuringPods,
+)
 
 FABRIC: dict[str, typing.Any] = {
     "name": "compute",

@@ -44,6 +44,26 @@ SECRETS: typing.Sequence[tuple[str, str]] = (
     (f"x $2b$12${WORD}", WORD),
     (f'psk="{WORD} two"', WORD),
     (f"psk: {WORD}", WORD),
+    (f"password: |\n  {WORD}\nnext: 1", WORD),
+    (f"password: >-\n    first\n    {WORD}\n", WORD),
+    (f"  adminPass: |2\n     {WORD}", WORD),
+    (f"password:\n  {WORD}\nnext: 1", WORD),
+    (f"passwords:\n  - {WORD}\n", WORD),
+    (f"adminPass: {WORD}", WORD),
+    (f"tool --adminPass {WORD}", WORD),
+    (f"mysql -u root -p{WORD} db", WORD),
+    (f"mysqldump -p'{WORD} two' db", WORD),
+    (f"mysql --password={WORD} db", WORD),
+    (f"redis-cli -h cache -a {WORD} ping", WORD),
+    (f"ldapsearch -x -D cn=admin -w {WORD}", WORD),
+    (f"ldapsearch -xw {WORD} -b dc=x", WORD),
+    (f"smbclient //files/share -U user%{WORD}", WORD),
+    (f"smbclient //files/share -U 'SITE/user%{WORD}'", WORD),
+    (f"echo {WORD} | sudo -S ls", WORD),
+    (f"echo '{WORD} two' |sudo -S ls", WORD),
+    (f"sudo -S ls <<< {WORD}", WORD),
+    (f"curl -u user:{WORD} https://bmc", WORD),
+    (f"sshpass -p {WORD} ssh node", WORD),
     ("token sha256~Zz0_9-aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abc in use", "Zz0_9"),
     (f"Authorization: Basic {WORD}==", WORD),
     (f"authorization: basic {WORD}", WORD),
@@ -232,6 +252,10 @@ def test_password_of_a_login_goes_from_a_list_of_arguments() -> None:
         (["racadm", "-u", "root", "-p", "pa ss", "get"], ["racadm", "-u", "root", "-p", REDACTED, "get"]),
         (["a tool", "--bmc-pass", "pa ss"], ["a tool", "--bmc-pass", REDACTED]),
         (["a tool", "--bmc-pass=pa ss"], ["a tool", f"--bmc-pass={REDACTED}"]),
+        (["mysql", "-u", "root", "-ppa ss", "db"], ["mysql", "-u", "root", f"-p{REDACTED}", "db"]),
+        (["redis-cli", "-a", "pa ss", "ping"], ["redis-cli", "-a", REDACTED, "ping"]),
+        (["ldapsearch", "-xw", "pa ss"], ["ldapsearch", "-xw", REDACTED]),
+        (["smbclient", "-U", "user%pa ss"], ["smbclient", "-U", f"user%{REDACTED}"]),
         (["helm", "--password=it's \n a"], ["helm", f"--password={REDACTED}"]),
     ],
 )
@@ -242,6 +266,8 @@ def test_password_in_an_argument_of_its_own_goes_as_a_whole(arguments: list[str]
 
 def test_login_without_a_password_stays() -> None:
     for arguments in (["curl", "-u", "me", "-H", "a: b", "-ohttp:u", "-u", "me:"], ["ipmitool", "-I", "lanplus", "-P"]):
+        assert redact(arguments) == arguments
+    for arguments in (["mysql", "-p", "db", "-P", "3306"], ["smbclient", "-U", "user"], ["ldapsearch", "-x", "-W"]):
         assert redact(arguments) == arguments
 
 
@@ -408,6 +434,22 @@ def test_what_is_not_looked_through_has_nothing_to_take_out(texts: list[str]) ->
         "name: a_pass value: ",
         "SG.",
         "ya29.",
+        "password:\n ",
+        "password: |\n ",
+        "password: |\n  a\n  ",
+        "password:\n  a: ",
+        "echo ",
+        "echo '",
+        "echo a |",
+        "sudo ",
+        "sudo <<<",
+        "sudo a <<< '",
+        "mysql -p",
+        "smbclient -U a%",
+        "smbclient -U ",
+        "ldapsearch -x",
+        "redis-cli -a '",
+        "--aPass",
     ],
 )
 def test_no_pattern_is_worse_than_linear(part: str) -> None:

@@ -12,7 +12,7 @@ import typing
 import pytest
 import websocket
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec_connection import Refused, Way
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.exec_connection import Refused, Way
 
 
 class Server:

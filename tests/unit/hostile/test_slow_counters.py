@@ -16,7 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.m
     round_plan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

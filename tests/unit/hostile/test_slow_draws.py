@@ -18,7 +18,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     PodOfNode,
     start_workers,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.measuring_pods import (
+    MeasuringPods,
+)
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, RAILS, TWO_RAILS, Api, Clock
 
 

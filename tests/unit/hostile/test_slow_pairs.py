@@ -16,9 +16,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.m
     compute_seconds_of_wider,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import widen_amount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pair import PairMeasurement
 
 FABRIC = Fabric(

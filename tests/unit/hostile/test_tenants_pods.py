@@ -14,7 +14,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.b
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate, WatchFeed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.measuring_pods import (
+    MeasuringPods,
+)
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_hold import pods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Api, run

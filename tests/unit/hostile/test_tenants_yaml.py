@@ -109,4 +109,4 @@ def test_a_tag_in_the_configuration_of_a_tenant_is_an_error_of_that_worker(text:
 @pytest.mark.parametrize("data", ["text", ["a"], {"controller_manager_config.yaml": "a: !!int ''"}])
 def test_a_configuration_of_kueue_that_is_none_is_an_error_of_that_object(data: typing.Any) -> None:
     with pytest.raises(RdmaError):
-        jobs._read_frameworks({"kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}, "data": data})
+        jobs._read_kueue({"kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}, "data": data})

@@ -15,7 +15,12 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import comparison, host_intent, intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    comparison,
+    host_intent,
+    intent,
+    networks,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement import collectives
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node import bios, tuning
@@ -31,9 +36,9 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("
 SECTIONS = {
     "rdma_fabrics": intent.Fabric,
     "select": intent.Select,
-    "network": intent.Network,
-    "ipam": intent.Ipam,
-    "pool": intent.NvIpamPool,
+    "network": networks.Network,
+    "ipam": networks.Ipam,
+    "pool": networks.NvIpamPool,
     "line_rate": intent.LineRate,
     "pods": intent.Pods,
     "bandwidth": intent.Bandwidth,

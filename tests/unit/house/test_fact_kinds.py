@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kind
     list_places,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.difference import COMPARED
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference.runs import COMPARED
 
 READ = list_kinds_at(NODE, FABRIC, SWITCHES, FILES)
 

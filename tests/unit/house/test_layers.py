@@ -38,7 +38,7 @@ ABOVE_STAGES = {"stages", "frame", "sources", "rejudge", "resume", "explained"}
 # importer: the modules of another stage that it may import. validate judges the figures that compare is given; the
 # teardown undoes what network did
 ACROSS = {
-    "_check.validate.check": {"_check.compare.check", "_check.collectives.wanted"},
+    "_check.validate.check": {"_check.compare.mistakes", "_check.collectives.wanted"},
     # what stage operators would find missing is told before the first stage
     "_check.validate.controller": {"_check.operators.rbac"},
     "_check.teardown": {"_analysis.disruption.machine_config"},
@@ -53,8 +53,8 @@ IMPURE = set(
 CONTROLLER = {
     "_observe/kubernetes/errors.py": {"kubernetes", "urllib3"},
     "_observe/kubernetes/yaml_documents.py": {"yaml"},
-    "_observe/kubernetes/channels.py": {"websocket"},
-    "_observe/kubernetes/exec_connection.py": {"kubernetes", "websocket", "certifi"},
+    "_observe/kubernetes/exec/channels.py": {"websocket"},
+    "_observe/kubernetes/exec/exec_connection.py": {"kubernetes", "websocket", "certifi"},
 }
 
 
@@ -278,7 +278,7 @@ def test_the_test_sees_a_violation(
         ("_check/network/lint", "from ...._model.findings import ok"),
         ("_check/network/lint", "from ...._analysis.fleet import hca_locations"),
         ("_check/network/lint", "from ..policy_context import PolicyContext"),
-        ("_check/network", "from ..job.scope import Scope"),
+        ("_check/network", "from ..job.scope import LintedTemplate"),
         ("_app", "from .._store.facts import FactFolder"),
         ("_ansible", "from ansible.module_utils.basic import AnsibleModule"),
         ("_parse/job", "from ..kubernetes.resource import Resource"),

@@ -232,6 +232,16 @@ def test_the_operator_gets_no_template_while_the_cluster_does_not_bear_a_reboot(
 
 
 @pytest.mark.thorough
+def test_the_operator_gets_no_template_while_its_drain_would_lose_a_pod(site: Site) -> None:
+    site.world.with_the_operator()
+    site.world.add("train", "worker-1", owner="")
+    said = site.play()
+    assert site.world.object(f"{TEMPLATES}/linerate-compute-1021") is None, said
+    plan = site.facts.read("nic_firmware_plan")
+    assert plan is not None and "worker-1: no controller recreates these pods: jobs/train" in str(plan.error), said
+
+
+@pytest.mark.thorough
 def test_the_operator_is_not_asked_where_nodes_may_not_reboot(site: Site) -> None:
     site.world.with_the_operator()
     site.cluster["disruption"] = "drain"

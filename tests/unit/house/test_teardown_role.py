@@ -5,6 +5,7 @@ over at its end."""
 
 from __future__ import annotations
 
+import base64
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.filter.host import make_containerd_drop_in
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
@@ -120,9 +122,11 @@ def test_what_a_teardown_came_to_is_handed_over(tmp_path: pathlib.Path, phase: s
     assert "Let go of the cluster" in output
 
 
+OWN_DROP_IN = make_containerd_drop_in({"host": {"memlock": {"by": "containerd", "limit_gib": 8}}})["content"]
 #: what each module answers on a node, in place of the module itself
 ANSWERS: typing.Mapping[str, dict[str, typing.Any]] = {
     "ansible.builtin.stat": {"changed": False, "stat": {"exists": True}},
+    "ansible.builtin.slurp": {"changed": False, "content": base64.b64encode(OWN_DROP_IN.encode()).decode()},
     "ansible.builtin.copy": {"changed": False, "state": "file"},
     "ansible.builtin.file": {"changed": True, "state": "absent"},
     "ansible.builtin.systemd_service": {"changed": True, "state": "started"},
@@ -131,6 +135,7 @@ ANSWERS: typing.Mapping[str, dict[str, typing.Any]] = {
 #: by node: the module at which it is lost, and what the judgement says of its drop-in and its kernel arguments
 LOST: typing.Mapping[str, tuple[str, str, str]] = {
     "first": ("ansible.builtin.stat", "unknown", "pass"),
+    "read": ("ansible.builtin.slurp", "unknown", "pass"),
     "emptied": ("ansible.builtin.copy", "unknown", "pass"),
     "removed": ("ansible.builtin.file", "unknown", "pass"),
     "second": ("ansible.builtin.systemd_service", "unknown", "pass"),
@@ -210,6 +215,7 @@ def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> N
     assert statuses == {name: (drop_in, arguments) for name, (_lost, drop_in, arguments) in LOST.items()}
     lost_at = {
         "first": "",
+        "read": "Read the drop-in: ",
         "emptied": "Empty the drop-in: ",
         "second": "Restart containerd without it: ",
         "removed": "Remove the drop-in: ",
@@ -221,7 +227,7 @@ def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> N
         )
     # what is left on the node is what the next teardown restarts containerd for, also where it was emptied before
     of_removal = output.partition("Remove the drop-in of containerd's unit")[2].partition("TASK [")[0]
-    assert sorted(re.findall(r"skipping: \[(\w+)\]", of_removal)) == ["emptied", "first", "second"]
+    assert sorted(re.findall(r"skipping: \[(\w+)\]", of_removal)) == ["emptied", "first", "read", "second"]
     assert sorted(re.findall(r"changed: \[(\w+)\]", of_removal)) == ["odd", "third"]
     assert (
         "No route to host" in found["teardown.drop_in", "second"].why

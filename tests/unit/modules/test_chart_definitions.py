@@ -21,7 +21,7 @@ SECRET = "hunter2-of-a-repository"
 
 
 @pytest.fixture(name="run")
-def _run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def fixture_run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(script: str, **options: typing.Any) -> tuple[int, dict[str, typing.Any]]:
         binary = tmp_path / "helm"
         binary.write_text(f"#!/bin/sh\n{script}\n")

@@ -177,6 +177,31 @@ def test_a_job_in_the_cluster_passes(run: typing.Callable[..., typing.Any], kind
     assert result["changed"] is False
 
 
+def test_a_job_whose_pods_do_not_tolerate_the_taint_of_the_nodes_is_refused(
+    run: typing.Callable[..., typing.Any],
+) -> None:
+    taints = [{"key": "team", "effect": "NoSchedule"}, {"key": "slow", "effect": "PreferNoSchedule"}]
+    nodes = [{**node(name), "spec": {"taints": taints}} for name in ("worker-1", "worker-2")]
+    result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds(Node=nodes)))
+    assert "no toleration for the taint team:NoSchedule (2 nodes)" in result["msg"]
+    tolerant = objects(kind="TrainJob", tolerations=[{"key": "team", "operator": "Exists"}])
+    assert run("job_lint", {"objects": tolerant}, Api(**kinds(Node=nodes)))["gate"] == "open"
+
+
+def test_the_resources_that_kueue_excludes_need_no_quota(run: typing.Callable[..., typing.Any]) -> None:
+    cluster = json.loads(json.dumps(CLUSTER))
+    del cluster["spec"]["resourceGroups"][0]["flavors"][0]["resources"][3]
+    text = "integrations: {frameworks: [kubeflow.org/pytorchjob]}\nresources: {excludeResourcePrefixes: [openshift.io]}"
+    config = {
+        "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
+        "data": {"controller_manager_config.yaml": text},
+    }
+    job = {"kind": "PyTorchJob", "name": "train", "namespace": "training"}
+    refused = run("job_lint", job, Api(**kinds(ClusterQueue=[cluster])))
+    assert "no quota for openshift.io/mlx_compute" in refused["msg"]
+    assert run("job_lint", job, Api(**kinds(ClusterQueue=[cluster], ConfigMap=[config])))["gate"] == "open"
+
+
 def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typing.Any]) -> None:
     wrong = objects(queue="gpu", environment={"NCCL_IB_HCA": "=mlx5_91"})
     result = run(
@@ -185,6 +210,28 @@ def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typ
     assert "pod train-master-0" in result["msg"]
     assert "pod train-old" not in result["msg"]
     assert "the value leaves out mlx5_11, mlx5_12, mlx5_13, mlx5_14; the pod does not have mlx5_91." in result["msg"]
+
+
+def test_the_pods_of_a_running_stateful_set_count(run: typing.Callable[..., typing.Any]) -> None:
+    """The StatefulSet controller sets no label with the name of the StatefulSet."""
+    (made, *_others) = objects(environment={"NCCL_IB_HCA": "=mlx5_91"})
+    template = made["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+    stateful = {
+        "kind": "StatefulSet",
+        "metadata": {"name": "serve", "namespace": "training"},
+        "spec": {"replicas": 2, "template": template},
+    }
+    mine, others = running("serve-0", "mlx5_1"), running("other-0", "mlx5_1")
+    for pod, owner in ((mine, "serve"), (others, "other")):
+        pod["metadata"]["labels"] = {"app": "any"}
+        pod["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "name": owner, "controller": True}]
+    result = run(
+        "job_lint",
+        {"kind": "StatefulSet", "name": "serve", "namespace": "training"},
+        Api(**kinds(StatefulSet=[stateful], Pod=[mine, others])),
+    )
+    assert "pod serve-0" in result["msg"] and "pod other-0" not in result["msg"]
+    assert "the pod does not have mlx5_91" in result["msg"]
 
 
 def test_rendered_objects_before_they_are_submitted(run: typing.Callable[..., typing.Any]) -> None:

@@ -78,8 +78,8 @@ def test_check_then_run_then_again_then_a_change_then_back(node: Node) -> None:
     assert "sysctl vm.min_free_kbytes: 45056 -> 65536" in made["changes"] and f"wrote /{SYSCTL}" in made["changes"]
     assert made["diff"]["before"] == "" and made["diff"]["after"] == node.read(SYSCTL) + node.read(TMPFILES)
     # what others keep within its bound is theirs
-    assert node.read(SYSCTL).splitlines()[1:] == ["vm.min_free_kbytes = 65536", "vm.swappiness = 10"]
-    assert node.read(TMPFILES).splitlines()[1:] == [f"w {GOVERNOR} - - - - performance"]
+    assert node.read(SYSCTL).splitlines()[2:] == ["vm.min_free_kbytes = 65536", "vm.swappiness = 10"]
+    assert node.read(TMPFILES).splitlines()[2:] == [f"w {GOVERNOR} - - - - performance"]
     assert node.read("proc/sys/net/ipv4/neigh/default/gc_thresh1") == "16384\n"
     assert {node.read(GOVERNOR.lstrip("/").replace("*", str(number))) for number in range(2)} == {"performance"}
 
@@ -149,3 +149,34 @@ def test_a_value_that_the_kernel_does_not_keep_is_a_failure(node: Node) -> None:
 def test_what_is_no_setting_is_refused_and_nothing_is_touched(node: Node, options: Result) -> None:
     answer = node.run(**options)
     assert answer["failed"] and "Correct the option, then rerun" in answer["msg"] and node.ours() == []
+
+
+def test_files_of_another_intent_stay_and_are_named(node: Node) -> None:
+    node.run(intent="compute", **WANTED)
+    files = {name: node.read(name) for name in (SYSCTL, TMPFILES)}
+    assert all("# intent: compute\n" in text for text in files.values())
+
+    node.write("proc/sys/net/core/rmem_max", "100\n")
+    refused = node.run(intent="storage", sysctl={"net.core.rmem_max": "200"})
+    assert refused["changes"] == [] and not refused["changed"]
+    assert f"/{SYSCTL} belongs to the intent 'compute'" in refused["refusal"]
+    assert node.read("proc/sys/net/core/rmem_max") == "100\n"
+    # the same values are used as they are, and what it does not ask for is no reason to refuse
+    used = node.run(intent="storage", sysctl={"vm.swappiness": "10"})
+    assert used["refusal"] == "" and not used["changed"]
+
+    gone = node.run(intent="storage", state="absent")
+    assert gone["changes"] == [] and gone["stays"] == [
+        f"/{SYSCTL} of the intent 'compute'",
+        f"/{TMPFILES} of the intent 'compute'",
+    ]
+    assert {name: node.read(name) for name in (SYSCTL, TMPFILES)} == files
+    assert node.run(intent="compute", state="absent")["stays"] == [] and node.ours() == []
+
+
+def test_a_file_of_an_earlier_release_gets_the_name_of_the_intent_that_needs_it(node: Node) -> None:
+    node.write(SYSCTL, "# of linerate.rdma, rdma_cluster.tuning: changed and removed by it\nvm.swappiness = 60\n")
+    made = node.run(intent="storage", sysctl={"vm.swappiness": "10"})
+    assert made["refusal"] == "" and "# intent: storage\nvm.swappiness = 10\n" in node.read(SYSCTL)
+    node.write(SYSCTL, "vm.swappiness = 60\n")
+    assert node.run(intent="storage", state="absent")["changes"] == [f"removed /{SYSCTL}"] and node.ours() == []

@@ -17,10 +17,11 @@ from ansible.utils.context_objects import CLIArgs
 
 from ansible_collections.linerate.rdma.plugins.action import cluster_policy, operators_info
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OlmObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import (
-    collect_requests,
     may_restart_drivers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
@@ -117,8 +118,8 @@ def test_stage_operators_asks_before_it_makes_a_namespace() -> None:
 def test_operators_that_restart_drivers(olm: bool, version: typing.Optional[str], there: bool, drains: bool) -> None:
     intent = parse_intent([FABRIC], None, {})
     name = "sriov-network-operator"
-    packages = {name: ("a package",)} if there else {}
-    seen = OperatorsSeen(olm=olm, packages=typing.cast(typing.Any, packages))
+    subscription = OlmObject("Subscription", name, "ops", package=name)
+    seen = OperatorsSeen(olm=olm, packages={name: (subscription,)} if there else {})
     wishes = collect_requests({}, {name: {"version": version}} if version else {}, [])
     assert may_restart_drivers(intent, seen, wishes) is drains
     assert not may_restart_drivers(intent, seen, collect_requests({}, {}, [name]))

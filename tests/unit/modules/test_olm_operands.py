@@ -8,6 +8,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.recognition import recognize_operators
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.needed import list_operands
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 
@@ -17,9 +18,16 @@ from ..olm_world import OURS, SPACE, OlmWorld, group, subscription, version
 OPERATOR = {"apiVersion": "operator.openshift.io/v1", "kind": "JobSetOperator", "name": "cluster", "uid": "c"}
 
 
-def define(group_: str, plural: str, kind: str, owner: typing.Optional[Resource] = None) -> Resource:
+def define(
+    group_: str,
+    plural: str,
+    kind: str,
+    owner: typing.Optional[Resource] = None,
+    labels: typing.Optional[Resource] = None,
+) -> Resource:
     names, served = {"plural": plural, "kind": kind}, [{"name": "v1", "served": True, "storage": True}]
-    metadata = {"name": f"{plural}.{group_}", "uid": plural, "labels": {}, "ownerReferences": [owner] if owner else []}
+    metadata = {"name": f"{plural}.{group_}", "uid": plural, "labels": labels or {}}
+    metadata["ownerReferences"] = [owner] if owner else []
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -102,5 +110,5 @@ def test_operator_goes_if_its_software_has_no_objects(world: OlmWorld) -> None:
 )
 def test_groups_of_the_software_are_known_without_an_owner(world: OlmWorld, package: str, group_: str) -> None:
     have(world, define(group_, "things", "Thing"))
-    found = list_operands(world.client(world.url), package, [CONFIGURATION])
+    found = list_operands(world.client(world.url), recognize_operators(package), [CONFIGURATION])
     assert [item["metadata"]["name"] for item in found] == [f"things.{group_}"]

@@ -40,6 +40,8 @@ def test_what_is_there(host: pathlib.Path) -> None:
     path.write_text("[Service]\n")
     assert drop_in.state(str(host)) == "file"
     assert look.answer({"kinds": ["drop_in"], "host": str(host)}) == {"drop_in": {"value": {"state": "file"}}}
+    path.write_text("# intent: compute\n[Service]\n")
+    assert drop_in.state(str(host)) == "of intent compute"
     path.unlink()
     path.symlink_to("/dev/null")
     assert drop_in.state(str(host)) == "link"

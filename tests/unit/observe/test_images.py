@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import (
     ImageFacts,
     MirrorRule,
     RegistrySources,
@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images.mirrors import observe
 
 FORBIDDEN = ApiError(403, "Forbidden", "may not list", "GET")
 IMAGE = "Image.config.openshift.io"

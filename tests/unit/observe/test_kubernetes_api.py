@@ -13,10 +13,10 @@ import urllib3.exceptions
 from kubernetes.client.exceptions import ApiException
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import PAGE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import kind_of, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 

@@ -159,6 +159,27 @@ def test_facts() -> None:
     assert {operator.configuration for operator in TABLE if operator.configuration} <= set(KINDS)
 
 
+def test_packages_of_other_names_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+    owned = {"customresourcedefinitions": {"owned": [{"name": "nodefeaturediscoveries.nfd.kubernetes.io"}]}}
+    versions = [
+        {"metadata": {"name": "gpu-rhmp.v1", "namespace": "g"}},
+        {"metadata": {"name": "nfd-operator.v1", "namespace": "n"}, "spec": owned},
+    ]
+    subscriptions = [{"metadata": {"name": "s", "namespace": "g"}, "spec": {"name": "gpu-rhmp"}}]
+    for kind, items in (("ClusterServiceVersion", versions), ("Subscription", subscriptions)):
+        monkeypatch.setitem(OBJECTS, kind, [{"kind": kind, **item} for item in items])
+
+    def packages(named: dict[str, str]) -> dict[str, list[str]]:
+        seen = observe(typing.cast(Cluster, Api()), INTENT, None, (), True, named)
+        return {name: [item.name for item in items] for name, items in seen.packages.items()}
+
+    assert packages({}) == {"node-feature-discovery": ["nfd-operator.v1"]}
+    assert packages({"gpu-operator": "gpu-rhmp"}) == {
+        "gpu-operator": ["gpu-rhmp.v1", "s"],
+        "node-feature-discovery": ["nfd-operator.v1"],
+    }
+
+
 @pytest.mark.parametrize(
     "kind",
     [

@@ -24,10 +24,11 @@ from kubernetes.dynamic import DynamicClient
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels, errors, pod_exec
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import errors
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec import channels, pod_exec
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec import (
     Limits,
     NoAnswer,
     run,
@@ -308,7 +309,7 @@ def test_the_streams_of_something_else_are_told_from_those_of_our_shell(
     server: ExecServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec.SHELL",
+        "ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.pod_exec.SHELL",
         ("sh", "-c", "echo Welcome"),
     )
     with pytest.raises(NoAnswer, match=r"'Welcome\\n' is not @linerate-begin"):

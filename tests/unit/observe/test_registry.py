@@ -13,9 +13,12 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import Logins, RegistryLogin
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import registry as module
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.registry import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.registry import (
+    Logins,
+    RegistryLogin,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import registry as module
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images.registry import (
     RegistryQuery,
     RegistryReply,
     ask,

@@ -30,6 +30,7 @@ from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import (
     Tree,
     add_igb,
     add_infiniband_vfs,
+    add_planes,
     add_six_hcas,
     add_virtio,
     guid,
@@ -48,6 +49,22 @@ def read(tree: Tree) -> NodeHcas:
     # what travels to the controller must come back as it was
     assert load(NodeHcas, to_data(node)) == node
     return node
+
+
+def test_a_device_for_management_is_no_hca(tree: Tree) -> None:
+    add_planes(tree, 0, "0000:0b:00.0")
+    add_planes(tree, 1, "0000:0c:00.0")
+    node = read(tree)
+    assert node.errors == ()
+    assert [(hca.rdma_device, len(hca.ports)) for hca in node.hcas] == [("mlx5_0", 1), ("mlx5_1", 1)]
+
+
+def test_two_devices_of_a_function_are_hcas_unless_verbs_tell_them_apart(tree: Tree) -> None:
+    add_planes(tree, 0, "0000:0b:00.0", verbs=False)
+    assert [hca.rdma_device for hca in read(tree).hcas] == ["mlx5_0", "smi1"]
+    tree.verbs("devices/pci0000:0b/0000:0b:00.0", 0, "mlx5_0")
+    tree.verbs("devices/pci0000:0b/0000:0b:00.0", 1, "smi1")
+    assert [hca.rdma_device for hca in read(tree).hcas] == ["mlx5_0", "smi1"]
 
 
 def test_the_node_of_row_s1_6(tree: Tree) -> None:

@@ -20,6 +20,7 @@ OWNERS = {
     "admin": "a user who made it without the label of the collection",
     "copied": "a user who copied it with the label of the collection",
     "used": "this intent, and a job that has not ended uses it",
+    "beside": "this intent, and a tenant made a policy with its labels in another namespace, for other nodes",
 }
 
 
@@ -41,7 +42,8 @@ _OTHERS = {
     "admin": Cell(REFUSE, KEEP),
 }
 _COPIED = {"copied": Cell(TAKE, KEEP)}
-_FABRIC = {**_OWN, **_OTHERS, **_COPIED, "used": Cell(TAKE, REFUSE)}
+_BESIDE = {"beside": Cell(TAKE, TAKE)}
+_FABRIC = {**_OWN, **_OTHERS, **_COPIED, "used": Cell(TAKE, REFUSE), **_BESIDE}
 _SHARED = {
     "own": Cell(TAKE, TAKE),
     # an intent that selects all nodes of the pool
@@ -65,8 +67,8 @@ ROWS: dict[str, dict[str, Cell]] = {
     "NetworkAttachmentDefinition": _FABRIC,
     "IPPool.nv-ipam.nvidia.com": _FABRIC,
     "CIDRPool.nv-ipam.nvidia.com": _FABRIC,
-    "NicConfigurationTemplate": {**_OWN, **_OTHERS, **_COPIED},
-    "Tuned": {**_OWN, **_OTHERS, **_COPIED},
+    "NicConfigurationTemplate": {**_OWN, **_OTHERS, **_COPIED, **_BESIDE},
+    "Tuned": {**_OWN, **_OTHERS, **_COPIED, **_BESIDE},
     "MachineConfig": _SHARED,
     "KubeletConfig": _SHARED,
     # a run uses it as it is; it stays that of the intent that made it
@@ -87,6 +89,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "NicClusterPolicy": (
         "run/test_intents.py::test_the_nic_cluster_policy_of_another_intent_loses_no_entry",
         "run/test_removal_gate.py::test_a_job_of_a_user_counts_if_it_uses_the_intent",
+        "owners/test_equal_names.py::test_a_second_default_intent_replaces_no_driver_of_the_first",
     ),
     "MachineConfigPool": (
         "run/test_removal_gate.py::test_a_teardown_unpauses_only_pools_of_its_intent",

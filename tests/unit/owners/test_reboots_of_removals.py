@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
@@ -66,17 +67,52 @@ def pod(owner: str, phase: str = "Running", node: str = "n1") -> Item:
     ],
 )
 def test_a_removal_that_reboots_a_node_waits_for_the_pods_that_nobody_starts_again(item: Item, ends: bool) -> None:
+    if not ends:
+        refuse(item)
+        return
+    with pytest.raises(RdmaError, match="no controller starts them again: Pod team-x/train on n1"):
+        refuse(item)
+
+
+def refuse(*items: Item, force: bool = False) -> None:
+    """Raise an error if a teardown of a MachineConfig of three nodes is refused."""
     operator, intent = Operator(), of_host("a", "all", "iommu=pt")
     prepare(operator, intent)
     config = {**copy.deepcopy(operator.configs[NAME]), "kind": "MachineConfig"}
     config["metadata"]["managedFields"] = [{"manager": "linerate.rdma"}]
-    cluster = with_pools(operator, config, item)
+    cluster = with_pools(operator, config, *items)
     removal = Removal(KINDS, SELECTOR, scope=build_scope(intent.fabrics, intent.cluster))
-    if not ends:
-        refuse_removal(typing.cast(Cluster, cluster), removal, "reboot", intent.cluster)
+    refuse_removal(
+        typing.cast(Cluster, cluster),
+        removal,
+        "reboot",
+        dataclasses.replace(intent.cluster, drain=DrainOptions(force=force)),
+    )
+
+
+@pytest.mark.parametrize(("owner", "permitted"), [("", True), ("PyTorchJob", False)])
+def test_the_intent_permits_to_end_pods_without_a_controller_and_never_a_job(owner: str, permitted: bool) -> None:
+    if permitted:
+        refuse(pod(owner), force=True)
         return
     with pytest.raises(RdmaError, match="no controller starts them again: Pod team-x/train on n1"):
-        refuse_removal(typing.cast(Cluster, cluster), removal, "reboot", intent.cluster)
+        refuse(pod(owner), force=True)
+
+
+BUDGET: Item = {
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "quorum", "namespace": "team-x", "labels": {}},
+    "spec": {"selector": {}},
+    "status": {"disruptionsAllowed": 0},
+}
+
+
+def test_a_removal_that_reboots_a_node_names_the_budgets_for_which_the_operator_would_wait_without_end() -> None:
+    with pytest.raises(RdmaError) as told:
+        refuse(pod("ReplicaSet"), BUDGET)
+    assert "n1: pod team-x/train cannot be evicted because PodDisruptionBudget team-x/quorum" in str(told.value)
+    assert "No object of the cluster was removed" in str(told.value)
+    refuse(pod("ReplicaSet", node="elsewhere"), BUDGET)
 
 
 class Twins(Operator):

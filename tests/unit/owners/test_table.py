@@ -167,17 +167,26 @@ def existing(kind: str, owner: str) -> list[Item]:
     return found
 
 
+def of_tenant(kind: str) -> Item:
+    """Return a policy of a tenant, who took the labels and the field manager from those of the intent."""
+    found = next(item for item in existing(kind, "own") if item["kind"] == "SriovNetworkNodePolicy")
+    found["metadata"] |= {"name": "x", "namespace": "team-x", "uid": "x"}
+    found["spec"]["nodeSelector"] = {}
+    return found
+
+
 def play_fabric(kind: str, owner: str) -> Played:
     """Return what a run and a teardown do with the object of a kind."""
     intent = intent_for(kind)
-    jobs = [job("train", "jobs", "prod", **RUNNING)] if owner == "used" else []
+    beside = [job("train", "jobs", "prod", **RUNNING)] if owner == "used" else []
     there = existing(kind, owner)
     keys = [Api.key(item) for item in there if is_of(kind, item)]
+    beside += [of_tenant(kind)] if owner == "beside" else []
 
     def learnt(api: Server) -> typing.Any:
         return learn_scope(typing.cast(Cluster, api), build_scope(intent.fabrics, intent.cluster))
 
-    api = Server(*there, *NODES, *jobs)
+    api = Server(*there, *NODES, *beside)
     before = copy.deepcopy(api.items)
     outcomes = apply_all(
         typing.cast(Cluster, api), rendered(kind, intent), False, lambda: 0.0, lambda _s: None, scope=learnt(api)
@@ -189,7 +198,7 @@ def play_fabric(kind: str, owner: str) -> Played:
     if applied == REFUSE:
         explains(done.refusal, done.name)
 
-    api = Server(*there, *NODES, *jobs)
+    api = Server(*there, *NODES, *beside)
     removal = Removal(KINDS, SELECTOR, limit=3.0, scope=learnt(api))
     try:
         refuse_removal(typing.cast(Cluster, api), removal, "reboot")

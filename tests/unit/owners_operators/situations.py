@@ -19,6 +19,7 @@ HAND = "an admin by hand"
 COPY = "an admin, who copied an object with its labels"
 HELM = "a Helm release of others"
 GITOPS = "GitOps, with ownership annotations"
+CATALOG = "OLM"
 NEEDED = "another operator needs it"
 PODS = "running pods depend on it"
 NEWER = "an admin, or a newer release of the collection"
@@ -72,6 +73,14 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (NEEDED, TEARDOWN, KEEP),
         (PODS, TEARDOWN, KEEP),
     ),
+    # the settings or the catalog name the package of the operator otherwise than the collection
+    "Subscription of another package": (
+        (OWN, INSTALL, KEEP),
+        (OWN, TEARDOWN, TAKE),
+        (OWN, TEARDOWN_NONE, KEEP),
+        (NEEDED, TEARDOWN, KEEP),
+        (PODS, TEARDOWN, KEEP),
+    ),
     "OperatorGroup": (
         (HAND, INSTALL, REFUSE),
         (COPY, INSTALL, REFUSE),
@@ -104,6 +113,25 @@ TABLE: dict[str, tuple[Cell, ...]] = {
         (HELM, TEARDOWN, KEEP),
         (GITOPS, TEARDOWN, KEEP),
         (HAND, TEARDOWN, KEEP),
+    ),
+    # from the folder crds, which Helm does not upgrade
+    "CustomResourceDefinition of a chart": (
+        (OWN, UPGRADE, TAKE),
+        (EARLIER, UPGRADE, TAKE),
+        (GITOPS, UPGRADE, REFUSE),
+        (HELM, UPGRADE, REFUSE),
+        (CATALOG, UPGRADE, REFUSE),
+        # equal to that of the chart
+        (GITOPS, UPGRADE, KEEP),
+        (HELM, UPGRADE, KEEP),
+        (CATALOG, UPGRADE, KEEP),
+    ),
+    # values of node feature discovery, whose labels other operators need
+    "Helm values": (
+        (HAND, UPGRADE, KEEP),
+        (HAND, UPGRADE_NONE, KEEP),
+        (NEEDED, UPGRADE, TAKE),
+        (NEEDED, UPGRADE_NONE, REFUSE),
     ),
     # Helm's records of the revisions of a release that did not complete
     "Secret": ((OWN, UPGRADE, TAKE),),

@@ -90,6 +90,59 @@ def test_a_node_that_is_not_drained_is_released(certificates: Certificates) -> N
     assert not world.kept(NODES[0])
 
 
+class Upgraded(OpenShift):
+    """A cluster whose admin begins an upgrade during a roll.
+
+    :ivar begins: action of the roll after which the upgrade begins
+    :ivar ends: whether it ends while the next node waits
+    """
+
+    def __init__(self, begins: str, ends: bool = False) -> None:
+        super().__init__(False)
+        self.begins, self.ends, self.waited = begins, ends, 0
+
+    def do(self, what: str) -> None:
+        super().do(what)
+        if what == self.begins:
+            self.put("ClusterVersion", cluster_version(True))
+
+    def pause(self, seconds: float) -> None:
+        super().pause(seconds)
+        self.waited += self.ends and not self.away
+        if self.waited == 10:
+            self.put("ClusterVersion", cluster_version(False))
+
+
+def test_an_upgrade_that_begins_during_a_roll_keeps_the_nodes_that_have_not_begun(certificates: Certificates) -> None:
+    world = Upgraded(f"reset {NODES[0]}")
+    with playing(certificates, world) as site:
+        done = site.run()
+    assert [what for what in world.did if what.startswith(("reset", "cordon"))] == [
+        f"cordon {NODES[0]}",
+        f"reset {NODES[0]}",
+    ]
+    assert states(done) == {NODES[0]: "done", NODES[1]: "left", NODES[2]: "left"}
+    for one in done.outcomes[1:]:
+        assert "Working towards 4.20.3" in one.why and "oc get clusterversion version" in one.why
+
+
+def test_a_node_waits_for_an_upgrade_that_ends_soon(certificates: Certificates) -> None:
+    world = Upgraded(f"reset {NODES[0]}", ends=True)
+    with playing(certificates, world) as site:
+        done = site.run()
+    assert set(states(done).values()) == {"done"} and world.waited > 10
+
+
+def test_a_node_is_not_reset_for_which_the_upgrade_begins_during_its_drain(certificates: Certificates) -> None:
+    world = Upgraded("evict web")
+    world.add("web", NODES[0])
+    with playing(certificates, world) as site:
+        done = site.run()
+    assert "evict web" in world.did and not any(what.startswith("reset") for what in world.did)
+    assert states(done) == {NODES[0]: "failed", NODES[1]: "left", NODES[2]: "left"} and not world.cordoned(NODES[0])
+    assert "drained but not reset: an upgrade of OpenShift is in progress" in done.outcomes[0].why
+
+
 class Known(Cluster):
     """A cluster of OpenShift."""
 

@@ -5,14 +5,25 @@ and no driver goes from under running pods."""
 
 from __future__ import annotations
 
+import pathlib
 import typing
 
 import pytest
+import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.recognition import recognize_operators
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import name_users
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nfd_and_olm import olm_object
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import list_packages
 
 from ..modules import test_olm as olm
 from ..modules.test_olm import INTENT, OPERATOR, WRITTEN, Run, custom
+from ..modules.test_olm_operands import define
+from ..modules.test_olm_operands import have as have_definition
 from ..olm_world import OURS, SPACE, OlmWorld, group, named, subscription, version
 from .situations import (
     COPY,
@@ -26,6 +37,7 @@ from .situations import (
     PODS,
     REFUSE,
     SHARED,
+    TAKE,
     TEARDOWN_NONE,
     TWIN,
     UPGRADE_NONE,
@@ -212,3 +224,131 @@ def test_the_gpu_operator_stays_while_pods_use_gpus(
     assert (GPU in world.names("Subscription")) is (counts or check_mode) and bool(gone["changes"]) is not counts
     if counts:
         assert "Pod jobs/train" in gone["stays"][0]["why"] and "teardown_operator" in gone["stays"][0]["remedy"]
+
+
+#: another name of the package, prefix of its ClusterServiceVersions in the table, and a definition, of operators
+RENAMED = {
+    "gpu-operator": ("accelerators", "gpu-operator-certified.", "clusterpolicies.nvidia.com"),
+    "node-feature-discovery": ("labels", "nfd.", "nodefeaturediscoveries.nfd.kubernetes.io"),
+    "cert-manager": ("certificates", "cert-manager-operator.", "certificates.cert-manager.io"),
+}
+BY_SETTING, BY_VERSION, BY_DEFINITION, BY_LABEL = "setting", "version", "definition", "label of a definition"
+
+
+def have_renamed(world: OlmWorld, operator: str, by: str) -> str:
+    """Have an operator of another package that is recognized in one way only; return the name of the package."""
+    package, prefix, definition = RENAMED[operator]
+    owned = {"customresourcedefinitions": {"owned": [{"name": definition}]}} if by == BY_DEFINITION else {}
+    name = f"{prefix}v1" if by == BY_VERSION else f"{package}.v1"
+    if by == BY_LABEL:
+        # an interrupted removal has deleted the ClusterServiceVersion
+        plural, _dot, group_ = definition.partition(".")
+        labels = {f"operators.coreos.com/{package}.{SPACE}": ""}
+        have_definition(world, define(group_, plural, "Thing", labels=labels))
+        world.have(add(subscription(package), OWN))
+    else:
+        world.have(version(name, spec=owned), add(subscription(package, currentCSV=name, installedCSV=name), OWN))
+    world.have(add(group("linerate-rdma"), OWN))
+    return package
+
+
+def settings(operator: str, by: str) -> dict[str, typing.Any]:
+    return {"packages": {operator: {"package": RENAMED[operator][0]}}} if by == BY_SETTING else {}
+
+
+@pytest.mark.parametrize("by", [BY_SETTING, BY_VERSION, BY_DEFINITION, BY_LABEL])
+@pytest.mark.parametrize(
+    ("owner", "action", "result"),
+    [cell for cell in cells("Subscription of another package") if cell[1] != INSTALL],
+)
+def test_subscription_of_another_package(
+    run: Run, world: OlmWorld, owner: str, action: str, result: str, by: str
+) -> None:
+    operator = "node-feature-discovery" if owner == NEEDED else "gpu-operator"
+    package = have_renamed(world, operator, by)
+    if owner == NEEDED:
+        policy = {"kind": "ClusterPolicy", "metadata": {"name": "gpu", "uid": "g", "labels": {}}, "spec": {}}
+        world.serve("ClusterPolicy", [policy])
+    if owner == PODS:
+        world.serve("Pod", [gpu_pod()])
+    cluster = {
+        **typing.cast(dict[str, typing.Any], INTENT["cluster"]),
+        "disruption": "none" if action == TEARDOWN_NONE else "drain",
+    }
+    gone = run(state="absent", fabrics=INTENT["fabrics"], cluster=cluster, **settings(operator, by))
+    assert (package in world.names("Subscription")) is (result == KEEP)
+    assert bool(gone["changes"]) is (result == TAKE)
+    if result == KEEP:
+        stay = gone["stays"][0]
+        assert stay["subject"] == f"operator {operator} (package {package})" and stay["remedy"]
+
+
+@pytest.mark.parametrize("by", [BY_SETTING, BY_VERSION, BY_DEFINITION])
+@pytest.mark.parametrize(
+    ("operator", "package", "prefix", "definition"),
+    [
+        ("kueue", "queues", "kueue-operator.", "kueues.kueue.openshift.io"),
+        ("jobset", "sets", "jobset-operator.", "jobsetoperators.operator.openshift.io"),
+    ],
+)
+def test_certificates_stay_while_an_operator_of_another_package_needs_them(
+    run: Run, world: OlmWorld, operator: str, package: str, prefix: str, definition: str, by: str
+) -> None:
+    certificates = have_renamed(world, "cert-manager", by)
+    owned = {"customresourcedefinitions": {"owned": [{"name": definition}]}} if by == BY_DEFINITION else {}
+    world.have(version(f"{prefix}v1" if by == BY_VERSION else f"{package}.v1", spec=owned))
+    asked = settings("cert-manager", by)
+    if asked:
+        asked["packages"][operator] = {"package": package}
+    gone = run(state="absent", **INTENT, **asked)
+    assert certificates in world.names("Subscription") and "ClusterServiceVersion" in gone["stays"][0]["why"]
+
+
+def test_operator_that_another_package_installed_is_used_as_it_is() -> None:
+    """A second operator would work on the same objects."""
+    ((_owner, _action, result),) = (cell for cell in cells("Subscription of another package") if cell[1] == INSTALL)
+    assert result == KEEP
+    intent = parse_intent(INTENT["fabrics"], None, {"host": {"gpudirect": "peermem"}})
+    name, spec = "gpu-operator-certified-rhmp.v1", {"name": "gpu-operator-certified-rhmp"}
+    owned = {"owned": [{"name": "clusterpolicies.nvidia.com"}]}
+    made = version(name, spec={"customresourcedefinitions": owned})
+    bought = subscription(spec["name"], spec=spec, currentCSV=name, installedCSV=name)
+
+    runs = Controller("gpu-operator", f"{SPACE}/gpu-operator", "", 1, 1, "olm", "")
+
+    def planned(wishes: dict[str, typing.Any], *controllers: Controller) -> list[str]:
+        requests = collect_requests({}, wishes, [])
+        found = [olm_object(item, "gpu-operator", requests.name_packages()) for item in (made, bought)]
+        objects = tuple(item for item in found if item is not None)
+        seen = OperatorsSeen(olm=True, controllers=controllers, packages={"gpu-operator": objects} if objects else {})
+        return [row["package"] for row in list_packages(intent, seen, requests) if "gpu" in row["package"]]
+
+    assert planned({}, runs) == []
+    assert planned({"gpu-operator": {"package": spec["name"]}}, runs) == [spec["name"]]
+    # a tenant can create the objects of OLM, but no operator with rights in the cluster
+    assert planned({}) == ["gpu-operator-certified"]
+
+
+def test_the_teardown_knows_the_packages_of_the_settings() -> None:
+    path = pathlib.Path(__file__).resolve().parents[3] / "roles/teardown/tasks/olm.yml"
+    (task,) = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert task["linerate.rdma.olm"]["packages"] == "{{ operators_packages | default({}, true) }}"
+
+
+@pytest.mark.parametrize(
+    ("package", "operators"),
+    [
+        ("gpu-operator-certified-rhmp", {"gpu-operator"}),
+        ("node-feature-discovery-operator", {"node-feature-discovery"}),
+        ("cert-manager", {"cert-manager"}),
+        ("kueue-operator-mirrored", {"kueue"}),
+        ("sriov-network-operator", {"sriov-network-operator"}),
+        ("nvidia-network-operator-rhmp", {"network-operator"}),
+        ("nfds", set()),
+        ("gpu", set()),
+        ("", set()),
+    ],
+)
+def test_a_name_with_more_words_is_that_of_the_operator(package: str, operators: set[str]) -> None:
+    assert recognize_operators(package) == operators
+    assert recognize_operators("", [f"{package}.v1"]) == operators

@@ -29,10 +29,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils import _parse
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import OperatorSettings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import RegistrySources
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import RegistrySources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import SriovAbsence
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Boot
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.shown_boot import Boot
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import Address
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
@@ -1226,6 +1226,22 @@ DATA: dict[str, Data] = {
     "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
 }
 
+CHOOSING: dict[str, typing.Any] = {
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+                        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}],
+                    }
+                ]
+            }
+        }
+    },
+}
 POD_SPEC: dict[str, typing.Any] = {
     "containers": [
         {
@@ -1366,6 +1382,16 @@ DATA.update(
         "job.pod_template.parse_entries": Data(
             lambda item: parser("job.pod_template.parse_entries")(item, "volumes", "x"), [POD_SPEC], ([],)
         ),
+        "job.node_choice.parse_node_choice": Data(
+            lambda item: parser("job.node_choice.parse_node_choice")(item, "x"),
+            [CHOOSING],
+            (parser("job.node_choice.parse_node_choice")({}, "x"),),
+        ),
+        "job.node_choice.parse_taints": Data(
+            parser("job.node_choice.parse_taints"),
+            [named(kind="Node", spec={"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]})],
+            (("a", ()),),
+        ),
         "job.pod_template.parse_amounts": Data(
             lambda item: parser("job.pod_template.parse_amounts")(item, "limits", "x"), POD_SPEC["containers"], ({},)
         ),
@@ -1394,6 +1420,11 @@ DATA.update(
             parser("job.stack.parse_frameworks"),
             [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}],
             ((),),
+        ),
+        "job.stack.parse_uncounted": Data(
+            parser("job.stack.parse_uncounted"),
+            [{"resources": {"excludeResourcePrefixes": ["a"], "transformations": [{"input": "b", "strategy": "c"}]}}],
+            (((), ()),),
         ),
         "job.stack.parse_local_queue": Data(
             parser("job.stack.parse_local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]

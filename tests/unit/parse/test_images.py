@@ -10,7 +10,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import (
     ImageReference,
     MirrorRule,
     RegistrySources,

@@ -127,7 +127,12 @@ def test_a_subscription() -> None:
         "status": {"state": "UpgradePending", "conditions": [healthy, failed]},
     }
     assert olm_object(resource) == OlmObject(
-        "Subscription", resource["metadata"]["name"], "ops", "UpgradePending", "ResolutionFailed: no operators found"
+        "Subscription",
+        resource["metadata"]["name"],
+        "ops",
+        "UpgradePending",
+        "ResolutionFailed: no operators found",
+        package="sriov-network-operator",
     )
     assert olm_object({**resource, "spec": {"name": "nfd"}}) is None
     with pytest.raises(ResourceError):

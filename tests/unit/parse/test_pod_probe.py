@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import json
+import pathlib
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.probe import ProbeError, parse
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.commands import render_shell
 from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 
 # two siw devices in sight, of which one is another pod's; links as `rdma -j link` of iproute2 6.15 prints them
@@ -45,6 +48,25 @@ def test_device_by_pci_address() -> None:
     assert probe.device("net2", "0000:4d:00.3") == "mlx5_21"
     assert probe.rates["mlx5_16"] == 400.0
     assert probe.pcie == {"0000:3c:00.2": pytest.approx(504.12, abs=0.01)}
+
+
+def test_a_device_for_management_alone_is_none_of_the_pod() -> None:
+    planes = "env PCIDEVICE_A=0000:0b:00.0\npci 0000:0b:00.0 mlx5_0\npci 0000:0b:00.0 smi1\n"
+    assert parse(planes + "verbs mlx5_0\n").device("net1", "0000:0b:00.0") == "mlx5_0"
+    for verbs in ("", "verbs mlx5_0\nverbs smi1\n", "verbs mlx5_9\n"):
+        with pytest.raises(ProbeError, match="more than one RDMA device on net1: mlx5_0, smi1"):
+            parse(planes + verbs).device("net1", "0000:0b:00.0")
+
+
+def test_the_probe_names_the_devices_with_verbs(tmp_path: pathlib.Path) -> None:
+    function = tmp_path / "bus/pci/devices/0000:0b:00.0"
+    for device in ("mlx5_0", "smi1"):
+        (function / "infiniband" / device).mkdir(parents=True)
+    (function / "infiniband_verbs/uverbs0").mkdir(parents=True)
+    (function / "infiniband_verbs/uverbs0/ibdev").write_text("mlx5_0\n", encoding="utf-8")
+    command = [word.replace("/sys/", f"{tmp_path}/") for word in render_shell("0000:0b:00.0")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert parse(done.stdout).device("net1", "0000:0b:00.0") == "mlx5_0"
 
 
 NUMA = "numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 8-15,24-31\nphysfn 0000:3c:00.2 0000:3C:00.0\n"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.exec.channels import Channels
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import Stream
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import commands

@@ -13,7 +13,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.registry import (
     Challenge,
     RegistryLogin,
     find_login,

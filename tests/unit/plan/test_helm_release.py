@@ -25,8 +25,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release i
     ReleasePlan,
     plan_release,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import collect_requests
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import (
-    collect_requests,
     list_packages,
     list_releases,
 )

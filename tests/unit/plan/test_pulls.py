@@ -12,11 +12,18 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.pulls import ChartSeen, ImageSeen, Pulls
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pulls import (
+    ChartSeen,
+    ImageSeen,
+    Pulls,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import JobNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images
-from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operator_requests import (
+    OperatorRequests,
+    collect_requests,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import collect_charts, collect_pulls
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import pulls as render
 
@@ -38,7 +45,7 @@ SHARED = {
     "select": {"hcas_per_node": 1, "netdev": ["ens1np0"]},
     "mtu": 9000,
 }
-NONE = plan.OperatorRequests()
+NONE = OperatorRequests()
 SEEN = {
     "sriov-network-operator": ChartSeen((ImageSeen("ghcr.io/k8snetworkplumbingwg/sriov-network-operator"),)),
     "node-feature-discovery": ChartSeen((ImageSeen("registry.k8s.io/nfd/node-feature-discovery:v0.18.3"),)),
@@ -46,7 +53,7 @@ SEEN = {
 
 
 def listed(
-    *fabrics: dict[str, typing.Any], olm: bool = False, wishes: plan.OperatorRequests = NONE, **more: typing.Any
+    *fabrics: dict[str, typing.Any], olm: bool = False, wishes: OperatorRequests = NONE, **more: typing.Any
 ) -> Pulls:
     intent = parse_intent(list(fabrics) or [SRIOV], None, more.pop("cluster", None))
     return collect_pulls(
@@ -162,7 +169,7 @@ def test_the_policy_of_the_profiles_is_listed_with_the_repository_of_the_intent(
     cluster = {"network_operator": {"repository": "registry.example/mellanox", "ofed_driver": "doca3.4.0"}}
     names = {
         image.name: image
-        for image in listed(SHARED, cluster=cluster, wishes=plan.collect_requests({}, {}, ["network-operator"])).images
+        for image in listed(SHARED, cluster=cluster, wishes=collect_requests({}, {}, ["network-operator"])).images
     }
     assert "registry.example/mellanox/k8s-rdma-shared-dev-plugin:network-operator-v26.4.1" in names
     assert names["registry.example/mellanox/doca-driver:doca3.4.0"].by_system
@@ -182,13 +189,13 @@ def test_charts_of_helm_with_their_values() -> None:
 
 
 def test_a_chart_that_lies_here_is_not_pulled() -> None:
-    found = listed(wishes=plan.collect_requests({"sriov-network-operator": {"chart": "/srv/chart"}}, {}, []))
+    found = listed(wishes=collect_requests({"sriov-network-operator": {"chart": "/srv/chart"}}, {}, []))
     assert "sriov-network-operator" not in str(found.charts)
     assert any("sriov-network-operator" in image.name for image in found.images)
 
 
 def test_what_somebody_else_installs_is_not_listed() -> None:
-    found = listed(wishes=plan.collect_requests({}, {}, ["sriov-network-operator", "node-feature-discovery"]))
+    found = listed(wishes=collect_requests({}, {}, ["sriov-network-operator", "node-feature-discovery"]))
     assert found.charts == () and [image.name for image in found.images] == [SRIOV["pods"]["image"]]
 
 
@@ -219,7 +226,7 @@ def test_a_chart_that_was_not_read_leaves_the_list_incomplete() -> None:
 
 def test_packages_of_olm_in_their_catalogs() -> None:
     cluster = {"host": {"gpudirect": "peermem"}, "node_selector": {"role": "gpu"}}
-    wishes = plan.collect_requests(
+    wishes = collect_requests(
         {}, {"gpu-operator": {"channel": "v26.3", "version": "gpu-operator-certified.v26.3.0"}}, []
     )
     found = listed(olm=True, cluster=cluster, wishes=wishes)
@@ -243,8 +250,15 @@ def test_packages_of_olm_in_their_catalogs() -> None:
     assert any("oc-mirror knows" in line for line in render.render_heads(found, {})[render.SKOPEO])
 
 
+@pytest.mark.parametrize("version", ["gpu-rhmp.v26.3.0", "gpu-operator-certified.v26.3.0", "26.3.0"])
+def test_version_of_a_package_of_another_name_is_read_from_its_service_version(version: str) -> None:
+    wishes = collect_requests({}, {"gpu-operator": {"package": "gpu-rhmp", "version": version}}, [])
+    found = listed(olm=True, cluster={"host": {"gpudirect": "peermem"}}, wishes=wishes)
+    assert [item.version for item in found.packages if item.package == "gpu-rhmp"] == ["26.3.0"]
+
+
 def test_a_catalog_of_the_clusters_own_is_told() -> None:
-    found = listed(olm=True, wishes=plan.collect_requests({}, {"sriov-network-operator": {"source": "mirrored"}}, []))
+    found = listed(olm=True, wishes=collect_requests({}, {"sriov-network-operator": {"source": "mirrored"}}, []))
     assert "mirrored" in found.unlisted[0] and "sriov-network-operator" not in str(found.packages)
 
 

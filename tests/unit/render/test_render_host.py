@@ -19,13 +19,8 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.host import make_containerd_drop_in, render_host
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
-    ClusterIntent,
-    Fabric,
-    Ipam,
-    Network,
-    Select,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.memlock import render_memlock_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node import host
@@ -91,7 +86,9 @@ def test_each_setting_of_the_kubelet_shows_in_its_object_and_nowhere_else(
 def test_files_are_readable_and_in_bytes() -> None:
     (config,) = host.render_host_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))
     same_as_golden("crio-memlock.golden", file_of(config))
-    same_as_golden("containerd-memlock.golden", host.make_containerd_drop_in(Memlock("containerd", limit_gib=64)))
+    same_as_golden(
+        "containerd-memlock.golden", host.make_containerd_drop_in(Memlock("containerd", limit_gib=64), "gpu")
+    )
 
 
 def test_other_limits_of_crio_are_kept() -> None:
@@ -103,7 +100,7 @@ def test_other_limits_of_crio_are_kept() -> None:
 def test_unlimited_is_said_as_each_runtime_says_it() -> None:
     memlock = Memlock("machine_config", unlimited=True)
     assert '"memlock=-1:-1"' in host.crio_config(memlock)
-    assert host.make_containerd_drop_in(memlock) == "[Service]\nLimitMEMLOCK=infinity\n"
+    assert host.make_containerd_drop_in(memlock, "gpu").endswith("\n# intent: gpu\n[Service]\nLimitMEMLOCK=infinity\n")
 
 
 def test_the_cluster_policy_is_patched_and_never_made_ours() -> None:
@@ -124,7 +121,7 @@ def test_the_pod_that_proves_it() -> None:
 def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
     memlock = Memlock("machine_config", limit_gib=gib)
     assert f"memlock={gib << 30}:{gib << 30}" in host.crio_config(memlock)
-    assert f"LimitMEMLOCK={gib << 30}\n" in host.make_containerd_drop_in(memlock)
+    assert f"LimitMEMLOCK={gib << 30}\n" in host.make_containerd_drop_in(memlock, "gpu")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +137,9 @@ def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
 )
 def test_doors(cluster: typing.Any, kinds: list[str], drop_in: str) -> None:
     assert [item["object"]["kind"] for item in render_host(cluster)] == kinds
-    assert make_containerd_drop_in(cluster) == {"path": DROP_IN, "content": drop_in}
+    made = make_containerd_drop_in(cluster)
+    assert (made["path"], made["used"], made["refusal"], made["stays"]) == (DROP_IN, False, "", "")
+    assert made["content"].partition("# intent: default-8c680ee4\n")[2] == drop_in
 
 
 @pytest.mark.parametrize(
@@ -150,3 +149,33 @@ def test_doors(cluster: typing.Any, kinds: list[str], drop_in: str) -> None:
 def test_a_wrong_intent_is_refused_with_its_path(needs: typing.Any, path: str) -> None:
     with pytest.raises(AnsibleFilterError, match=re.escape(f"rdma_cluster.host.{path}")):
         render_host({"host": needs})
+
+
+def test_a_drop_in_of_another_intent_is_used_or_refused_and_stays() -> None:
+    memlock: dict[str, typing.Any] = {"by": "containerd", "limit_gib": 8}
+    mine, theirs = ({"intent_name": name, "host": {"memlock": memlock}} for name in ("compute", "storage"))
+    text = make_containerd_drop_in(theirs)["content"]
+    equal = make_containerd_drop_in(mine, text)
+    assert (equal["used"], equal["refusal"], equal["stays"]) == (True, "", "of intent storage")
+    other = make_containerd_drop_in({"intent_name": "compute", "host": {"memlock": {**memlock, "limit_gib": 4}}}, text)
+    assert not other["used"] and f"{DROP_IN} belongs to the intent 'storage'" in other["refusal"]
+    assert f"rm -f {DROP_IN}. Then run stage host again." in other["refusal"]
+    # a teardown that was lost after it emptied the file
+    assert make_containerd_drop_in({"intent_name": "compute"}, equal["emptied"])["stays"] == ""
+    assert make_containerd_drop_in(theirs, equal["emptied"])["stays"] == "of intent compute"
+
+
+def test_a_drop_in_of_an_earlier_release_belongs_to_an_intent_that_asks_for_it() -> None:
+    text = "[Service]\nLimitMEMLOCK=1\n"
+    asks = {"intent_name": "compute", "host": {"memlock": {"by": "containerd", "limit_gib": 8}}}
+    found = make_containerd_drop_in(asks, text)
+    assert (found["used"], found["refusal"], found["stays"]) == (False, "", "")
+    assert make_containerd_drop_in({"intent_name": "compute"}, text)["stays"] == "without an intent"
+
+
+def test_two_default_intents_of_other_nodes_have_files_of_their_own() -> None:
+    memlock: dict[str, typing.Any] = {"by": "containerd", "limit_gib": 8}
+    one, two = ({"node_selector": {"kind": kind}, "host": {"memlock": memlock}} for kind in "ab")
+    assert make_containerd_drop_in(two, make_containerd_drop_in(one)["content"])["stays"].startswith(
+        "of intent default-"
+    )

@@ -13,13 +13,8 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
-    ClusterIntent,
-    DrainPool,
-    Fabric,
-    Ipam,
-    Route,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Route
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError, object_name
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import pods

@@ -12,7 +12,7 @@ import hypothesis.strategies as some
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import by_digest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import (
     observer_set,

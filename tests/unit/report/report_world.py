@@ -34,11 +34,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-    RdmaPod,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
     ObservedPings,
     ObservedServers,

@@ -10,7 +10,7 @@ import re
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import GroupFigure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.group_verdict import GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (

@@ -18,13 +18,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.difference import (
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference.runs import (
     MOST_OF_NODE,
     RunDifference,
-    Snapshot,
     describe_differences,
     find_differences,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference.snapshot import Snapshot
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.difference_page import (
     difference_html,
     difference_json,

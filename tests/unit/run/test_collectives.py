@@ -23,15 +23,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.kept_log 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclCommunicator
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import Refusal
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     MOST_HCAS,
     CollectivesFacts,
     RanTest,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     FAIL,
     PASS,

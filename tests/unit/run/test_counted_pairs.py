@@ -18,14 +18,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SeenCapabilities, SlowPort
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import ASKED
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement import measure_pairs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement import counted_pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.port_counters import NO_COUNTERS, Counters
@@ -342,7 +340,7 @@ def test_without_an_observer_where_the_fabric_was_seen_nothing_is_measured_and_t
 
 def test_switches_that_no_node_can_ask_are_told_with_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
     world = between()
-    monkeypatch.setattr(measure_pairs, "find_vantage_port", lambda *_given: None)
+    monkeypatch.setattr(counted_pairs, "find_vantage_port", lambda *_given: None)
     measured = world.run()
     assert [(pair.client, pair.server, pair.why) for pair in measured.counted] == [
         ("node-7", "node-20", NO_COUNTERS)

@@ -189,6 +189,38 @@ def test_removed_driver_of_the_collection_goes_from_all_nodes_at_once(
         assert found.get("a0") == (("fail" if level == "none" else "warn") if removed else "pass")
 
 
+VF = {"containers": [{"name": "c", "resources": {"limits": {"example.com/vf": "1"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("item", "refused"),
+    [
+        (pod("train", "a0", **VF), ["a0"]),
+        # a node of others loses the driver too
+        (pod("train", "other-team", **VF), ["other-team"]),
+        (pod("train", "other-team", hostNetwork=True), []),
+        (pod("train", "plain", **VF), []),
+        ({**pod("train", "a0", **VF), "status": {"phase": "Succeeded"}}, []),
+    ],
+)
+def test_driver_is_not_removed_from_under_running_pods(item: Data, refused: list[str]) -> None:
+    """A teardown refuses the same."""
+    there = {**policy_of(intent_of()), "metadata": {"name": "nic-cluster-policy", "labels": MANAGED_BY}}
+    intent = intent_of("reboot", None)
+    planned = read(intent, Cluster(NicClusterPolicy=(there,), Pod=(item,)))
+    told = refusals(intent, planned)
+    assert [text.partition(":")[0] for text in told] == refused
+    for text in told:
+        assert "shop/train" in text and "kubectl drain" in text and "Then run stage network again" in text
+
+
+def test_driver_is_not_removed_while_the_pods_are_not_known() -> None:
+    there = {**policy_of(intent_of()), "metadata": {"name": "nic-cluster-policy", "labels": MANAGED_BY}}
+    intent, forbidden = intent_of("reboot", None), ApiError(403, "Forbidden", "cannot list pods", "GET")
+    (why,) = refusals(intent, read(intent, Cluster(NicClusterPolicy=(there,), Pod=forbidden)))
+    assert why.startswith("cluster Pod: cannot list pods")
+
+
 def test_pods_that_the_drain_cannot_evict_block_it_unless_the_intent_permits_it() -> None:
     local = pod("cache", "a0", volumes=[{"name": "v", "emptyDir": {}}])
     (why,) = refusals(intent_of(), read(intent_of(), Cluster(Pod=(local,))))

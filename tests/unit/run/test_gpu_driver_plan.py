@@ -7,6 +7,7 @@ restarts it on all nodes with GPUs, in the inventory or not.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import types
 import typing
 
@@ -16,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption
     describe_plan,
     list_refusals,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import DisruptionPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -92,7 +93,7 @@ def test_peermem_is_a_restart_of_the_driver_on_all_nodes_with_gpus() -> None:
 
 
 def test_peermem_is_refused_without_permission_for_drains() -> None:
-    refused = list_refusals(intent_of("none"), read(world(policy())), ("a0", "a1"))
+    refused = list_refusals(intent_of("none"), read(world(policy(upgradePolicy=SERIAL))), ("a0", "a1"))
     assert [text.partition(":")[0] for text in refused] == ["a0", "a1", "other-team (not in the inventory)"]
 
 
@@ -101,6 +102,19 @@ def test_without_automatic_upgrades_all_nodes_may_change_at_once_and_a_drain_tak
     planned = read(world(policy(upgradePolicy={"drain": {"enable": True}}), Pod=(web,)))
     assert (planned.pools[0].at_once, planned.nodes[0].pods) == (None, ("shop/web",))
     assert "can restart its driver on all nodes at the same time" in planned.pools[0].limit
+    (why,) = list_refusals(intent_of(), planned, ("a0", "a1"))
+    assert "1 node at a time, because rdma_cluster.node_pool is not set" in why
+    assert "Set autoUpgrade in spec.driver.upgradePolicy of ClusterPolicy gpu to true" in why
+
+
+def test_pod_with_gpus_that_no_controller_recreates_refuses_the_change_unless_the_intent_permits_it() -> None:
+    bare = pod("train", "other-team", **USES)
+    del bare["metadata"]["ownerReferences"]
+    cluster = world(policy(upgradePolicy=SERIAL), Pod=(bare, pod("web", "a0")))
+    (why,) = list_refusals(intent_of(), read(cluster), ("a0", "a1"))
+    assert why.startswith("other-team: no controller recreates these pods: shop/train")
+    permitted = dataclasses.replace(intent_of(), drain=DrainOptions(force=True))
+    assert list_refusals(permitted, read(cluster, permitted), ("a0", "a1")) == ()
 
 
 OWNED = policy(rdma={"enabled": False})
@@ -124,9 +138,10 @@ def test_policy_that_stage_host_does_not_change_restarts_nothing(policies: tuple
 
 
 def test_budget_that_holds_a_pod_with_gpus_refuses_the_change_and_one_of_others_does_not() -> None:
-    held = read(world(policy(), Pod=(pod("train", "other-team", **USES),), PodDisruptionBudget=(BUDGET,)))
+    there = policy(upgradePolicy=SERIAL)
+    held = read(world(there, Pod=(pod("train", "other-team", **USES),), PodDisruptionBudget=(BUDGET,)))
     assert "shop/train" in " ".join(list_refusals(intent_of(), held, ("a0", "a1")))
-    free = read(world(policy(), Pod=(pod("web", "other-team"),), PodDisruptionBudget=(BUDGET,)))
+    free = read(world(there, Pod=(pod("web", "other-team"),), PodDisruptionBudget=(BUDGET,)))
     assert list_refusals(intent_of(), free, ("a0", "a1")) == ()
 
 
@@ -154,7 +169,7 @@ class Applying(Cluster):
 @pytest.fixture
 def applied(monkeypatch: pytest.MonkeyPatch) -> typing.Callable[..., list[bool]]:
     def use(**objects: typing.Any) -> list[bool]:
-        cluster = Applying(Node=NODES, ClusterPolicy=(policy(),), **objects)
+        cluster = Applying(Node=NODES, ClusterPolicy=(policy(upgradePolicy=SERIAL),), **objects)
         cluster.applied.clear()
 
         @contextlib.contextmanager

@@ -18,7 +18,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     Plan,
     list_all_unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.measuring_pods import (
+    MeasuringPods,
+)
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, Api, Clock
 
 INTENT = parse_intent([FABRIC])

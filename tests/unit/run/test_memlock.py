@@ -4,19 +4,17 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import MANAGED_BY
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
-    ClusterIntent,
-    Fabric,
-    Ipam,
-    Network,
-    Select,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.networks import Ipam, Network
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import MemlockProof
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -105,6 +103,18 @@ def test_the_pod_is_not_root_and_its_log_is_the_answer() -> None:
     assert container["resources"]["limits"] == container["resources"]["requests"]
     assert container["resources"]["limits"]["memory"] == "320Mi" and container["command"][4:] == ["67108864", "15"]
     assert api.pods == {}, "a pod that stays holds a virtual function"
+
+
+def test_the_device_for_management_of_an_hca_with_planes_is_not_taken(tmp_path: pathlib.Path) -> None:
+    for device in ("mlx5_0", "smi1"):
+        (tmp_path / "bus/pci/devices/0000:0b:00.0/infiniband" / device).mkdir(parents=True)
+    api = Api()
+    prove(api)
+    (container,) = api.made[0]["spec"]["containers"]
+    command = [word.replace("/sys/", f"{tmp_path}/") for word in container["command"]]
+    environment = {"PATH": os.environ["PATH"], "PCIDEVICE_NVIDIA_COM_HOSTDEV": "0000:0b:00.0"}
+    printed = subprocess.run(command, check=False, capture_output=True, text=True, env=environment).stdout
+    assert [line for line in printed.split("\n") if line.startswith("device ")] == ["device mlx5_0"]
 
 
 def test_a_node_that_offers_nothing_gets_no_pod() -> None:

@@ -29,8 +29,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     Plan,
     start_workers,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.measuring_pods import (
+    MeasuringPods,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods.removal import remove_pods
 
 FABRIC: dict[str, typing.Any] = {
     "name": "storage",

@@ -12,8 +12,9 @@ import urllib.parse
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import list_refusals
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
     LabelSelector,
@@ -118,6 +119,54 @@ def test_an_operator_without_its_config_is_not_known() -> None:
 def test_a_server_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(ApiError):
         read(Cluster(Node=ApiError(0, "Unreachable", "refused", "GET")), NOW)
+
+
+def pod(name: str, resource: str = "", owner: str = "ReplicaSet", **spec: typing.Any) -> dict[str, typing.Any]:
+    requests = {resource: "1"} if resource else {}
+    owners = [{"kind": owner, "name": "x", "uid": "x", "controller": True}] if owner else []
+    return {
+        "metadata": {"name": name, "namespace": "team-x", "uid": name, "labels": {}, "ownerReferences": owners},
+        "spec": {"nodeName": "kl-a", "containers": [{"name": "c", "resources": {"requests": requests}}], **spec},
+        "status": {"phase": "Running"},
+    }
+
+
+VF = "openshift.io/sriov_igb"
+EMPTY_DIR: dict[str, typing.Any] = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("item", "drained", "rebooted"),
+    [
+        (pod("train", VF, ""), "no controller recreates these pods: team-x/train", True),
+        (pod("train", VF, **EMPTY_DIR), "emptyDir data of these pods: team-x/train", True),
+        (pod("train", VF), "", False),
+        # a drain for virtual functions evicts their users alone, and a reboot takes all pods
+        (pod("train", "", ""), "", True),
+        (pod("train", VF, "DaemonSet", **EMPTY_DIR), "", False),
+        ({**pod("train", VF, ""), "status": {"phase": "Succeeded"}}, "", False),
+    ],
+)
+def test_the_plan_of_stage_network_refuses_to_lose_pods_that_stage_platform_would_keep(
+    item: dict[str, typing.Any], drained: str, rebooted: bool
+) -> None:
+    intent = ClusterIntent(disruption="reboot")
+    permitted = dataclasses.replace(intent, drain=DrainOptions(True, True))
+    by_operator, by_pool = read(Cluster(Pod=(item,)), MORE), read_config(OpenShift(Pod=(item,), KubeletConfig=()))
+    allowed = read_plan(typing.cast(Api, Cluster(Pod=(item,))), "ops", RenderedObjects((MORE,)), ("kl-a",), permitted)
+    assert by_operator.nodes[0].action == "drain" and by_pool.nodes[0].action == "reboot"
+    told = [list_refusals(intent, planned, ("kl-a",)) for planned in (by_operator, allowed)]
+    assert (bool(told[0]), told[1]) == (bool(drained), ())
+    assert drained in " ".join(told[0])
+    lost = [why for why in by_pool.nodes[0].blockers if "team-x/train" in why]
+    assert bool(lost) is rebooted
+
+
+def test_without_a_drain_no_pod_is_deleted() -> None:
+    """The pods lose their virtual functions, which is a warning."""
+    settings = {**OBJECTS["SriovOperatorConfig"][0], "spec": {"disableDrain": True}}
+    planned = read(Cluster(Pod=(pod("train", VF, ""),), SriovOperatorConfig=(settings,)), MORE)
+    assert planned.nodes[0].pods == ("team-x/train",) and planned.nodes[0].blockers == ()
 
 
 CONFIG = render_host_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]

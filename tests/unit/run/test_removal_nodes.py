@@ -10,7 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal
@@ -204,6 +204,61 @@ def test_nodes_that_must_not_go_down_end_the_teardown(intent: Intent, items: lis
     with pytest.raises(RdmaError, match=why) as told:
         gate(intent, node("a0", kind="a"), *items)
     assert "run the teardown again" in told.value.remedy
+
+
+VF = "openshift.io/compute"
+BUDGET: Item = {
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "quorum", "namespace": "team-x", "labels": {}},
+    "spec": {"selector": {}},
+    "status": {"disruptionsAllowed": 0},
+}
+SCRATCH: Item = {"volumes": [{"name": "s", "emptyDir": {}}]}
+
+
+def owned(resource: str, **spec: typing.Any) -> Item:
+    """A pod of a service on the node of the intent, which a drain evicts."""
+    made = pod(resource, "a0", "StatefulSet", **spec)
+    made["metadata"]["ownerReferences"][0]["controller"] = True
+    resources = made["spec"]["containers"][0]["resources"]
+    resources["requests"] = resources["limits"]
+    return {**made, "metadata": {**made["metadata"], "uid": "u"}}
+
+
+@pytest.mark.parametrize(
+    ("intent", "items", "why"),
+    [
+        (sriov(), [owned(VF), BUDGET], "a0: pod team-x/train cannot be evicted because PodDisruptionBudget team-x/"),
+        (sriov("exclusive"), [owned(""), BUDGET], "a0: pod team-x/train cannot be evicted because PodDisruptionBud"),
+        (sriov(), [owned(VF, **SCRATCH)], "a0: the drain deletes the emptyDir data of these pods: team-x/train"),
+        # a drain evicts the users of virtual functions alone
+        (sriov(), [owned("", **SCRATCH), BUDGET], ""),
+        (sriov(), [owned(VF), {**BUDGET, "metadata": {**BUDGET["metadata"], "namespace": "team-y"}}], ""),
+        (sriov(), [owned(VF, **SCRATCH), BUDGET, settings(disableDrain=True)], ""),
+    ],
+)
+def test_pods_that_a_drain_would_lose_or_cannot_evict_end_the_teardown(
+    intent: Intent, items: list[Item], why: str
+) -> None:
+    if not why:
+        gate(intent, node("a0", kind="a"), *items)
+        return
+    with pytest.raises(RdmaError, match=why) as told:
+        gate(intent, node("a0", kind="a"), *items)
+    assert "run the teardown again" in told.value.remedy
+
+
+def test_the_intent_permits_a_teardown_to_lose_pods() -> None:
+    """A pod without a controller that holds no resource of the intent, before a reboot."""
+    bare = {**owned("", **SCRATCH)}
+    bare["metadata"] = {**bare["metadata"], "ownerReferences": []}
+    with pytest.raises(RdmaError, match="a0: no controller recreates these pods: team-x/train") as told:
+        gate(sriov("exclusive"), node("a0", kind="a"), bare)
+    assert "rdma_cluster.drain.force: true" in str(told.value) and "platform" not in str(told.value)
+    permitted = sriov("exclusive")
+    drain = DrainOptions(delete_empty_dir_data=True, force=True)
+    permitted = dataclasses.replace(permitted, cluster=dataclasses.replace(permitted.cluster, drain=drain))
+    gate(permitted, node("a0", kind="a"), bare)
 
 
 def test_a_pool_that_takes_more_nodes_down_than_the_intent_permits_ends_the_teardown() -> None:

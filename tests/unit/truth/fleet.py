@@ -66,7 +66,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
     ObservedText,
     Roll,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import (
     ImageFacts,
     MirrorRule,
     RegistrySources,
@@ -74,13 +74,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-    RdmaPod,
-    SweepRow,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.hca_counters import HcaErrors
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult, SweepRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
     ObservedPings,
     ObservedServers,

@@ -33,7 +33,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.b
     BandwidthFacts,
     Earlier,
     EarlierPair,
-    PairResult,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     CollectivesFacts,
@@ -42,6 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
     LatencyFigures,
     StepFigures,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import ObservedSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen

@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Denied
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, Wider
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult, Wider
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import Ping
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, Finding, judge

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Stage validate: check that the addresses of each fabric suffice and do not contradict each other. Check ids:
-``validate.*``. The checks that need data from the cluster are in in_use.py.
+``validate.*``. The checks of routes are in routes.py, and those that need data from the cluster are in in_use.py.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import typing
 
 from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
-from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool, Route
-from ..._model.intent.profiles import count_pods_on_a_node, find_traits
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.networks import Ipam, NvIpamPool
+from ..._model.intent.profiles import find_traits
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError, is_address, parse_network, parse_range
-from ..._parse.kubernetes.nv_ipam import Blocks, parse_blocks, parse_networks
+from ..._parse.kubernetes.nv_ipam import Blocks
+from .pools import count_needed_on_a_node, describe_addresses_per_node, describe_need, find_pool
+from .routes import check_routes, report_routes_alone
 
 Nodes = typing.Sequence[str]
 
@@ -40,82 +43,6 @@ def _add_rerun(finding: Finding) -> Finding:
     return dataclasses.replace(finding, remedy=f"{finding.remedy.rstrip('.')}. Then run stage validate again.")
 
 
-def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
-    """Return the addresses that an IPAM plugin allocates to pods according to an ipam mapping. The gateway is excluded:
-    whereabouts itself does not exclude it, so the renderer does.
-
-    :raises RangeError: the range or another value of the mapping is invalid
-    """
-    if ipam.type == "whereabouts":
-        pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
-        if ipam.gateway is not None and pool.hands_out(ipam.gateway):
-            return parse_range(ipam.range, ipam.range_start, ipam.range_end, (*ipam.exclude, ipam.gateway.strip()))
-        return pool
-    wanted = ipam.pool or NvIpamPool("")
-    if wanted.kind == "IPPool":
-        return parse_blocks(ipam.range, wanted.per_node_block_size, ipam.gateway, ipam.exclude)
-    return parse_networks(ipam.range, wanted.per_node_network_prefix or 0, wanted.gateway_index, ipam.exclude)
-
-
-def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
-    """Return the range of the fabric as text if an address is outside of it; empty if the address is inside.
-
-    The result is also empty if the fabric has no ipam, if the address is unknown, or if the range is invalid, which
-    stage validate reports.
-
-    :param address: address of a pod on the network of the fabric; None if unknown
-    """
-    if fabric.ipam is None or not address:
-        return ""
-    try:
-        inside = find_pool(fabric.ipam).spans(address)
-    except RangeError:
-        return ""
-    ends = [end for end in (fabric.ipam.range_start, fabric.ipam.range_end) if end is not None]
-    if inside:
-        return ""
-    return f"{fabric.ipam.range}, {' to '.join(ends)}" if ends else fabric.ipam.range
-
-
-def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
-    """Return the ipam settings that exclude an address from pods, such as ``exclude 10.0.0.0/28; gateway 10.0.0.1``.
-    The text is empty if a pod may have the address, if the address is outside of the range, or if the range is invalid.
-
-    :param address: address of a pod on the network of the fabric; None if unknown
-    """
-    if fabric.ipam is None or not address:
-        return ""
-    try:
-        excluded = find_pool(fabric.ipam).excludes(address)
-    except RangeError:
-        return ""
-    pool = fabric.ipam.pool
-    words = [f"exclude {', '.join(fabric.ipam.exclude)}"] if fabric.ipam.exclude else []
-    words += [f"gateway {fabric.ipam.gateway}"] if fabric.ipam.gateway is not None else []
-    words += [f"gateway_index {pool.gateway_index}"] if pool is not None and pool.gateway_index is not None else []
-    return "; ".join(words) if excluded else ""
-
-
-def count_needed_on_a_node(fabric: Fabric) -> int:
-    """Return the number of addresses that the pods of one node may use at the same time: one per VF, or one per pod."""
-    return count_pods_on_a_node(fabric)
-
-
-def describe_need(fabric: Fabric, nodes: int) -> str:
-    """Return the number of required addresses with its calculation, as text for a finding.
-
-    :param nodes: number of nodes
-    """
-    return f"{nodes * count_pods_on_a_node(fabric)} addresses: {nodes} nodes x {_describe_addresses_per_node(fabric)}"
-
-
-def _describe_addresses_per_node(fabric: Fabric) -> str:
-    """Return as text how many addresses the pods of one node need, such as ``2 HCAs x 8 VFs`` or ``63 pods``."""
-    if find_traits(fabric).functions:
-        return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
-    return f"{count_pods_on_a_node(fabric)} pods"
-
-
 def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
     return Finding(check_id, subject, FAIL, measured, expected, why, remedy)
 
@@ -131,7 +58,7 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
         yield from (
             finding
             for finding in run_rules(
-                (_report_gateway_alone, _report_exclusions_alone, _report_routes_alone), fabric.ipam, path
+                (_report_gateway_alone, _report_exclusions_alone, report_routes_alone), fabric.ipam, path
             )
             if finding.subject not in places
         )
@@ -140,7 +67,7 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
         findings = _check_addresses(fabric, fabric.ipam, path, nodes)
     except Unread:
         # what is not known is part of the arithmetic
-        findings = run_rules((_report_gateway_alone, _report_exclusions_alone, _report_routes_alone), fabric.ipam, path)
+        findings = run_rules((_report_gateway_alone, _report_exclusions_alone, report_routes_alone), fabric.ipam, path)
     yield from findings
 
 
@@ -193,23 +120,6 @@ def _report_exclusions_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
             )
 
 
-def _report_routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Yield a failed finding for each route whose destination is not a valid network. The range is not used, since it
-    may be invalid.
-
-    :param path: path of the ipam mapping in the intent
-    """
-    for index, route in enumerate(ipam.routes):
-        yield from run_rule(_report_route_alone, route, f"{path}.routes[{index}].dst")
-
-
-def _report_route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
-    try:
-        parse_network(route.dst)
-    except RangeError as error:
-        yield _report_bad("validate.routes", place, f"'{route.dst}'", error.expected, error.why, error.remedy)
-
-
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
     """Check that the range of a fabric has enough addresses for the pods of all nodes, and that its gateway and its
     routes fit the range.
@@ -226,7 +136,7 @@ def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> lis
     else:
         findings += run_rule(_check_pool_capacity, fabric, pool, path, max(1, len(nodes)))
         findings += _check_gateway(ipam, pool, path)
-    return findings + _check_routes(ipam, pool.network, path)
+    return findings + check_routes(ipam, pool.network, path)
 
 
 def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
@@ -371,7 +281,7 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
             "Each pod takes one address from the share of its node, so the last pods of a node would get no address."
             " The gateway and the exclusions reduce the share."
         )
-        expected = f"{needed} addresses in each share: {_describe_addresses_per_node(fabric)}"
+        expected = f"{needed} addresses in each share: {describe_addresses_per_node(fabric)}"
         return _report_bad(
             "validate.addresses",
             f"{path}.pool.{key}",
@@ -405,78 +315,6 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
             "validate.gateway", f"{path}.gateway", ipam.gateway, f"an address in {pool.network} that pods do not get"
         )
     ]
-
-
-def _check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
-    findings: list[Finding] = []
-    for index, route in enumerate(ipam.routes):
-        subject = f"{path}.routes[{index}]"
-        try:
-            target = parse_network(route.dst)
-        except RangeError as error:
-            findings.append(
-                _report_bad(
-                    "validate.routes", f"{subject}.dst", f"'{route.dst}'", error.expected, error.why, error.remedy
-                )
-            )
-            continue
-        if target.version != network.version:
-            why = "A route to a network of a different IP version cannot use this network."
-            findings.append(
-                _report_bad(
-                    "validate.routes",
-                    f"{subject}.dst",
-                    str(target),
-                    f"IPv{network.version}",
-                    why,
-                    "Correct dst, or remove the route.",
-                )
-            )
-        elif target.prefixlen == 0:
-            why = (
-                "This is a default route over the secondary network, and the pod already has a default route over the"
-                " cluster network. Traffic to the API server, DNS and external destinations could leave over a network"
-                " that cannot carry it."
-            )
-            remedy = (
-                "Remove the route. To reach other networks of the fabric, add a route to each of them, for example"
-                " 100.101.0.0/16."
-            )
-            findings.append(
-                Finding("validate.routes", f"{subject}.dst", WARN, str(target), "no default route", why, remedy)
-            )
-        else:
-            findings.append(_check_way(ipam, route.gw, network, subject, target))
-    return findings
-
-
-def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject: str, target: Network) -> Finding:
-    if ipam.type == "nv-ipam":
-        has_gateway = ipam.gateway is not None or (ipam.pool is not None and ipam.pool.gateway_index is not None)
-        if way is not None or not has_gateway:
-            why = "nv-ipam sends all routes through the gateway of its pool."
-            expected = "no gw, and a value for gateway (IPPool) or pool.gateway_index (CIDRPool)"
-            return _report_bad(
-                "validate.routes",
-                subject,
-                f"gw {way}",
-                expected,
-                why,
-                "Remove gw, and set gateway (IPPool) or pool.gateway_index (CIDRPool).",
-            )
-        return build_pass("validate.routes", subject, str(target), "a route through the gateway of the pool")
-    over = way if way is not None else ipam.gateway
-    if over is None or not parse_range(ipam.range).on_network(over):
-        why = "Without a gateway on its own network, a pod cannot reach the destination of the route."
-        return _report_bad(
-            "validate.routes",
-            f"{subject}.gw",
-            f"'{over}'" if over else "none",
-            f"an address in {network}",
-            why,
-            "Set gw of the route, or gateway of ipam.",
-        )
-    return build_pass("validate.routes", subject, f"{target} via {over}", f"a gateway in {network}")
 
 
 def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:

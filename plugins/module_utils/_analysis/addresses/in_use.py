@@ -12,14 +12,15 @@ import typing
 
 from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.base.text import join_first
-from ..._model.intent.intent import Fabric, Intent, NvIpamPool
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.networks import NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass, judge
 from ..._parse.kubernetes.addresses import Network, Pool, RangeError
 from ..._parse.kubernetes.nv_ipam import Blocks
-from .arithmetic import count_needed_on_a_node, describe_need, find_pool
 from .overlaps import Overlaps, check_claims, check_unread_pools, find_overlaps, is_own_pool, is_pool
+from .pools import count_needed_on_a_node, describe_need, find_pool
 
 #: end of the reason for a network that is not valid
 _INVALID = "is not a valid network"

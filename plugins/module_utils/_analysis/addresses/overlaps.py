@@ -17,7 +17,8 @@ import typing
 
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
-from ..._model.intent.intent import Intent, Ipam, NvIpamPool
+from ..._model.intent.intent import Intent
+from ..._model.intent.networks import Ipam, NvIpamPool
 from ..._model.kubernetes.addresses import LEASES, AddressFacts, SharedPool, UnreadPool, UsedNetwork, widen_network
 from ..._model.run.findings import UNKNOWN, WARN, Finding
 from ..._parse.kubernetes.addresses import Network, RangeError, parse_network

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.measurement.bandwidth import End, PairResult, RdmaPod
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.measurement.pairs import End, PairResult
 from ..._model.node.hca import NodeHcas
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the pods that prevent a drain by the collection. The same pods prevent ``kubectl drain``. Pure."""
+"""Find the pods that prevent a drain. The rule is one for each drain that a run or a teardown causes, whoever drains:
+the collection or an operator. The same pods prevent ``kubectl drain``. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,8 @@ from .sriov_operator import is_evicted
 #: of the pods that stop it, those that are named
 _NAMED = 5
 _SAME_BY_ROLE = " (platform_delete_unmanaged: true does the same)"
+_ALONE, _LOCAL = "no controller recreates these pods", "the drain deletes the emptyDir data of these pods"
+_DEVICES = "would lose their network devices"
 
 
 def list_drain_blockers(
@@ -41,14 +45,34 @@ def list_drain_blockers(
         )
     if alone and not allowed.force:
         how = f"rdma_cluster.drain.force: true{also}"
-        found.append(f"no controller recreates these pods: {alone}. Delete them, or allow their deletion with {how}.")
+        found.append(f"{_ALONE}: {alone}. Delete them, or allow their deletion with {how}.")
     if local and not allowed.delete_empty_dir_data:
         how = "rdma_cluster.drain.delete_empty_dir_data: true"
-        found.append(
-            f"the drain deletes the emptyDir data of these pods: {local}. Save the data and delete the pods, or allow"
-            f" the deletion with {how}."
-        )
+        found.append(f"{_LOCAL}: {local}. Save the data and delete the pods, or allow the deletion with {how}.")
     return tuple(found)
+
+
+def explain_driver_users(users: typing.Sequence[str]) -> str:
+    """Return why the driver of the NICs must not be removed from a node without a drain, with the remedy: running pods
+    use it. Return an empty text if none does.
+
+    :param users: the pods, as text
+    """
+    if not users:
+        return ""
+    return (
+        f"these running pods {_DEVICES}, because the operator removes the driver without a drain:"
+        f" {join_first(users, _NAMED)}. Wait until they end, or evict them: kubectl drain NODE --ignore-daemonsets. Let"
+        " pods return after the run: kubectl uncordon NODE."
+    )
+
+
+def is_loss(blocker: str) -> bool:
+    """Return whether a reason against a drain is that pods or their data would be lost. It has its own remedy.
+
+    :param blocker: the reason, as text
+    """
+    return any(said in blocker for said in (_ALONE, _LOCAL, _DEVICES))
 
 
 def _format_pod_names(pods: typing.Iterable[ClusterPod]) -> str:

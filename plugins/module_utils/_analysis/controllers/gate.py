@@ -78,18 +78,25 @@ def find_room(
     :param inventory: names of the nodes of the inventory
     :param going: names of the nodes that are about to go down, which do not count as unavailable
     """
-    most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
-    limit = (
-        f"rdma_cluster.node_pool.max_unavailable is {most}"
-        if intent.node_pool is not None
-        else "1 node at a time, because rdma_cluster.node_pool is not set"
-    )
+    most, limit = find_most(intent)
     away = (
         node.name
         for node in list_counted_nodes(stand.nodes, inventory, intent)
         if node.name not in going and (not node.ready or node.unschedulable)
     )
     return Room(most, limit, tuple(away))
+
+
+def find_most(intent: ClusterIntent) -> tuple[int, str]:
+    """Return the number of nodes that may be down at the same time, and its source as text. It applies to resets by a
+    BMC and to the nodes that operators take down.
+
+    :param intent: settings of the intent that all fabrics share
+    """
+    if intent.node_pool is None:
+        return 1, "1 node at a time, because rdma_cluster.node_pool is not set"
+    most = intent.node_pool.max_unavailable
+    return most, f"rdma_cluster.node_pool.max_unavailable is {most}"
 
 
 def list_counted_nodes(
@@ -214,18 +221,33 @@ def list_roll_blockers(
 
 def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent) -> tuple[str, ...]:
     """Return the reason why a pool must not roll, with its remedy: it takes down more nodes at the same time than the
-    intent permits. The result is empty if it may roll, or if the intent has no limit.
+    intent permits. The result is empty if it may roll.
 
     :param roll: nodes that an operator will drain or reboot
     :param intent: settings of the intent that all fabrics share
     """
-    if intent.node_pool is None or (roll.at_once is not None and roll.at_once <= intent.node_pool.max_unavailable):
+    most, limit = find_most(intent)
+    if roll.at_once is not None and roll.at_once <= most:
         return ()
     more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
+    other = "" if roll.at_once is None else f", or rdma_cluster.node_pool.max_unavailable to {roll.at_once}"
     return (
-        f"{_describe_pool(roll)} allows {more} to go down at the same time ({roll.limit}), and"
-        f" rdma_cluster.node_pool.max_unavailable is {intent.node_pool.max_unavailable}. Set both to the same number.",
+        f"{_describe_pool(roll)} allows {more} to go down at the same time ({roll.limit}), and the intent permits"
+        f" {most} ({limit}). Set {_name_limit(roll)} to {most}{other}.",
     )
+
+
+def _name_limit(roll: PoolPlan) -> str:
+    """Return the setting by which an operator limits the number of nodes that it takes down at the same time."""
+    if roll.machines:
+        return f"spec.maxUnavailable of MachineConfigPool {roll.name}"
+    if roll.driver == "reload":
+        return f"autoUpgrade in spec.driver.upgradePolicy of ClusterPolicy {roll.name} to true, and maxParallelUpgrades"
+    if roll.driver:
+        return f"maxParallelUpgrades in spec.ofedDriver.upgradePolicy of NicClusterPolicy {roll.name}"
+    if not roll.name:
+        return "disableDrain of the SriovOperatorConfig to false, and maxUnavailable of the SriovNetworkPoolConfig"
+    return f"spec.maxUnavailable of SriovNetworkPoolConfig {roll.name}"
 
 
 def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: ClusterIntent) -> tuple[HealthCheck, ...]:

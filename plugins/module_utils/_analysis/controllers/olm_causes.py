@@ -3,7 +3,8 @@
 """Explain why the installation of an operator by OLM waits, by its catalog, its conditions and its
 ClusterServiceVersion.
 
-Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Reasons and messages: olm_words.py.
+Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Messages: olm_words.py. Reasons:
+olm_reasons.py.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from ..._model.base.phrases import format_clause
 from ..._model.operators.olm import Catalog, DesiredOperator, ServiceVersion, Subscription
 from ..._parse.kubernetes.pod_state import PodState
 from .image_pull import Keys, explain
+from .olm_reasons import GENERAL, REASONS
 from .olm_state import OlmState, Trouble
-from .olm_words import GENERAL, REASONS, explain_resolution, explain_words
+from .olm_words import explain_resolution, explain_words
 
 #: seconds after which a trouble counts that OLM, or the kubelet, may still overcome by itself
 PASSING_SECONDS, LASTING_SECONDS = 30.0, 60.0

@@ -18,6 +18,8 @@ from ..._model.kubernetes.disruption import (
 )
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..controllers.drain import is_loss
+from .lost_pods import is_drained
 
 #: pods that are named
 _NAMED = 5
@@ -61,16 +63,10 @@ def _format_pod_count(node: NodePlan) -> str:
     return f" ({count_of(len(node.pods), 'pod')})" if node.pods else ""
 
 
-def _is_drained(node: NodePlan, planned: DisruptionPlan) -> bool:
-    if node.driver == "remove":
-        return False
-    return planned.drains or bool(node.rolled_by) or node.driver in ("load", "reload")
-
-
 def _describe_fate(node: NodePlan, planned: DisruptionPlan) -> str:
     if node.driver == "remove":
         return "loses its driver, without a drain"
-    drains = _is_drained(node, planned)
+    drains = is_drained(node, planned)
     how = "" if drains else ", without a drain"
     return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
 
@@ -253,7 +249,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
         return Finding(
             "network.disruption", subject, WARN, measured, f"{expected}; no running pod loses a device", why, remedy
         )
-    if node.pods and not _is_drained(node, planned):
+    if node.pods and not is_drained(node, planned):
         why = (
             "disableDrain is true, so the operator does not evict pods. These pods lose their virtual functions while"
             f" they run: {join_first(node.pods, _NAMED)}."
@@ -302,7 +298,7 @@ def _describe_unknown_remedy(node: NodePlan) -> str:
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
     if node.driver == "remove":
         return "NIC driver removed without a drain"
-    drains = _is_drained(node, planned)
+    drains = is_drained(node, planned)
     pods = f", {count_of(len(node.pods), 'pod is', 'pods are')} evicted" if node.pods and drains else ""
     if drains:
         return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
@@ -331,17 +327,23 @@ def _report_in_the_way(kind: str, reason: str) -> Finding:
 
 
 def _report_blocked(node: NodePlan) -> Finding:
-    why = "The operator would cordon the node and wait forever, so nothing was applied."
+    held = [blocker for blocker in node.blockers if not is_loss(blocker)]
+    why = (
+        "The operator would cordon the node and wait forever, so nothing was applied."
+        if held
+        else "The operator would end these pods for good, or delete their data, so nothing was applied."
+    )
     steps = []
-    if any("MachineConfigPool" not in blocker for blocker in node.blockers):
+    if any("MachineConfigPool" not in blocker for blocker in held):
         steps.append("let the PodDisruptionBudget allow an eviction (one more replica), or delete the pods")
-    if any("MachineConfigPool" in blocker for blocker in node.blockers):
+    if any("MachineConfigPool" in blocker for blocker in held):
         steps.append("complete the update of the MachineConfigPool (unpause it, repair its degraded machines)")
+    if len(held) < len(node.blockers):
+        steps.append("follow the instructions under 'measured' for the pods that would be lost")
     text = "; ".join(steps)
     remedy = f"{text[:1].upper()}{text[1:]}. Then run stage network again."
-    return Finding(
-        "network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing that blocks a drain", why, remedy
-    )
+    measured = "; ".join(blocker.rstrip(".") for blocker in node.blockers)
+    return Finding("network.drain", node.node, FAIL, measured, "nothing that blocks a drain", why, remedy)
 
 
 def _report_closed(why: str) -> Finding:

@@ -16,7 +16,6 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.drivers import DriverChange
 from ..._model.operators.operators import GPU_DRIVER_LABEL, GPU_LABEL, GPU_RESOURCES, NFD_LABELS, NIC_LABEL
 from ..controllers.budgets import PodsOfCluster, find_held_pods
-from ..controllers.drain import list_drain_blockers
 from ..controllers.sriov_operator import is_evicted, labels_match
 
 _AT_ONCE = {"remove": "removes its driver from", "reload": "can restart its driver on"}
@@ -96,8 +95,6 @@ def _add_driver(node: NodePlan, change: DriverChange, pods: PodsOfCluster) -> No
     named = {f"{pod.namespace}/{pod.name}": pod for pod in going}
     lost = [name for name, pod in named.items() if not pod.owner and not pod.ended]
     blockers = find_held_pods(going, True, "", pods.budget_index)
-    if change.action == "load":
-        blockers = (*blockers, *list_drain_blockers(going, change.drain, ""))
     return dataclasses.replace(
         node,
         action="reboot" if node.action == "reboot" else "drain",

@@ -17,7 +17,8 @@ from ..._model.base.text import both_ends, cut_text, join_first
 from ..._model.infiniband.fabric import FabricNode, Link, LinkEnd, Topology
 from ..._model.node.hca import Netdev
 from ..._model.node.neighbours import NodeNeighbours, ObservedNeighbours, SwitchPort
-from ..schedule.paths import Cable, End, PathTable
+from ..schedule.link_directions import Cable, End
+from ..schedule.paths import PathTable
 from .hcas_of_fabric import Member, Membership
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]

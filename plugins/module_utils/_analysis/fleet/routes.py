@@ -14,7 +14,8 @@ from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_infiniband
 from ..._model.run.findings import UNKNOWN, Finding, build_pass
 from ..schedule.coverage import Coverage
-from ..schedule.paths import End, PathTable
+from ..schedule.link_directions import End
+from ..schedule.paths import PathTable
 from .ethernet_ways import Neighbours, find_ethernet_paths
 from .hca_locations import find_topology_or_first_view
 from .hcas_of_fabric import Membership

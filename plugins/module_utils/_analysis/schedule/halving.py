@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .rail_search import MEETINGS, OF_LEAF, OF_RAIL, PAIRS, TWICE, RailSearch, RailTrial
+from .rail_search import MEETINGS, OF_LEAF, OF_RAIL, PAIRS, TWICE, RailSearch
+from .rail_trials import RailTrial
 
 __all__ = ("Halving", "Named", "RailTrial", "count_most_tests")
 

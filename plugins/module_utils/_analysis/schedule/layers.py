@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.measurement.bandwidth import PairResult
+from ..._model.measurement.pairs import PairResult
 
 #: suspects of a fabric that are looked at; where more than these are slow, their cause is not in one layer of one node
 MOST_PAIRS = 8

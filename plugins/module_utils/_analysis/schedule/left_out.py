@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.measurement.bandwidth import End, PairResult
+from ..._model.measurement.pairs import End, PairResult
 
 Pair = frozenset[End]
 #: nodes in a row with which an end loses its pairs before it is left out

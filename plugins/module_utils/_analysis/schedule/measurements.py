@@ -13,7 +13,8 @@ import typing
 from ..._model.intent.intent import Bandwidth, Fabric
 from ..._model.intent.profiles import carries_rdma, carries_roce
 from ..._model.intent.profiles import list_rails as rails_of
-from ..._model.measurement.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
+from ..._model.measurement.bandwidth import CoverPlan, RoundPlan
+from ..._model.measurement.pairs import QUEUE_PAIRS, End, OrderedPair
 from .coverage import compute_coverage
 from .link_coverage_rounds import Cover, Turn, has_separate_rails
 from .paths import PathTable

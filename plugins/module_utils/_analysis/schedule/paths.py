@@ -9,12 +9,13 @@ provides their names.
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 from ..._model.infiniband.cables import take_cables
 from ..._model.infiniband.fabric import LANE_GBPS, Link, LinkEnd, Topology
 from ..._model.infiniband.forwarding import ForwardingTable
+from .leaf_pods import group_leaves
+from .link_directions import Cable, Direction, End
 
 #: no way is longer; a table that sends in a circle is
 _MOST_LINKS = 32
@@ -23,62 +24,6 @@ Way = tuple[int, ...]
 #: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
 Kind = tuple[float, float, int]
 _Port = tuple[str, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class End:
-    """An HCA port that takes part in the measurement.
-
-    :ivar node: name of the node
-    :ivar rail: rail of the port
-    :ivar guid: GUID of the port; on Ethernet the node and its network interface, which are unique as well
-    :ivar lid: first LID of the port, which benchmarks use whatever the LMC is; 0 on Ethernet
-    """
-
-    node: str
-    rail: int
-    guid: str
-    lid: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Cable:
-    """The cable from an HCA port to a switch port on Ethernet, where switch ports have names.
-
-    :ivar interface: network interface of the node
-    :ivar port: name of the switch port; empty if unknown
-    :ivar gbps: rate of the link in Gb/s; None if unknown
-    :ivar unheard: why its switch is unknown; empty if it is known. Each cable without a known switch is modeled with a
-        separate switch
-    :ivar driver: driver of the PCI function; empty if unknown
-    """
-
-    interface: str
-    port: str = ""
-    gbps: typing.Optional[float] = None
-    unheard: str = ""
-    driver: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Direction:
-    """One direction of a link: the data that its first port sends to its second port.
-
-    :ivar source: GUID of the switch, or of the port of an HCA
-    :ivar source_port: port number at the source
-    :ivar target: GUID of the switch, or of the port of an HCA, that receives
-    :ivar target_port: port number at the target
-    :ivar gbps: rate in Gb/s by lanes and speed; None if the tool does not report them
-    :ivar between: True for a placeholder that represents all links from one leaf to another, because the link that is
-        taken is unknown
-    """
-
-    source: str
-    source_port: int
-    target: str
-    target_port: int
-    gbps: typing.Optional[float] = None
-    between: bool = False
 
 
 class PathTable:
@@ -168,35 +113,17 @@ class PathTable:
             self.directions.append(Direction(*one, *other, gbps))
 
     def _pods(self) -> tuple[tuple[str, ...], ...]:
-        """Return the pods, each as the GUIDs of its leaves. Leaves that share a switch one level above, directly or
-        through other leaves, form one pod. If the topology above the leaves is unknown, all leaves are one pod.
+        """Return the pods, each as the GUIDs of its leaves. If the topology above the leaves is unknown, all leaves are
+        one pod.
         """
         if self.hashed:
             return (tuple(self.leaves),)
-        result: list[tuple[str, ...]] = []
-        above = {
-            leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches
-            for leaf in self.leaves
-        }
-        below: dict[str, list[str]] = {}
-        for leaf, switches in above.items():
-            for switch in switches:
-                below.setdefault(switch, []).append(leaf)
-        seen: set[str] = set()
-        for first in self.leaves:
-            if first in seen:
-                continue
-            pod, todo = [], [first]
-            seen.add(first)
-            while todo:
-                leaf = todo.pop()
-                pod.append(leaf)
-                near = {other for switch in above[leaf] for other in below[switch]} | (above[leaf] & self.leaves.keys())
-                todo += sorted(near - seen)
-                seen |= near
-            here = set(pod)
-            result.append(tuple(leaf for leaf in self.leaves if leaf in here))
-        return tuple(result)
+        return group_leaves(
+            {
+                leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches
+                for leaf in self.leaves
+            }
+        )
 
     def test(
         self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None

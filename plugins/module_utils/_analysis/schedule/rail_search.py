@@ -11,15 +11,11 @@ that were found to be slow.
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
+from .rail_trials import Kind, PairSample, RailTrial, SuspectPart, WaitingTrial
 from .rounds import iterate_rounds
 
-#: part: members of a slow group; single: one node beside a fast one of its leaf; abroad: beside a fast one of another
-#: leaf, which accuses nobody; pair: two of a leaf, where nobody is known to be fast; leaf: a leaf beside a node of
-#: another one; leaves: two leaves, to find some that are fast to each other
-Kind = typing.Literal["part", "single", "abroad", "pair", "leaf", "leaves"]
 #: slow parts without a fast one, in a leaf and on a rail, from which on pairs are tried instead of smaller and smaller
 #: parts
 OF_LEAF, OF_RAIL = 4, 8
@@ -29,76 +25,6 @@ PAIRS = 16
 TWICE = 2
 #: rounds in which leaves are tried with each other
 MEETINGS = 3
-
-
-@dataclasses.dataclass(frozen=True)
-class RailTrial:
-    """A test: one collective that uses a single rail.
-
-    :ivar rail: number of the rail
-    :ivar kind: purpose of the test
-    :ivar nodes: nodes that take part, at least two
-    :ivar suspects: nodes that the test examines; the remaining nodes are known to be fast
-    """
-
-    rail: int
-    kind: Kind
-    nodes: tuple[str, ...]
-    suspects: tuple[str, ...]
-
-
-@dataclasses.dataclass(eq=False)
-class _Part:
-    """A subset of a slow group that is tested together, and that is halved if it is slow.
-
-    :ivar nodes: names of the nodes
-    :ivar parent: larger subset of which this is one half; None for the whole group
-    :ivar halves: the two subsets into which it was divided; empty before it is divided
-    :ivar fast: whether its test was fast enough; None if unknown
-    :ivar again: whether its test was slow although both halves are fast, so that it is repeated once
-    """
-
-    nodes: tuple[str, ...]
-    parent: typing.Optional[_Part] = None
-    halves: tuple[_Part, ...] = ()
-    fast: typing.Optional[bool] = None
-    again: bool = False
-
-
-@dataclasses.dataclass(eq=False)
-class _Job:
-    """A test that waits for its turn, or for a fast node as a partner.
-
-    :ivar kind: purpose of the test
-    :ivar suspects: nodes that the test examines
-    :ivar leaf: name of the leaf of all suspects; empty if they are on several leaves
-    :ivar part: part of the group that the test examines; None for a test of pairs
-    :ivar slow: number of slow results
-    :ivar silent: whether it once gave no figure
-    :ivar used: nodes and leaves that have been its partners
-    """
-
-    kind: Kind
-    suspects: tuple[str, ...]
-    leaf: str = ""
-    part: typing.Optional[_Part] = None
-    slow: int = 0
-    silent: bool = False
-    used: set[str] = dataclasses.field(default_factory=set)
-
-
-@dataclasses.dataclass(eq=False)
-class _Sample:
-    """Pairs of nodes of a leaf or rail that are tested to find at least one fast pair.
-
-    :ivar members: nodes of the leaf or rail
-    :ivar pending: number of pairs without a result
-    :ivar open: whether no pair was fast so far
-    """
-
-    members: tuple[str, ...]
-    pending: int
-    open: bool = True
 
 
 class RailSearch:
@@ -133,12 +59,12 @@ class RailSearch:
         #: leaves that are fast to another one
         self._outside: dict[str, None] = {}
         self._slow_parts: dict[str, int] = {}
-        self._samples: dict[str, _Sample] = {}
+        self._samples: dict[str, PairSample] = {}
         self._met = 0
-        self._group = _Part(())
+        self._group = SuspectPart(())
         self._named_before = -1
-        self._waiting: list[_Job] = []
-        self._asked: dict[RailTrial, _Job] = {}
+        self._waiting: list[WaitingTrial] = []
+        self._asked: dict[RailTrial, WaitingTrial] = {}
 
     def next(self) -> list[RailTrial]:
         """Return the tests of the next round. The result is empty if the search is done."""
@@ -187,15 +113,15 @@ class RailSearch:
                 self.undecided.append(self._group.nodes)
             return False
         self._named_before, self._slow_parts = named, {}
-        self._group = part = _Part(tuple(self._active))
-        self._waiting = [_Job("part", part.nodes, self._find_common_leaf(part.nodes), part)]
+        self._group = part = SuspectPart(tuple(self._active))
+        self._waiting = [WaitingTrial("part", part.nodes, self._find_common_leaf(part.nodes), part)]
         return True
 
     def _find_common_leaf(self, nodes: typing.Iterable[str]) -> str:
         leaves = {self._leaf_of[node] for node in nodes}
         return leaves.pop() if len(leaves) == 1 else ""
 
-    def _members(self, job: _Job, taken: set[str]) -> typing.Optional[tuple[str, ...]]:
+    def _members(self, job: WaitingTrial, taken: set[str]) -> typing.Optional[tuple[str, ...]]:
         """Return the nodes of a test in this round, with a fast node added if the test needs one. Return None if one of
         its suspects is busy, or if no suitable fast node is available.
 
@@ -235,7 +161,7 @@ class RailSearch:
             # the first to be asked are nodes of other leaves, once
             if "abroad" not in job.used and not lost:
                 job.used.add("abroad")
-                self._waiting.append(_Job("abroad", job.suspects, job.leaf))
+                self._waiting.append(WaitingTrial("abroad", job.suspects, job.leaf))
         if any(job.kind == "abroad" for job in self._waiting):
             return
         for leaf in dict.fromkeys(job.leaf for job in singles):
@@ -269,15 +195,17 @@ class RailSearch:
         turns = [[pair for turn in iterate_rounds(nodes) for pair in turn] for nodes in by_leaf.values()]
         longest = max(map(len, turns))
         pairs = [turn[place] for place in range(longest) for turn in turns if place < len(turn)][:PAIRS]
-        self._samples[key] = _Sample(tuple(members), len(pairs), bool(pairs))
-        self._waiting += [_Job("pair", pair, key) for pair in pairs]
+        self._samples[key] = PairSample(tuple(members), len(pairs), bool(pairs))
+        self._waiting += [WaitingTrial("pair", pair, key) for pair in pairs]
 
     def _schedule_leaf_pairs(self) -> None:
         """Schedule tests of pairs of leaves, with all nodes of both leaves, to find leaves whose uplinks are fast."""
         leaves = list(dict.fromkeys(self._leaf_of[node] for node in self._active))
         turns = list(iterate_rounds(leaves))
         for pair in turns[self._met] if self._met < len(turns) else ():
-            self._waiting.append(_Job("leaves", tuple(node for node in self._active if self._leaf_of[node] in pair)))
+            self._waiting.append(
+                WaitingTrial("leaves", tuple(node for node in self._active if self._leaf_of[node] in pair))
+            )
         self._met += 1
 
     # results
@@ -288,8 +216,8 @@ class RailSearch:
         if len(leaves) > 1:
             self._outside.update(leaves)
 
-    def _take_part(self, job: _Job, fast: bool) -> None:
-        part = job.part or _Part(job.suspects)
+    def _take_part(self, job: WaitingTrial, fast: bool) -> None:
+        part = job.part or SuspectPart(job.suspects)
         part.fast = fast
         if fast:
             self._resolve_parent_part(part)
@@ -316,7 +244,7 @@ class RailSearch:
                 return self._samples[key].open
         return False
 
-    def _split_part(self, part: _Part, leaf: str) -> None:
+    def _split_part(self, part: SuspectPart, leaf: str) -> None:
         if leaf:
             middle = (len(part.nodes) + 1) // 2
             split = part.nodes[:middle], part.nodes[middle:]
@@ -327,21 +255,21 @@ class RailSearch:
                 tuple(node for node in part.nodes if self._leaf_of[node] in first),
                 tuple(node for node in part.nodes if self._leaf_of[node] not in first),
             )
-        part.halves = tuple(_Part(nodes, part) for nodes in split)
+        part.halves = tuple(SuspectPart(nodes, part) for nodes in split)
         for half in part.halves:
             own = self._find_common_leaf(half.nodes)
             if own and (all(node in self._fast for node in half.nodes) or (not leaf and len(half.nodes) == 1)):
                 # known already; or nobody else of its leaf is here, so that nothing can be slow within
                 half.fast = True
             else:
-                self._waiting.append(_Job("part" if len(half.nodes) > 1 else "single", half.nodes, own, half))
+                self._waiting.append(WaitingTrial("part" if len(half.nodes) > 1 else "single", half.nodes, own, half))
         self._test_links_between_halves(part)
 
-    def _resolve_parent_part(self, part: _Part) -> None:
+    def _resolve_parent_part(self, part: SuspectPart) -> None:
         if part.parent is not None:
             self._test_links_between_halves(part.parent)
 
-    def _test_links_between_halves(self, part: _Part) -> None:
+    def _test_links_between_halves(self, part: SuspectPart) -> None:
         """Schedule tests of the links between the halves of a slow part if both halves are fast. A part on one leaf is
         tested once more as a whole. Otherwise the uplinks of its leaves are tested.
         """
@@ -352,20 +280,20 @@ class RailSearch:
         waiting = {job.leaf for job in (*self._waiting, *self._asked.values()) if job.kind == "leaf"}
         if leaf:
             part.again = True
-            self._waiting.append(_Job("part", part.nodes, leaf, part))
+            self._waiting.append(WaitingTrial("part", part.nodes, leaf, part))
         elif not waiting.isdisjoint(suspects) or not suspects.keys().isdisjoint(self.uplinks):
             return
         else:
             suspects = {one: None for one in suspects if one not in self._outside}
             for one in suspects:
                 self._waiting.append(
-                    _Job("leaf", tuple(node for node in part.nodes if self._leaf_of[node] == one), one)
+                    WaitingTrial("leaf", tuple(node for node in part.nodes if self._leaf_of[node] == one), one)
                 )
             if not suspects:
                 self.undecided.append(part.nodes)
 
-    def _take_single(self, job: _Job, fast: bool) -> None:
-        part = job.part or _Part(job.suspects)
+    def _take_single(self, job: WaitingTrial, fast: bool) -> None:
+        part = job.part or SuspectPart(job.suspects)
         job.slow += not fast
         if fast:
             part.fast = True
@@ -377,7 +305,7 @@ class RailSearch:
             self.ports[job.suspects[0]] = job.silent
             self._active = [node for node in self._active if node not in job.suspects]
 
-    def _take_abroad(self, job: _Job, fast: bool) -> None:
+    def _take_abroad(self, job: WaitingTrial, fast: bool) -> None:
         """Evaluate a test of a suspect with a fast node of another leaf. A fast result clears the suspect. A slow
         result proves nothing, because the uplinks may be the cause.
 
@@ -392,14 +320,14 @@ class RailSearch:
             self._waiting.remove(single)
             self._take_single(single, True)
 
-    def _take_pair(self, job: _Job, fast: bool) -> None:
+    def _take_pair(self, job: WaitingTrial, fast: bool) -> None:
         sample = self._samples[job.leaf]
         sample.pending -= 1
         if fast and sample.open:
             # somebody is fast: halve what was put off, beside it
             sample.open = False
             self._waiting = [waiting for waiting in self._waiting if waiting.kind != "pair" or waiting.leaf != job.leaf]
-            self._split_part(_Part(sample.members, fast=False), self._find_common_leaf(sample.members))
+            self._split_part(SuspectPart(sample.members, fast=False), self._find_common_leaf(sample.members))
         elif sample.open and not sample.pending:
             sample.open = False
             if job.leaf:
@@ -408,7 +336,7 @@ class RailSearch:
                 self.whole = True
             self._active = [node for node in self._active if node not in sample.members]
 
-    def _take_leaf(self, job: _Job, fast: bool) -> None:
+    def _take_leaf(self, job: WaitingTrial, fast: bool) -> None:
         job.slow += not fast
         if fast:
             return
@@ -418,7 +346,7 @@ class RailSearch:
             self.uplinks.append(job.leaf)
             self._active = [node for node in self._active if self._leaf_of[node] != job.leaf]
 
-    def _take_leaves(self, job: _Job, fast: bool) -> None:
+    def _take_leaves(self, job: WaitingTrial, fast: bool) -> None:
         """Evaluate a test of two leaves. No further test follows from it: a fast result has already cleared the nodes,
         and a slow result proves nothing.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import typing
 
 from .link_coverage_rounds import OccupiedLinks, Round, Test
-from .localization import NOISY, Evidence, Measured
+from .localization import NOISY, Evidence
 from .paths import PathTable
+from .rate_shares import Measured
 
 #: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most
 _ALONE, _PARTING = 8, 2

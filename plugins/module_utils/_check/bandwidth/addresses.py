@@ -14,7 +14,8 @@ import typing
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits
-from ..._model.measurement.bandwidth import End, RdmaPod
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.measurement.pairs import End
 
 
 def why_outside(fabric: Fabric, address: str) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 from ..._analysis.fleet.cause import Cause, link_of
-from ..._analysis.fleet.completions import COMPLETIONS
 from ..._analysis.fleet.providers import PROVIDERS
+from ..._analysis.measurement.completions import COMPLETIONS
 from ..._model.base.phrases import describe_rerun
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband

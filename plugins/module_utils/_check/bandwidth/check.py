@@ -26,13 +26,14 @@ from ..._analysis.schedule.measurements import by_links
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma, carries_roce, list_rails
-from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, PairResult, RoundPlan
+from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, RoundPlan
+from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import UNKNOWN, Finding
 from .errors import check_errors
 from .ethernet import describe_pinned, report_ports_without_lldp
 from .facts import Facts, find_limits, find_membership, find_rates, locate_ends
 from .latency import check_latencies
-from .layers import check_layers
+from .layers.check import check_layers
 from .left_out import check_left_out
 from .links import check_links
 from .packets import check_packets

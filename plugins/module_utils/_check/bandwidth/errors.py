@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.floors import PairLimits
-from ..._analysis.fleet.hca_errors import Measurement, judge_errors, merge_errors
+from ..._analysis.measurement.hca_errors import Measurement, judge_errors, merge_errors
 from ..._model.base.phrases import count_of
 from ..._model.intent.profiles import carries_roce
-from ..._model.measurement.bandwidth import PairResult
 from ..._model.measurement.hca_counters import HcaErrors
+from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import Finding
 
 _PAIRS = Measurement(

@@ -15,11 +15,12 @@ from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.routes import join_names
 from ..._analysis.schedule.flows import compute_flow_label, compute_udp_port, not_of_label
 from ..._analysis.schedule.link_coverage_rounds import Test
-from ..._analysis.schedule.localization import GOOD, Evidence
+from ..._analysis.schedule.localization import Evidence
 from ..._analysis.schedule.paths import PathTable
+from ..._analysis.schedule.rate_shares import GOOD
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import PairResult
+from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import FAIL, WARN, Finding
 
 #: commands by which switches show what their ports count

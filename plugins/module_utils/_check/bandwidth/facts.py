@@ -18,7 +18,8 @@ from ..._analysis.fleet.hcas_of_fabric import Membership, resolve_members
 from ..._analysis.fleet.line_rates import LineRates, find_line_rates
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, End, RdmaPod
+from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, RdmaPod
+from ..._model.measurement.pairs import End
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 

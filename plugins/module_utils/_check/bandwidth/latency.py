@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import typing
 
-from ..._analysis.fleet.small_messages import MOST_TAIL, find_no_measurement, find_tail
+from ..._analysis.measurement.small_messages import MOST_TAIL, find_no_measurement, find_tail
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma

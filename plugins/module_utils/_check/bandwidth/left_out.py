@@ -12,7 +12,8 @@ import typing
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import LEFT_OUT, End, PairResult
+from ..._model.measurement.bandwidth import LEFT_OUT
+from ..._model.measurement.pairs import End, PairResult
 from ..._model.run.findings import FAIL, Finding
 from .causes import add_stage, explain_cause
 from .pairs import on_rail

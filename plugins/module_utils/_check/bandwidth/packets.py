@@ -12,7 +12,7 @@ from ..._analysis.fleet.packets import ROCE_V1_VENDORS, find_least_mtu, is_index
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.profiles import carries_rdma, is_infiniband
-from ..._model.measurement.bandwidth import PairResult
+from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import WARN, Finding, build_pass
 from .pairs import subject_of
 

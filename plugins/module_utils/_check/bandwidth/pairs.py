@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, pair by pair: whether rping worked, whether the measured bandwidth is valid, and whether it reaches
-the floor and the best comparable pairs.
+"""Stage bandwidth, pair by pair: whether rping worked, and whether the measured bandwidth is valid. pair_floors.py
+compares a valid bandwidth with the floor and with the best comparable pairs.
 """
 
 from __future__ import annotations
 
 import typing
 
-from ..._analysis.bandwidth.bounds import find_bounds
-from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, Doubt, PairLimits, format_gbps
-from ..._model.base.phrases import count_of, format_clause
+from ..._analysis.bandwidth.floors import Best, Doubt, PairLimits, format_gbps
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
-from ..._model.measurement.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
+from ..._model.measurement.bandwidth import LEFT_OUT
+from ..._model.measurement.pairs import PairResult
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, build_pass
 from .causes import explain_cause
+from .pair_floors import check_fleet, check_floor, check_tcp_fleet, format_queue_pairs
 
 #: checks of a figure
 OF_FIGURE = frozenset(("bandwidth.floor", "bandwidth.fleet"))
@@ -47,15 +48,6 @@ def subject_of(fabric: Fabric, pair: PairResult) -> str:
     return f"{fabric.name} {client} {arrow} {pair.server}{on_rail(fabric, pair.server_end[0])}{_format_repeat(pair)}"
 
 
-#: queue pairs that fill any link
-_ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
-#: what to do where more queue pairs than the intent's fill the link
-_MORE = (
-    "Configure jobs to use several queue pairs (NCCL: NCCL_IB_QPS_PER_CONNECTION). Compare firmware, PCIe settings and"
-    " CPUs of both nodes with the recommendations of the NIC's vendor."
-)
-
-
 def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
     """Check one measurement: the ping before it succeeded, its bandwidth is valid, and this bandwidth is neither below
     the floor of the intent nor far below that of the best comparable pair.
@@ -73,10 +65,10 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
     )
     if pair.average_gbps is not None and not doubt:
         if not tcp or fabric.line_rate.floor_gbps is not None:
-            findings.append(_check_floor(subject, ground, pair, pair.average_gbps, best.get(ground.kind(pair))))
+            findings.append(check_floor(subject, ground, pair, pair.average_gbps, best.get(ground.kind(pair))))
         own = best.get(ground.kind(pair))
         if own is not None:
-            findings.append((_check_tcp_fleet if tcp else _check_fleet)(subject, ground, pair, pair.average_gbps, own))
+            findings.append((check_tcp_fleet if tcp else check_fleet)(subject, ground, pair, pair.average_gbps, own))
     if fabric.bandwidth.sweep and not tcp:
         findings.append(_check_sweep(subject, pair))
     return findings
@@ -141,7 +133,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: t
             f"TCP, {_format_streams(pair)}"
             if pair.transport == "TCP"
             else f"{_or_unknown(pair.iterations)} messages of {_or_unknown(pair.message_bytes)}"
-            f" bytes{_format_queue_pairs(pair)}"
+            f" bytes{format_queue_pairs(pair)}"
         )
         figures = f"{format_gbps(pair.average_gbps)} average, {how}"
         if doubt:
@@ -225,177 +217,6 @@ def _format_streams(pair: PairResult) -> str:
     return count_of(pair.streams, "parallel stream")
 
 
-def _format_queue_pairs(pair: PairResult) -> str:
-    if not pair.queue_pairs:
-        return ""
-    return f", {pair.queue_pairs} queue pair{'s' if pair.queue_pairs > 1 else ''}"
-
-
-def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
-    """Return the number of queue pairs and the message size of a measurement as text.
-
-    :param count: number of queue pairs; None if unknown
-    :param size: size of a message in bytes; None if unknown
-    """
-    many = count or 1
-    return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
-
-
-def _format_both_rates(pair: PairResult, average: float) -> str:
-    """Return the bandwidth of a pair as text. If the pair was measured again with more queue pairs, the second figure
-    is added.
-
-    :param average: bandwidth of the first measurement in Gb/s
-    """
-    found = pair.wider
-    if found is None or found.average_gbps is None:
-        return format_gbps(average)
-    same = found.message_bytes == pair.message_bytes
-    by, wide = _format_queue_pairs(pair)[2:] or "1 queue pair", "" if same else f" of {found.message_bytes} bytes"
-    return f"{format_gbps(average)} with {by}, {format_gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
-
-
-def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
-    """Return whether the number of queue pairs explains why a pair is below its floor: it reaches the floor with more
-    of them, and no comparable pair reaches the floor with as few.
-
-    :param ground: bandwidth limits by which the pairs of the fabric are judged
-    :param best: best comparable pair; None if there is none
-    """
-    floor, proven = ground.floor(pair)[0], ground.proven(pair)
-    if floor is None or proven is None or proven < floor:
-        return False
-    return best is None or best.average < floor or (pair.queue_pairs or 1) < best.queue_pairs
-
-
-def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
-    """Return whether all queue pairs of a pair take the same path, which is so on InfiniBand. Ethernet switches choose
-    a link for each queue pair, unless a flow label makes all of them one flow.
-
-    :param ground: bandwidth limits by which the pairs of the fabric are judged
-    """
-    return is_infiniband(ground.fabric) or pair.flow_label is not None
-
-
-def _check_proven(
-    check: str, subject: str, ground: PairLimits, pair: PairResult, average: float, expected: str, explained: bool
-) -> Finding:
-    """Return a warning on a pair that is too slow with the configured number of queue pairs, but reaches the required
-    rate with more of them.
-
-    :param check: check id of the finding
-    :param subject: subject of the finding
-    :param ground: bandwidth limits by which the pairs of the fabric are judged
-    :param pair: result of the measurement
-    :param average: measured rate in Gb/s
-    :param expected: expected value, as text for the finding
-    :param explained: whether the number of queue pairs explains the low figure
-    :raises ValueError: the pair was not measured with more queue pairs
-    """
-    found, same = pair.wider, _uses_one_path(ground, pair)
-    if found is None:
-        raise ValueError(f"{subject} was not measured with more queue pairs")
-    few, many = (
-        _describe_amount(pair.queue_pairs, pair.message_bytes),
-        _describe_amount(found.queue_pairs, found.message_bytes),
-    )
-    known = find_bounds(pair, ground.pods, ground.nodes, ground.floor(pair)[0], ground.ways == 2)
-    words, steps = [f"The pair is too slow with {few}, but not with {many}."], [one.remedy for one in known]
-    if explained:
-        what = "the path and both HCAs are" if same else "both HCAs are"
-        words.append(
-            f"Therefore {what} verified, and the small number of queue pairs in the measurement is the cause. A job"
-            " that uses as few queue pairs may be as slow."
-        )
-        words += [] if same else ["However, with more flows, good links may hide a slow link between the switches."]
-        steps += [_MORE, f"Set pods.queue_pairs of the fabric to {found.queue_pairs} for the first measurement."]
-    else:
-        words.append(
-            "Other pairs are fast enough with as few queue pairs, so the number of queue pairs alone does not explain"
-            " the result. Possible causes:"
-        )
-        causes = [
-            "temporary load",
-            "intermittent packet loss",
-            "a limit of its ends when they send with few queue pairs",
-        ]
-        causes += (
-            []
-            if same
-            else [
-                "a slow link between switches, which more queue pairs hide because each queue pair is a separate flow"
-                " over its own links"
-            ]
-        )
-        words.append(f"{', '.join(causes[:-1])}, or {causes[-1]}.")
-        steps += [f"Read {_describe_errors(ground)} of both ends, then run stage bandwidth again on idle nodes."]
-        steps += (
-            []
-            if same
-            else [
-                "To send all queue pairs over one path, use pods.connection: tcp and an image with perftest 23.10 or"
-                " newer (--flow_label)."
-            ]
-        )
-        steps += [
-            "If the result stays and no port reports errors, compare firmware, PCIe settings and CPUs of both nodes,"
-            f" and set pods.queue_pairs of the fabric to {found.queue_pairs}."
-        ]
-    words += [one.why for one in known]
-    return Finding(
-        check,
-        subject,
-        WARN if explained else UNKNOWN,
-        _format_both_rates(pair, average),
-        expected,
-        " ".join(words),
-        " ".join(steps),
-    )
-
-
-def _describe_errors(ground: PairLimits) -> str:
-    """Return the end of a remedy that names the error counters to read on the ports of the path, with the command.
-
-    :param ground: bandwidth limits by which the pairs of the fabric are judged
-    """
-    return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
-
-
-def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
-    """Return a text on the repetition of a slow pair with more queue pairs, and the first step of the remedy. The step
-    is empty unless the user should try more queue pairs first.
-
-    :param ground: bandwidth limits by which the pairs of the fabric are judged
-    """
-    found = pair.wider
-    if found is not None and ground.proven(pair) is not None:
-        wide = _describe_amount(found.queue_pairs, found.message_bytes)
-        return f"With {wide} the pair is too slow as well, so the number of queue pairs is not the cause.", ""
-    untold = (
-        f" There is no valid figure with {count_of(found.queue_pairs, 'queue pair')}:"
-        f" {ground.doubt_wider(pair).rstrip('.')}."
-        if found is not None
-        else ""
-    )
-    if found is not None and not found.commands:
-        # what others of its ends reached speaks for it
-        return untold.strip(), ""
-    if not pair.queue_pairs or pair.queue_pairs >= _ENOUGH:
-        return untold.strip(), ""
-    what = "one queue pair" if pair.queue_pairs == 1 else f"{pair.queue_pairs} queue pairs"
-    why = (
-        f"The pair was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on"
-        f" every host.{untold}"
-    )
-    return (
-        why,
-        (
-            f"Before you replace anything, set pods.queue_pairs of the fabric to {_ENOUGH} and run stage bandwidth"
-            " again. If the pair is still too slow, continue as follows. "
-        ),
-    )
-
-
 def _check_sweep(subject: str, pair: PairResult) -> Finding:
     expected = "an average in Gb/s for each message size"
     if pair.sweep and not pair.sweep_failure:
@@ -417,152 +238,6 @@ def _check_sweep(subject: str, pair: PairResult) -> Finding:
         else "Follow the remedy of the finding bandwidth.measured of this pair, then run stage bandwidth again."
     )
     return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "not measured", expected, why, remedy)
-
-
-def _check_floor(
-    subject: str, ground: PairLimits, pair: PairResult, average: float, best: typing.Optional[Best]
-) -> Finding:
-    floor, text = ground.floor(pair)
-    if floor is None:
-        return Finding(
-            "bandwidth.floor",
-            subject,
-            UNKNOWN,
-            f"{format_gbps(average)}, minimum of this pair unknown",
-            "at least a minimum that follows from the rates of the links",
-            f"{text[0].upper()}{format_clause(text[1:])}.",
-            _describe_unknown_floor(ground, pair),
-        )
-    if average >= floor:
-        return build_pass("bandwidth.floor", subject, format_gbps(average), f">= {format_gbps(floor)} ({text})")
-    expected = f">= {format_gbps(floor)} ({text})"
-    if (ground.proven(pair) or 0.0) >= floor:
-        return _check_proven(
-            "bandwidth.floor", subject, ground, pair, average, expected, _few_explain(ground, pair, best)
-        )
-    ends = [ground.pods[end] for end in (pair.client_end, pair.server_end) if end in ground.pods]
-    known = find_bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
-    bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
-    why = "The pair is slower than its links allow." + (f" CPU binding of the pods: {bound}." if bound else "")
-    look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
-    remedy = (
-        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault, and of bandwidth.link if"
-        f" there is one. Check {look} at that end. Then run stage bandwidth again."
-    )
-    why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
-    more, first = _with_more(ground, pair)
-    return Finding(
-        "bandwidth.floor",
-        subject,
-        FAIL,
-        _format_both_rates(pair, average),
-        expected,
-        f"{why} {more}".strip(),
-        f"{first}{remedy}",
-    )
-
-
-def _describe_unknown_floor(ground: PairLimits, pair: PairResult) -> str:
-    """Return the remedy of a pair whose floor is unknown, with the nodes whose links are unknown.
-
-    :param ground: bandwidth limits by which the pairs of the fabric are judged
-    """
-    without_pod: dict[str, None] = {}
-    without_rate: dict[str, None] = {}
-    for end, rate in zip((pair.client_end, pair.server_end), ground.ends(pair)):
-        if rate.unknown:
-            (without_pod if rate.unknown == NO_POD else without_rate)[end[1]] = None
-    steps = [
-        f"Follow the remed{'y' if len(nodes) == 1 else 'ies'} of the finding{'' if len(nodes) == 1 else 's'} {check} of"
-        f" {' and '.join(nodes)}, then run stage bandwidth again."
-        for check, nodes in (("bandwidth.pod", without_pod), ("bandwidth.link", without_rate))
-        if nodes
-    ]
-    if without_rate and not without_pod:
-        steps.append(
-            "Or set line_rate.expected_gbps of the fabric to the rate that its links must have, and run stage bandwidth"
-            " again."
-        )
-    return " ".join(steps)
-
-
-def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
-    fraction = ground.fabric.line_rate.fleet_fraction
-    of, others = (
-        ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
-    )
-    expected = (
-        f">= {format_gbps(fraction * best.average)} ({fraction:g} of the best pair {of}, {format_gbps(best.average)})"
-    )
-    if average >= fraction * best.average:
-        return build_pass("bandwidth.fleet", subject, format_gbps(average), expected)
-    if (ground.proven(pair) or 0.0) >= fraction * best.average:
-        # the best pair has as few: on one way alone is a pair that reaches its floor as good
-        return _check_proven(
-            "bandwidth.fleet",
-            subject,
-            ground,
-            pair,
-            average,
-            expected,
-            _few_explain(ground, pair, best) and _uses_one_path(ground, pair),
-        )
-    remedy = (
-        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault. Then run stage bandwidth"
-        " again."
-    )
-    if ground.kind(pair)[1] is not None:
-        why = (
-            f"The links of this pair support the same rate as those of {others}, so one of its ends or the path between"
-            " them is at fault."
-        )
-        return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
-    now = ground.now(pair)
-    if now is not None and best.now is not None and now < best.now:
-        why = (
-            f"The link of this pair runs at {now:g} Gb/s, and the link of the best pair at {best.now:g} Gb/s. It is"
-            " unknown whether the slower link supports more, so its rate may be intended."
-        )
-        remedy = "Follow the remedy of the finding bandwidth.link of this pair's nodes, then run stage bandwidth again."
-        return Finding("bandwidth.fleet", subject, UNKNOWN, format_gbps(average), expected, why, remedy)
-    why = f"One of the ends of this pair, or the path between them, is at fault: {others} are faster."
-    return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
-
-
-def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
-    """Return the finding that compares the TCP bandwidth of a pair with the best pair of its network. Processors limit
-    TCP: a loss that they can explain is a warning, and a larger one is a failure.
-
-    :param subject: subject of the finding
-    :param ground: bandwidth limits by which the pairs of the fabric are judged
-    :param average: measured rate in Gb/s
-    :param best: best comparable pair
-    """
-    expected = (
-        f">= {format_gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network,"
-        f" {format_gbps(best.average)})"
-    )
-    if average >= TCP_WARN * best.average:
-        return build_pass("bandwidth.fleet", subject, format_gbps(average), expected)
-    if average >= TCP_FAIL * best.average:
-        why = (
-            "The pair is slower than other pairs of the same network. This is not a failure, because CPUs limit TCP,"
-            " and other processes may have used the CPUs at that time."
-        )
-        remedy = (
-            "Run stage bandwidth again. If the pair is still slow, compare the CPUs of the nodes, their load, and"
-            " pods.cpu of the fabric."
-        )
-        return Finding("bandwidth.fleet", subject, WARN, format_gbps(average), expected, why, remedy)
-    why = (
-        f"The pair reaches less than {TCP_FAIL:g} of the best pair of the same network. CPUs do not explain this"
-        " difference. Packet loss or a broken link does."
-    )
-    remedy = (
-        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault. At that end, check errors"
-        " and drops (ip -s link), duplex, MTU and rate limits (tc qdisc). Then run stage bandwidth again."
-    )
-    return Finding("bandwidth.fleet", subject, FAIL, format_gbps(average), expected, why, remedy)
 
 
 def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.addresses.arithmetic import excluded_from, outside_of
+from ..._analysis.addresses.pools import excluded_from, outside_of
 from ..._analysis.controllers.image_pull import explain, of_pods
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.phrases import count_of, format_clause
@@ -17,7 +17,8 @@ from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_interface_moved, list_rails
 from ..._model.kubernetes.measuring import BY_LIMIT, NAMESPACE
-from ..._model.measurement.bandwidth import BandwidthFacts, End, RdmaPod
+from ..._model.measurement.bandwidth import BandwidthFacts, RdmaPod
+from ..._model.measurement.pairs import End
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .addresses import find_announced_twice, find_held_twice

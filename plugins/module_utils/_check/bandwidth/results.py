@@ -16,7 +16,8 @@ from ..._analysis.schedule.layers import choose_pairs, list_pairs
 from ..._analysis.schedule.localization import Evidence, locate_slow_links
 from ..._analysis.schedule.paths import PathTable
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import BandwidthFacts, End, PairResult, RdmaPod
+from ..._model.measurement.bandwidth import BandwidthFacts, RdmaPod
+from ..._model.measurement.pairs import End, PairResult
 from .facts import NOTHING, Facts, find_limits, find_membership
 from .pairs import list_verdicts
 from .slow_links import compute_least_share, list_readings

@@ -13,7 +13,8 @@ from ..._analysis.schedule.measurements import by_links, count_all_rounds
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import format_percent
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import End, PairResult, RdmaPod, RoundPlan
+from ..._model.measurement.bandwidth import RdmaPod, RoundPlan
+from ..._model.measurement.pairs import End, PairResult
 from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
 from .causes import explain_cause
 from .pairs import on_rail

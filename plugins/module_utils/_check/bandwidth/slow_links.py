@@ -11,12 +11,13 @@ import typing
 from ..._analysis.fleet.line_rates import LineRates
 from ..._analysis.fleet.routes import join_names
 from ..._analysis.schedule.link_coverage_rounds import Test
-from ..._analysis.schedule.localization import SLOW, Evidence, Reading
+from ..._analysis.schedule.localization import Evidence
 from ..._analysis.schedule.paths import PathTable
+from ..._analysis.schedule.rate_shares import SLOW, Reading
 from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import End, PairResult
+from ..._model.measurement.pairs import End, PairResult
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from . import ethernet
 from .causes import add_stage

@@ -13,7 +13,8 @@ from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
-from ..._model.measurement.bandwidth import End, PairResult, RdmaPod
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.measurement.pairs import End, PairResult
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
 

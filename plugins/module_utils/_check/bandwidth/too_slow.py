@@ -13,7 +13,7 @@ import typing
 from ..._analysis.bandwidth.floors import Best, PairLimits
 from ..._analysis.schedule.wider import ENOUGH, Amount, widen_amount
 from ..._model.base.phrases import count_of
-from ..._model.measurement.bandwidth import PairResult, Wider
+from ..._model.measurement.pairs import PairResult, Wider
 from ..._model.run.findings import FAIL
 from .pairs import OF_FIGURE, check_pair
 

@@ -10,7 +10,8 @@ import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
 from ..._model.base.phrases import count_of, format_clause
-from ..._model.measurement.bandwidth import Earlier, PairResult
+from ..._model.measurement.bandwidth import Earlier
+from ..._model.measurement.pairs import PairResult
 from ..._model.run.findings import WARN, Finding, build_pass
 
 #: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors

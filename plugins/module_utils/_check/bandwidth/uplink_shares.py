@@ -92,7 +92,7 @@ def _find_rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, i
     is unknown. The counter of the port on the leaf is preferred to that of the other port of the link.
 
     :param ports: changes of the counters during the test, by GUID and number of the port
-    :param direction: direction of a link (``Direction`` of paths.py)
+    :param direction: direction of a link (``Direction`` of link_directions.py)
     :param into: whether the leaf is the target of the direction
     """
     ends = [

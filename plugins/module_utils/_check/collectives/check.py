@@ -31,7 +31,8 @@ from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import UNKNOWN, WARN, Finding, build_pass
-from .course import Course, GroupFigure, key_of
+from .course import Course, key_of
+from .group_verdict import GroupFigure
 from .hardware import NodesHardware, collect_rates
 from .latency import GroupLatency, summarize_latencies
 from .pods import check_cleanup, check_ended, check_image, check_pod, check_sizes

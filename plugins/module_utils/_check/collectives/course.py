@@ -17,26 +17,22 @@ from ..._analysis.schedule.collectives import (
     SOAK,
     CollectiveGroup,
     CollectiveTests,
-    Kind,
     Leaves,
     Repeat,
     Test,
     without_overlap,
 )
 from ..._analysis.schedule.halving import RailTrial
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
-from ..._model.job.nccl import NcclLog
 from ..._model.measurement.collectives import (
     CollectiveRun,
     Collectives,
-    ExpectedBusbw,
     RanTest,
     TestKey,
     TestName,
 )
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
-from ..job.nccl_run import cut_to_run, group_by_process
+from ..._model.run.findings import FAIL, PASS, WARN, Finding
 from .course_findings import (
     GroupRun,
     report_group,
@@ -45,12 +41,14 @@ from .course_findings import (
     report_unsteady,
     report_unused_floors,
 )
-from .floor import NodeFigure, compute_bus_factor, spell_gbs
-from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
-from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
+from .floor import compute_bus_factor
+from .group_judge import GroupJudge
+from .group_verdict import GroupFigure, describe_run, describe_verdict
+from .hardware import NodesHardware, plan_proof, plan_run
+from .judge import CollectiveFigure, pick_figure
 from .latency import GroupLatency, Latency, judge_latency, pick_latency
-from .proof import EACH_TO_EACH, count_rows, prove_run
-from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
+from .proof import count_rows, prove_run
+from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup
 from .soak import DURATION, judge_duration, judge_soak_errors, report_none
 from .surroundings import Surroundings
 
@@ -60,59 +58,6 @@ LATENCY: TestName = "all_reduce"
 _NAMED = 4
 #: times that the largest message goes through in a soak. A day with messages that take 100 us each has so many
 _MOST_ITERATIONS = 10**9
-#: checks of a figure that is proven
-_OF_FIGURES = ("collectives.bandwidth", "collectives.cause")
-_RAILS = (
-    "Measure the rails in the same run: ansible-playbook linerate.rdma.site --tags bandwidth,collectives. Or set the"
-    " expected bandwidth and its reason in rdma_cluster.collectives.expected_busbw."
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Verdict:
-    """The verdict on one test of a collective, with its findings and figure.
-
-    :ivar findings: findings on the test
-    :ivar passes: whether the test is proven and fast enough; None if it is not proven or gave no figure
-    :ivar figure: bus bandwidth of the test; None if it gave none
-    :ivar floor_gbs: lowest bus bandwidth in GB/s that passes; None if it is unknown
-    :ivar bound_gbs: upper bound that the links allow, in GB/s; None if unknown
-    :ivar changes: settings that a repeat of the test may change; empty unless the test is too slow
-    """
-
-    findings: tuple[Finding, ...]
-    passes: typing.Optional[bool] = None
-    figure: typing.Optional[CollectiveFigure] = None
-    floor_gbs: typing.Optional[float] = None
-    bound_gbs: typing.Optional[float] = None
-    changes: tuple[Change, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class GroupFigure:
-    """The bus bandwidth of a group whose transport is proven, and the floor with which it is compared.
-
-    :ivar collective: name of the collective
-    :ivar kind: step to which the group belongs; ``soak`` for a soak
-    :ivar nodes: names of the nodes
-    :ivar bus_gbs: bus bandwidth that is compared with the floor, in GB/s
-    :ivar floor_gbs: floor in GB/s; None if the group has none
-    :ivar sizes: message sizes in bytes, each with its bus bandwidth in GB/s
-    :ivar bound_gbs: upper bound that the links allow, in GB/s; None if unknown
-    """
-
-    collective: TestName
-    kind: typing.Union[Kind, typing.Literal["soak"]]
-    nodes: tuple[str, ...]
-    bus_gbs: float
-    floor_gbs: typing.Optional[float]
-    sizes: tuple[tuple[int, float], ...] = ()
-    bound_gbs: typing.Optional[float] = None
-
-    @property
-    def slow(self) -> bool:
-        """Return whether the bus bandwidth is below the lowest one that passes."""
-        return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
@@ -152,14 +97,11 @@ class Course:
         :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
         :raises ValueError: a node belongs to two leaves, or there is no rail
         """
-        self.name, self._wanted, self._ground, self.leaves, self._seen = name, wanted, ground, leaves, seen
-        self._ended = ended
+        self.name, self._wanted, self.leaves = name, wanted, leaves
         self._climb = CollectiveTests(leaves, sorted(ground.gpu_of_rail), wanted.gpus_per_node)
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
+        self._judge = GroupJudge(wanted, ground, seen, self._leaf_of, ended)
         self._number = 0
-        #: the figure of each node alone, and the slowest of them
-        self._alone: dict[str, CollectiveFigure] = {}
-        self._inside: typing.Optional[NodeFigure] = None
         #: findings of each group, and of the inside of each node; a group that ran again keeps the latest
         self._found: dict[str, tuple[Finding, ...]] = {}
         self.figures: dict[str, GroupFigure] = {}
@@ -176,8 +118,6 @@ class Course:
         #: the largest group that is proven and fast, and whether it has run for long by now
         self._largest: typing.Optional[CollectiveGroup] = None
         self._soaking = self._soaked = False
-        #: floors of the intent that a group was compared with
-        self._used_floors: set[ExpectedBusbw] = set()
 
     def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run. The tuple is empty when
@@ -198,7 +138,7 @@ class Course:
         found = []
         for test in tests:
             self._number += 1
-            run = plan_run(test, self._number, self.name, self._ground, variables)
+            run = plan_run(test, self._number, self.name, self._judge.ground, variables)
             found.append((test, dataclasses.replace(run, iterations=self._count_iterations(test))))
         return tuple(found)
 
@@ -239,7 +179,7 @@ class Course:
             return {test: self._take_soak(test, run, results.get(test)) for test, run in round_of}
         if self._change is not None:
             return {test: self._take_repeat(test, run, results.get(test)) for test, run in round_of}
-        verdicts = {test: self._judge_test(test, run, results.get(test)) for test, run in round_of}
+        verdicts = {test: self._judge.judge(self.subject(test), test, run, results.get(test)) for test, run in round_of}
         self._found.update(
             (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, CollectiveGroup)
         )
@@ -257,7 +197,7 @@ class Course:
         for test, item in verdicts.items():
             if not isinstance(test, CollectiveGroup):
                 continue
-            self._runs_of.setdefault(test, []).append(_describe_run(item, passes[test], results.get(test)))
+            self._runs_of.setdefault(test, []).append(describe_run(item, passes[test], results.get(test)))
             self._repeats.note(test, SlowGroup(item.figure.bus_gbs, item.changes) if item.figure is not None else None)
             if test.kind == "two nodes" and passes[test] and self._measures_latency:
                 self._pairs[test] = None
@@ -273,7 +213,7 @@ class Course:
                     item.figure.sizes,
                     item.bound_gbs,
                 )
-        return {test: _describe_verdict(item, passes[test]) for test, item in verdicts.items()}
+        return {test: describe_verdict(item, passes[test]) for test, item in verdicts.items()}
 
     @property
     def _measures_latency(self) -> bool:
@@ -288,7 +228,7 @@ class Course:
         """
         found = None
         if ran is not None and ran.figures is not None and ran.log is not None and not ran.failure:
-            proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._ground))
+            proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._judge.ground))
             found = pick_latency(count_rows(ran.figures, proof))
         self._latencies[self.subject(test)] = found
         if found is not None:
@@ -303,9 +243,10 @@ class Course:
         :param run: command and nodes that were planned for the test
         :param ran: result of the collective test; None if it did not run
         """
-        subject, verdict = self.subject(test), self._judge_test(test, run, ran)
-        hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
-        used = [(node, hca) for node in run.nodes for hca in self._ground.hcas.get(node, {}).values()]
+        subject = self.subject(test)
+        verdict = self._judge.judge(subject, test, run, ran)
+        hcas = [(node, device) for node in run.nodes for device in self._judge.ground.hcas.get(node, {})]
+        used = [(node, hca) for node in run.nodes for hca in self._judge.ground.hcas.get(node, {}).values()]
         physical = [(node, hca.physical) for node, hca in used if hca.physical]
         errors = tuple(judge_soak_errors(subject, hcas, ran.errors if ran is not None else (), physical))
         if ran is not None and not ran.failure:
@@ -322,7 +263,7 @@ class Course:
                 verdict.bound_gbs,
             )
         bad = sum(item.status != PASS for item in errors if not item.subject.endswith(DURATION))
-        words = _describe_verdict(verdict, verdict.passes)
+        words = describe_verdict(verdict, verdict.passes)
         return f"{words}; {count_of(bad, 'HCA')} with errors or unknown error counters" if bad else words
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
@@ -369,7 +310,7 @@ class Course:
         if ran.figures.collective not in ("", run.test):
             return None, f"the program ran {ran.figures.collective}"
         log = ran.log.restore()
-        wanted = plan_proof(run, test, self._wanted, self._ground)
+        wanted = plan_proof(run, test, self._wanted, self._judge.ground)
         if change.name == GPU_DIRECT_OFF:
             wanted = dataclasses.replace(wanted, gpu_direct=False)
         proof = prove_run(log, ran.figures, wanted)
@@ -388,15 +329,10 @@ class Course:
         """
         if not figures:
             return set()
-        self._alone.update(figures)
-        found = {item.subject: item for item in judge_inside(self._alone)}
+        found = self._judge.compare_nodes(figures, results)
         for node, item in found.items():
             self._found[f"{self.name}, inside of {node}"] = (dataclasses.replace(item, subject=f"{self.name}, {node}"),)
-        slow = {node for node, item in found.items() if item.status == FAIL}
-        fast = {node: figure for node, figure in self._alone.items() if node not in slow}
-        if fast:
-            self._inside = self._find_slowest(fast, results)
-        return slow
+        return {node for node, item in found.items() if item.status == FAIL}
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -405,171 +341,12 @@ class Course:
         """
         return tuple(item for found in self._found.values() for item in found)
 
-    def _find_slowest(
-        self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
-    ) -> NodeFigure:
-        """Return the figure of the slowest of these nodes, with its algorithm. If the node did not run in this round,
-        the algorithm is that of the previous round.
-
-        :param figures: figures of the nodes that continue to take part
-        :param results: results of this round by test
-        """
-        node = min(figures, key=lambda name: figures[name].bus_gbs)
-        log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
-        before = self._inside.algorithm if self._inside is not None else None
-        return NodeFigure(
-            figures[node].bus_gbs, find_algorithm(figures[node], log.restore()) if log is not None else before
-        )
-
     def subject(self, test: Test) -> str:
         """Return the subject of the findings on a test: the collective, the step, the nodes, and the rail or the
         change."""
         more = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
         more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
         return f"{self.name}, {test.kind}: {join_first(test.nodes, _NAMED) or 'no node'}{more}"
-
-    def _judge_test(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
-        subject, expected = self.subject(test), "results and logs of all ranks, exit code 0"
-        if ran is None or ran.figures is None or ran.log is None:
-            what = ran.failure if ran is not None else "not run"
-            why, remedy = self._explain_no_results(ran)
-            measured = f"no results{f' ({what})' if what else ''}"
-            return self._make_verdict(
-                test, (Finding("collectives.started", subject, UNKNOWN, measured, expected, why, remedy),)
-            )
-        if ran.figures.collective not in ("", run.test):
-            why = f"The file {run.test}_perf in the image is another program, or a link to it."
-            remedy = (
-                f"In the image {self._wanted.image}, run ls -l {self._wanted.program_folder}: {run.test}_perf must be"
-                " the program of nccl-tests with this name. Correct rdma_cluster.collectives.image, then run stage"
-                " collectives again."
-            )
-            return self._make_verdict(
-                test,
-                (
-                    Finding(
-                        "collectives.figures",
-                        subject,
-                        FAIL,
-                        f"results of {ran.figures.collective}",
-                        f"results of {run.test}",
-                        why,
-                        remedy,
-                    ),
-                ),
-            )
-        log = ran.log.restore()
-        self._learn_gpus(log)
-        proof = prove_run(log, ran.figures, plan_proof(run, test, self._wanted, self._ground))
-        found = [
-            dataclasses.replace(item, subject=f"{subject}: {item.subject}")
-            for item in proof.findings
-            if item.status != PASS
-        ]
-        if proof.status == PASS:
-            found.append(
-                build_pass(
-                    "collectives.way",
-                    subject,
-                    f"{proof.count} {'ranks' if run.test == EACH_TO_EACH else 'channels'} verified",
-                    "each channel over the transport that the intent requires",
-                )
-            )
-        if ran.failure:
-            why = f"The test ended with an error: {format_clause(ran.evidence, 'it printed no error')}."
-            remedy = (
-                "Follow the remedies of the other findings of this test. If it has none, run dmesg on its nodes, and"
-                " kubectl -n linerate-measure describe pods while the stage runs. Then run stage collectives again."
-            )
-            found.append(
-                Finding("collectives.started", subject, FAIL, f"ended early ({ran.failure})", expected, why, remedy)
-            )
-        figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
-        if len(run.nodes) < 2:
-            # its figure is compared with those of the other nodes
-            return self._make_verdict(
-                test, tuple(found), True if figure is not None and not ran.failure else None, figure
-            )
-        algorithm = (find_algorithm(figure, log) if figure is not None else None) or "ring"
-        own = pick_expected(run, self._wanted)
-        if own is not None:
-            self._used_floors.add(own)
-        floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
-        if floor is None and own is None and figure is not None:
-            why = (
-                "Stage bandwidth measured no rate of at least one rail of these nodes, so the minimum cannot be"
-                " computed."
-            )
-            found.append(
-                Finding(
-                    "collectives.bandwidth",
-                    subject,
-                    UNKNOWN,
-                    f"{spell_gbs(figure.bus_gbs)}, minimum unknown",
-                    "at least a minimum from the measured rates of the rails",
-                    why,
-                    _RAILS,
-                )
-            )
-            return self._make_verdict(test, tuple(found), None if ran.failure else True, figure)
-        seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
-        judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
-        passes = {PASS: True, WARN: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
-        asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
-        verdict = self._make_verdict(test, (*found, *judged), passes, figure, asked)
-        verdict = dataclasses.replace(verdict, bound_gbs=floor.bound_gbs if floor is not None else None)
-        if passes is False and figure is not None and isinstance(test, CollectiveGroup):
-            cut, _silent = cut_to_run(log, ran.figures, group_by_process(log))
-            verdict = dataclasses.replace(verdict, changes=find_changes(cut, figure.choice, seen))
-        return verdict
-
-    def _explain_no_results(self, ran: typing.Optional[RanTest]) -> tuple[str, str]:
-        """Return why a test has no results, and the remedy.
-
-        :param ran: facts of the run; None if the test did not run
-        """
-        if ran is not None:
-            return (
-                f"The test gave no results: {format_clause(ran.evidence, 'it printed none')}.",
-                "Correct this error. If it names no cause, run kubectl -n linerate-measure describe pods while the"
-                " stage"
-                f" runs: it shows whether the image {self._wanted.image} or a GPU is missing. Then run stage"
-                " collectives again.",
-            )
-        if self._ended:
-            return (
-                f"The stage ended before this test: {format_clause(self._ended)}.",
-                "Correct this error, then run stage collectives again.",
-            )
-        return (
-            "The stage completed without this test, which the intent did not require when the stage ran.",
-            "Run stage collectives again with the current intent.",
-        )
-
-    def _make_verdict(
-        self,
-        test: Test,
-        findings: tuple[Finding, ...],
-        passes: typing.Optional[bool] = None,
-        figure: typing.Optional[CollectiveFigure] = None,
-        floor_gbs: typing.Optional[float] = None,
-    ) -> _Verdict:
-        """Return the verdict on a test. The single-rail tests that search for a slow port get no findings, because some
-        of them are expected to be slow or to give no figure.
-
-        :param findings: findings on the test
-        :param passes: whether the test is proven and fast enough; None if it is not proven or gave no figure
-        :param figure: bus bandwidth of the test; None if it gave none
-        :param floor_gbs: lowest bus bandwidth in GB/s that passes; None if it is unknown
-        """
-        return _Verdict(() if isinstance(test, RailTrial) else findings, passes, figure, floor_gbs)
-
-    def _learn_gpus(self, log: NcclLog) -> None:
-        """Learn from a log which GPU NCCL uses with the HCA of each rail, for later tests of one rail. The numbering of
-        the GPUs does not show it.
-        """
-        seen = learn_gpus(log, self._ground, self._wanted.gpus_per_node)
-        self._ground = dataclasses.replace(self._ground, gpu_of_rail={**self._ground.gpu_of_rail, **seen})
 
     def _is_slow(self, group: CollectiveGroup) -> bool:
         """Return whether the last run of a group gave a verified figure, so that the group can only be slow."""
@@ -583,7 +360,7 @@ class Course:
         climb = self._climb
         return (
             *report_steps(self.name, climb, len(self._leaf_of)),
-            *report_unused_floors(self.name, self._wanted.expected_busbw, self._used_floors),
+            *report_unused_floors(self.name, self._wanted.expected_busbw, self._judge.used_floors),
             *((report_none(self.name),) if self.soaks and not self._soaked else ()),
             *judge_latency(self._latencies, self._wanted.most_latency_us, self._wanted.latency_ratio),
             *(item for kind, named in climb.named.items() for item in report_suspects(self.name, kind, named)),
@@ -597,21 +374,3 @@ def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
     nodes above smaller ones.
     """
     return group.kind != "two nodes", len(group.nodes)
-
-
-def _describe_run(item: _Verdict, passes: typing.Optional[bool], ran: typing.Optional[RanTest]) -> GroupRun:
-    """Return the result of one run of a group in the form in which repeated runs of the same group are compared.
-
-    :param item: verdict on the run
-    :param passes: whether the run was proven and fast enough; None if it was not proven or gave no figure
-    :param ran: facts of the run; None if the test did not run
-    """
-    # a figure below its floor is compared as such
-    failed = [found for found in item.findings if found.status == FAIL and found.check not in _OF_FIGURES]
-    failure = (ran.failure if ran is not None else "") or (f"{failed[0].check}: {failed[0].measured}" if failed else "")
-    return GroupRun(passes, item.figure.bus_gbs if item.figure is not None else None, failure)
-
-
-def _describe_verdict(item: _Verdict, passes: typing.Optional[bool]) -> str:
-    figure = spell_gbs(item.figure.bus_gbs) if item.figure is not None else "no valid bandwidth"
-    return f"{figure}, {'fast enough' if passes else 'not verified' if passes is None else 'too slow'}"

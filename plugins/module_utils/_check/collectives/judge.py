@@ -18,7 +18,8 @@ from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pas
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
-from .proof import Proof, count_nodes, count_rows
+from .network_use import count_nodes
+from .proof import Proof, count_rows
 from .surroundings import Surroundings
 
 #: by which a figure may be above its bound: the rails were measured at another time

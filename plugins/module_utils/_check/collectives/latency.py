@@ -13,7 +13,7 @@ import dataclasses
 import statistics
 import typing
 
-from ..._analysis.fleet.small_messages import MOST_TAIL, find_no_measurement, find_tail
+from ..._analysis.measurement.small_messages import MOST_TAIL, find_no_measurement, find_tail
 from ..._model.base.phrases import count_of
 from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES, LatencyFigures, TestName

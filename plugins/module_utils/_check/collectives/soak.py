@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.hca_errors import EXPECTED, Measurement, judge_errors
+from ..._analysis.measurement.hca_errors import EXPECTED, Measurement, judge_errors
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.measurement.hca_counters import HcaErrors

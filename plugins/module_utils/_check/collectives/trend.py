@@ -14,8 +14,8 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.boundary.fabric import BUS_GBS
 from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures, StepKey
 from ..._model.run.findings import WARN, Finding, build_pass
-from .course import GroupFigure
 from .floor import spell_gbs
+from .group_verdict import GroupFigure
 
 #: share of its own median that a step may lose: as much as a node may be slower than its like (judge.py), and less than
 #: the shares of the bound leave

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.small_messages import explain_far_ratio
+from ..._analysis.measurement.small_messages import explain_far_ratio
 from ..._model.base.load_error import suggest_nearest
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.base.text import join_first

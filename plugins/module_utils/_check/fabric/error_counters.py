@@ -18,81 +18,10 @@ from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Top
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .bounded import limit_findings
+from .counter_classes import CLASS_OF, PHYSICAL
 from .links_in_scope import ALL_PORTS, LinksInScope
 from .names import Names, join_some
 
-
-@dataclasses.dataclass(frozen=True)
-class CounterClass:
-    """A class of error counters that have the same cause and remedy.
-
-    :ivar name: name of the class
-    :ivar maximum: largest value of each counter in PortCounters (InfiniBand Architecture Specification 1.3, table 247),
-        at which it stops
-    :ivar why: cause of the errors
-    :ivar remedy: instruction to the user that resolves the cause
-    :ivar closes: whether growth closes the gate
-    """
-
-    name: str
-    maximum: typing.Mapping[str, int]
-    why: str
-    remedy: str
-    closes: bool = True
-
-
-PHYSICAL = CounterClass(
-    "physical",
-    {
-        "SymbolErrorCounter": 65535,
-        "LinkErrorRecoveryCounter": 255,
-        "LinkDownedCounter": 255,
-        "PortRcvErrors": 65535,
-        "LocalLinkIntegrityErrors": 15,
-        "ExcessiveBufferOverrunErrors": 15,
-    },
-    "The receiver of this port detects errors on the link (physical counters). A damaged packet is sent again, and"
-    " the whole collective waits for it.",
-    "Clean and reseat the cable at both ends, and run stage fabric again. If the errors remain, replace the cable or"
-    " the transceiver. If they still remain, move the cable to a different port of the switch, or replace the HCA.",
-)
-CLASSES = (
-    PHYSICAL,
-    CounterClass(
-        "physical, further up",
-        {"PortRcvRemotePhysicalErrors": 65535},
-        "This port receives packets that another switch has already marked as damaged (PortRcvRemotePhysicalErrors):"
-        " the bad link is upstream on their path.",
-        "Run ibqueryerrors as root on a node of the fabric. Follow the ports with PortRcvErrors or SymbolErrorCounter"
-        " against the direction of the traffic, and repair the first link with such errors.",
-    ),
-    CounterClass(
-        "congestion",
-        {"PortXmitDiscards": 65535, "VL15Dropped": 65535},
-        "The port drops packets (congestion): the packets waited too long for a slow receiver (PortXmitDiscards), or"
-        " the port had no buffer for management packets (VL15Dropped).",
-        "Run ibqueryerrors --details as root on a node of the fabric to see the cause of the discards. Look for the"
-        " slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
-    ),
-    CounterClass(
-        "configuration",
-        {"PortXmitConstraintErrors": 255, "PortRcvConstraintErrors": 255},
-        "The port drops packets with a P_Key or a raw packet type that its partition does not allow (configuration"
-        " error).",
-        "Compare the P_Keys of both ends (smpquery pkeys LID) with the partitions of the subnet manager"
-        " (partitions.conf), and correct the partitions.",
-    ),
-    CounterClass(
-        "relay",
-        {"PortRcvSwitchRelayErrors": 65535},
-        "The switch could not forward packets (PortRcvSwitchRelayErrors). Most of these packets are multicast packets"
-        " that returned to the port from which they came, which is harmless.",
-        "No action is needed unless stage reachability reports lost packets on this path. In this case run ibtracert"
-        " SOURCE-LID DESTINATION-LID as root on a node of the fabric.",
-        closes=False,
-    ),
-)
-_OF = {name: group for group in CLASSES for name in group.maximum}
 #: what physical counters may have counted before they are worth a word: the value that infiniband-diags proposes
 _COUNTED = 10
 #: these tell of a link that went away or was trained anew: once while one looks is too often
@@ -279,11 +208,11 @@ def _check_port(
         rise = value - (earlier.get(name, 0) if earlier.get(name, 0) <= value else 0)
         if rise > 0:
             rises[name] = rise
-        elif not later.wide and name in _OF and _OF[name].closes and value >= _OF[name].maximum[name]:
+        elif not later.wide and name in CLASS_OF and CLASS_OF[name].closes and value >= CLASS_OF[name].maximum[name]:
             stuck.append(f"{name} {value}")
-    groups = list({_OF[name].name: _OF[name] for name in rises if name in _OF}.values())
+    groups = list({CLASS_OF[name].name: CLASS_OF[name] for name in rises if name in CLASS_OF}.values())
     bad = any(
-        name in _OF and _OF[name].closes and (name in _AT_ONCE or rise > _PER_SECOND * seconds)
+        name in CLASS_OF and CLASS_OF[name].closes and (name in _AT_ONCE or rise > _PER_SECOND * seconds)
         for name, rise in rises.items()
     )
     measured = [
@@ -291,7 +220,7 @@ def _check_port(
     ]
     why = [group.why for group in groups]
     remedy = [group.remedy for group in groups]
-    unknown = [name for name in rises if name not in _OF]
+    unknown = [name for name in rises if name not in CLASS_OF]
     if unknown:
         why.append(f"This version of linerate.rdma does not know the meaning of {join_some(unknown)}.")
         remedy.append("Look up the counter in the documentation of the switch or the HCA.")

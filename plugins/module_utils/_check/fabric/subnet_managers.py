@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Stage fabric, subnet managers: check that exactly one is the master, that it sweeps the fabric, that a standby
-exists, and that each of them answers.
+exists, and that each of them answers. unmanaged.py reports a fabric whose subnet manager is not known.
 """
 
 from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.hcas_of_fabric import Membership, find_candidates
+from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
-from ..._model.infiniband.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
+from ..._model.infiniband.fabric import SeenManagers, SeenTopology, SubnetManager
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from .names import MOST, FabricFacts, Names, join_some, words_of_ports
+from .names import MOST, FabricFacts, Names, join_some
 
-_ONE = "exactly 1 master"
+#: expected value of fabric.one_master
+ONE = "exactly 1 master"
 _STANDBY = "at least 1 standby"
 _SEE_MASTER = (
     "Run saquery -s and saquery SMIR as root on a node of the fabric. If they time out, restart the master subnet"
@@ -46,7 +47,7 @@ def check_managers(
     )
     remedy = _SEE_MASTER if seen is not None else _NO_PORT
     known = _of_members(membership, world)
-    known.update(_in_topology(seen, world) if seen else {})
+    known.update(in_topology(seen, world) if seen else {})
     return [
         *_check_one(fabric, known, names),
         *_check_answers(fabric, managers, names, remedy),
@@ -77,7 +78,7 @@ def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetM
     return {item.master.guid: item.master for item in seen if item.master}
 
 
-def _in_topology(seen: SeenTopology, world: FabricFacts) -> dict[str, SubnetManager]:
+def in_topology(seen: SeenTopology, world: FabricFacts) -> dict[str, SubnetManager]:
     """Return the subnet managers of one topology by GUID: those that its ports see as the master, and those that
     answered themselves. The answer of a manager itself is newer and takes precedence.
 
@@ -106,7 +107,7 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
     if len(masters) == 1:
         return [
             build_pass(
-                "fabric.one_master", fabric.name, f"1 master: {_describe_subnet_manager(masters[0], names)}", _ONE
+                "fabric.one_master", fabric.name, f"1 master: {_describe_subnet_manager(masters[0], names)}", ONE
             )
         ]
     if not masters:
@@ -121,16 +122,21 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
                 fabric.name,
                 FAIL,
                 "0 masters",
-                _ONE,
+                ONE,
                 why,
                 "Run stage fabric again in a minute. If the finding remains, restart one of these subnet managers"
                 " (opensm: systemctl restart opensm), then run stage fabric again.",
             )
         ]
-    return [_report_two_masters(fabric, masters, names)]
+    return [report_two_masters(fabric, masters, names)]
 
 
-def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
+def report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
+    """Return the failed finding that a fabric has several master subnet managers.
+
+    :param masters: master subnet managers of the fabric
+    :param names: names of the nodes of the topology
+    """
     measured = (
         f"{count_of(len(masters), 'master')}:"
         f" {join_some([_describe_subnet_manager(manager, names) for manager in masters])}"
@@ -149,7 +155,7 @@ def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager],
         "If two separate fabrics were connected by mistake, separate them. Otherwise stop all of these subnet managers"
         " except one, check their logs, and give each its own priority. Then run stage fabric again."
     )
-    return Finding("fabric.one_master", fabric.name, FAIL, measured, _ONE, why, remedy)
+    return Finding("fabric.one_master", fabric.name, FAIL, measured, ONE, why, remedy)
 
 
 def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread: str) -> list[Finding]:
@@ -359,221 +365,6 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
         " than the interval. Then run stage fabric again."
     )
     return Finding("fabric.activity", fabric.name, FAIL, measured, expected, why, remedy)
-
-
-def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """Report why the subnet manager of a fabric could not be identified.
-
-    The status is fail if the manager itself is the cause: no manager answers, or one topology has two masters. In all
-    other cases it is unknown.
-
-    :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
-    """
-    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
-    rivals = _find_rivals(fabric, asking, world)
-    if rivals:
-        return [rivals]
-    silent: dict[str, list[SeenSubnet]] = {
-        name: [seen for seen in subnets if seen.silent and (name, seen.rdma_device) in asking]
-        for name, subnets in world.subnets.items()
-    }
-    if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
-        return [_report_nobody_answers(fabric, silent, world)]
-    if any(seen.master for subnets in world.subnets.values() for seen in subnets):
-        why = f"It is unknown which subnet manager manages this fabric: {format_clause(membership.why)}."
-        return [_report_unknown_master(fabric, why, f"{membership.remedy}. Then run stage fabric again.")]
-    if not any(world.subnets.values()):
-        why = "No port was queried: no node responded, or no node has an InfiniBand port."
-        remedy = (
-            "Correct the errors in the findings fabric.node. Without such findings, check with rdma link whether the"
-            " nodes have InfiniBand ports. Then run stage fabric again."
-        )
-        return [_report_unknown_master(fabric, why, remedy)]
-    why = f"Not enough ports could be queried for their subnet manager.{words_of_ports(world)}"
-    remedy = (
-        "Run sminfo -C DEVICE -P PORT as root on the node, for each of these ports. If it cannot open the port, run"
-        " modprobe ib_umad. If it times out, check the link of the port with ibstat. Then run stage fabric again."
-    )
-    return [_report_unknown_master(fabric, why, remedy)]
-
-
-def _report_unknown_master(fabric: Fabric, why: str, remedy: str) -> Finding:
-    return Finding("fabric.one_master", fabric.name, UNKNOWN, "master not identified", _ONE, why, remedy)
-
-
-def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
-    """Return a failed finding for each island: switches and HCAs that are connected with each other, but have no path
-    to a subnet manager. If no topology shows the islands, return one failed finding with their ports. The list is empty
-    if no port at all sees a subnet manager.
-
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
-    """
-    expected = "a path to a subnet manager from each port with a link"
-    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
-    lost = {
-        (name, seen.rdma_device) for name, subnets in world.subnets.items() for seen in subnets if seen.cut_off
-    } & asking
-    # the topologies from ports that see a manager
-    rest = {
-        node.guid
-        for name, topologies in world.topologies.items()
-        for seen in topologies
-        if seen.topology is not None and (name, seen.rdma_device) not in lost
-        for node in seen.topology.nodes
-    }
-    if not lost or not (rest or any(seen.master for subnets in world.subnets.values() for seen in subnets)):
-        # no port sees a manager: then the manager is gone, which check_no_manager reports
-        return []
-    findings = []
-    for name, topologies in world.topologies.items():
-        for seen in topologies:
-            if (
-                (name, seen.rdma_device) in lost
-                and seen.topology is not None
-                and rest
-                and not rest & {node.guid for node in seen.topology.nodes}
-            ):
-                findings.append(_report_island(f"{name} {seen.rdma_device}", seen.topology, expected))
-    if findings:
-        return findings
-    why = (
-        "The links of these ports are up, but queries to the subnet manager get no response:"
-        f" {join_some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
-    )
-    remedy = (
-        "Run ibnetdiscover as root on one of these nodes and on another node. Check the links that only the other node"
-        " shows. Then run stage fabric again."
-    )
-    return [
-        Finding(
-            "fabric.island",
-            fabric.name,
-            FAIL,
-            f"{count_of(len(lost), 'port')} without a path to a subnet manager",
-            expected,
-            why,
-            remedy,
-        )
-    ]
-
-
-def _report_island(port: str, topology: Topology, expected: str) -> Finding:
-    switches = [node.called for node in topology.nodes if node.kind == "Switch"]
-    hcas = [node.called for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
-    measured = (
-        f"{count_of(len(switches), 'switch', 'switches')} and {count_of(len(hcas), 'HCA')} without a path to a subnet"
-        " manager"
-    )
-    if not switches:
-        why = (
-            f"The link of {port} is up, but no switch can be reached through it: the switch port at the other end of"
-            " the cable is not up."
-        )
-        return Finding(
-            "fabric.island",
-            port,
-            FAIL,
-            measured,
-            expected,
-            why,
-            "Check the port of the switch, reseat the cable, and disable and enable the port. Then run stage fabric"
-            " again.",
-        )
-    why = (
-        f"Only the switches {join_some(switches)} and the HCAs {join_some(hcas)} can be reached from {port}: all"
-        " links from these switches to the other switches are down."
-    )
-    remedy = (
-        "Check the ports of these switches towards the spines (on the switch, or with ibportstate from one of these"
-        " HCAs), and their cables. Then run stage fabric again."
-    )
-    return Finding("fabric.island", join_some(switches), FAIL, measured, expected, why, remedy)
-
-
-def _find_rivals(
-    fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], world: FabricFacts
-) -> typing.Optional[Finding]:
-    """Return a failed finding if one topology contains two master subnet managers, else None. The ports of such a
-    fabric report different masters, so it would otherwise count as two fabrics.
-
-    :param asking: ports that may belong to the fabric, each as node name and RDMA device
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
-    """
-    for node, topologies in world.topologies.items():
-        for seen in topologies:
-            masters = [manager for manager in _in_topology(seen, world).values() if manager.state == "MASTER"]
-            if len(masters) > 1 and (node, seen.rdma_device) in asking:
-                return _report_two_masters(
-                    fabric, sorted(masters, key=lambda manager: manager.guid), Names(seen.topology)
-                )
-    return None
-
-
-def _report_nobody_answers(
-    fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts
-) -> Finding:
-    """Return the failed finding that no subnet manager answers, with the state of the last known manager: hung, ended
-    or unreachable.
-
-    :param silent: ports whose query of their subnet manager got no answer, by node
-    :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
-    """
-    ports = "; ".join(
-        f"{name} {join_some([seen.rdma_device for seen in subnets])}"
-        for name, subnets in list(silent.items())[:6]
-        if subnets
-    )
-    lost = {seen.lost.lid: seen.lost for subnets in silent.values() for seen in subnets if seen.lost}
-    asked = f"No subnet manager responded to the queries of these ports: {ports}."
-    hung = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager]
-    ended = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager is False]
-    if hung:
-        why = (
-            f"{asked} The port of {join_some(hung)} still reports a subnet manager (IsSM bit), so this subnet manager"
-            " hangs."
-        )
-        remedy = (
-            "Check the process of the subnet manager and its log on that machine, and restart it. Run a second subnet"
-            " manager on another machine: a standby would have taken over. Then run stage fabric again."
-        )
-        return Finding(
-            "fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {join_some(hung)}", _ONE, why, remedy
-        )
-    if ended:
-        why = (
-            f"{asked} The last subnet manager was on {join_some(ended)}. That port responds but no longer reports a"
-            " subnet manager, so the subnet manager has ended."
-        )
-        remedy = (
-            "Start the subnet manager again, look in its log for the reason why it ended, and run a second subnet"
-            " manager as standby. Then run stage fabric again."
-        )
-        return Finding(
-            "fabric.one_master",
-            fabric.name,
-            FAIL,
-            f"no subnet manager: the subnet manager of {join_some(ended)} has ended",
-            _ONE,
-            why,
-            remedy,
-        )
-    remedy = (
-        "Start a subnet manager: opensm on a server, UFM, or the subnet manager of the switch. If a subnet manager is"
-        " supposed to run, check its log. Then run stage fabric again."
-    )
-    if lost:
-        lids = join_some([f"LID {lid}" for lid in lost])
-        why = (
-            f"{asked} The last subnet manager was at {lids}, and that port does not respond either: its machine or a"
-            " link on the path is down."
-        )
-        return Finding(
-            "fabric.one_master", fabric.name, FAIL, f"the subnet manager is unreachable: {lids}", _ONE, why, remedy
-        )
-    return Finding(
-        "fabric.one_master", fabric.name, FAIL, "no subnet manager", _ONE, f"{asked}{words_of_ports(world)}", remedy
-    )
 
 
 def _describe_subnet_manager(manager: SubnetManager, names: Names) -> str:

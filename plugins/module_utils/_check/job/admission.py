@@ -27,13 +27,19 @@ _BASELINE = frozenset(
 
 
 def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
-    """Return a description of each property of a pod that the Pod Security level baseline refuses: host network,
-    hostPath volumes, privileged containers and added capabilities.
+    """Return a description of each property of a pod that the Pod Security level baseline refuses: namespaces and ports
+    of the host, hostPath volumes, privileged containers and added capabilities.
     """
-    found = ["hostNetwork"] if template.host_network else []
+    of_host = (
+        ("hostNetwork", template.host_network),
+        ("hostIPC", template.host_ipc),
+        ("hostPID", template.host_pid),
+    )
+    found = [name for name, used in of_host if used]
     found += [f"hostPath {path}" for path in template.host_paths]
     for container in (*template.init_containers, *template.containers):
         found += [f"container {container.name}: privileged"] if container.privileged else []
+        found += [f"container {container.name}: hostPort {port}" for port in container.host_ports]
         found += [
             f"container {container.name}: capability {name}" for name in container.capabilities if name not in _BASELINE
         ]
@@ -49,6 +55,9 @@ def describe_constraints(template: PodTemplate) -> str:
     needs = [f"allowedCapabilities [{', '.join(added)}]"] if added else []
     needs += ["allowHostDirVolumePlugin"] if template.host_paths else []
     needs += ["allowHostNetwork"] if template.host_network else []
+    needs += ["allowHostIPC"] if template.host_ipc else []
+    needs += ["allowHostPID"] if template.host_pid else []
+    needs += ["allowHostPorts"] if any(container.host_ports for container in containers) else []
     needs += ["allowPrivilegedContainer"] if any(container.privileged for container in containers) else []
     return f"an SCC with {', '.join(needs)} for service account {template.account or 'default'}"
 

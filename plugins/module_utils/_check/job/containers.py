@@ -10,16 +10,21 @@ from ..._model.base.text import join_first
 from ..._model.job.job import PodContainer
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..._parse.kubernetes.quantity import parse_quantity
-from .scope import Scope
+from .scope import LintedTemplate
+
+#: resources that do not count for the QoS class of a pod [k8s.io/kubernetes pkg/apis/core/v1/helper/qos]
+_NOT_OF_QOS = frozenset(("ephemeral-storage",))
 
 
-def check_shared_memory(scope: Scope) -> Finding:
+def check_shared_memory(scope: LintedTemplate) -> Finding:
     """Check that /dev/shm of each container that computes is a memory volume, and that its size limit does not exceed
     the memory limit of the container.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
     expected, memory = "a memory volume at /dev/shm", scope.template.memory_volumes
+    if scope.template.host_ipc:
+        return build_pass("job.shared_memory", scope.subject, "/dev/shm of the node (hostIPC)", expected)
     without = [item.name for item in scope.workers if item.mounts.get("/dev/shm") not in memory]
     if without:
         why = (
@@ -57,7 +62,7 @@ def check_shared_memory(scope: Scope) -> Finding:
     return build_pass("job.shared_memory", scope.subject, "a memory volume at /dev/shm", expected)
 
 
-def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
+def check_volumes(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that each volume that a container mounts is defined in the pod template.
 
     :param scope: pod template of a job, and the cluster in which it would run
@@ -87,7 +92,7 @@ def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
     yield from wrong or [build_pass(check, scope.subject, ", ".join(scope.template.volumes) or "none", expected)]
 
 
-def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
+def check_guaranteed(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that the requests of CPU and memory of each container equal its limits, as the QoS class Guaranteed
     requires.
 
@@ -97,7 +102,9 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
         differs = [
-            name for name in sorted({"cpu", "memory", *item.requests, *item.limits}) if _has_different_limit(item, name)
+            name
+            for name in sorted({"cpu", "memory", *item.requests, *item.limits} - _NOT_OF_QOS)
+            if _has_different_limit(item, name)
         ]
         if differs:
             shown = "; ".join(
@@ -123,7 +130,7 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
     ]
 
 
-def check_added(scope: Scope) -> typing.Iterator[Finding]:
+def check_added(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Warn about the init container that the training operator (v1) adds to the Workers of a PyTorchJob that has a
     Master. [training-operator pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]
 

@@ -114,7 +114,11 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             (
                 "The containers request no resource of a device plugin: the pod has no /dev/infiniband, and NCCL sends"
-                " over TCP."
+                " over TCP. This is so with hostNetwork, too."
+            ),
+            (
+                "The containers request no such resource and are privileged: they see the devices of the node, unless"
+                " the RDMA subsystem is in exclusive mode (unknown)."
             ),
             "The containers request fewer or more devices than the pod has attachments of that network.",
         ),
@@ -184,7 +188,8 @@ EXPLAINED: dict[str, Explanation] = {
             " namespace permits."
         ),
         measured=(
-            "Capabilities, hostPath, hostNetwork and privileged of the pods, compared with the label"
+            "Capabilities, hostPath, hostPort, hostNetwork, hostIPC, hostPID and privileged of the pods, compared with"
+            " the label"
             " `pod-security.kubernetes.io/enforce` of the namespace."
         ),
         causes=(
@@ -270,12 +275,20 @@ EXPLAINED: dict[str, Explanation] = {
             "A pod requests more GPUs or virtual functions than any node has.",
             "Nodes are not ready, or are cordoned.",
             (
+                "The pods do not tolerate a taint of the nodes (fail; unknown if the taint has the name of a requested"
+                " resource; warn with a queue)."
+            ),
+            "nodeSelector or node affinity of the pods leaves too few nodes.",
+            (
                 "One node reports much more than any other node (warn), or more than any machine has (warn; the node"
                 " does not count)."
             ),
         ),
         look=("kubectl describe nodes",),
-        remedy="Request less, correct the name of the resource, or bring nodes back.",
+        remedy=(
+            "Request less, correct the name of the resource, nodeSelector, affinity and tolerations of the pods, or"
+            " bring nodes back."
+        ),
     ),
     "job.routes": Explanation(
         means=(

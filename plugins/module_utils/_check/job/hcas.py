@@ -12,7 +12,7 @@ from ..._model.base.phrases import count_of
 from ..._model.base.text import cut_text
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .choice import SHOWN, Choice, check_in_another_object, format_names, report_uncompared
-from .scope import Scope
+from .scope import LintedTemplate
 
 #: CNI plugins that give a pod a virtual function of its own, whose name is known only when the pod starts
 _VIRTUAL = ("sriov", "ib-sriov")
@@ -22,7 +22,7 @@ _DRIVERS = ("mlx4", "mlx5")
 _MOST_NAMED, _MOST_FOLDED = 20, 12
 
 
-def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
+def check_hcas(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that NCCL_IB_HCA of a job names exactly the HCAs that its pods get, or is not set.
 
     :param scope: pod template of a job, and the cluster in which it would run
@@ -103,7 +103,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def _judge_groups(
-    scope: Scope,
+    scope: LintedTemplate,
     choice: Choice,
     groups: typing.Mapping[tuple[str, ...], tuple[str, ...]],
     judge: typing.Callable[[tuple[str, ...]], typing.Optional[Finding]],

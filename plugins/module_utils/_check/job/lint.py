@@ -25,14 +25,15 @@ from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.job.train_job import RUNTIMES
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from . import admission
-from .compute_domains import check_compute_domains
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
-from .device_claims import add_cluster, add_uses, check_device_claims, read_claims
+from .devices.claims import check_device_claims
+from .devices.compute_domains import check_compute_domains
+from .devices.known_claims import add_cluster, add_uses, read_claims
 from .hcas import check_hcas
 from .nccl import check_evidence, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
-from .scope import ComparisonBudget, Scope
+from .scope import ComparisonBudget, LintedTemplate
 
 _CORRECT = "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
 
@@ -164,7 +165,7 @@ def _lint_job(
     budget: ComparisonBudget,
     known: DeviceClaims,
 ) -> typing.Iterator[Finding]:
-    scopes = [Scope(job, template, world, hints, budget) for template in job.templates]
+    scopes = [LintedTemplate(job, template, world, hints, budget) for template in job.templates]
     yield _check_framework(job)
     for scope in scopes:
         yield from check_variables(scope)

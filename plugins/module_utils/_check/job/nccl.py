@@ -20,7 +20,7 @@ from .choice import (
     report_uncompared,
 )
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
-from .scope import Scope, read_integer
+from .scope import LintedTemplate, read_integer
 
 #: interfaces that every pod has
 _OWN = ("lo", "eth0")
@@ -29,7 +29,7 @@ _INFINIBAND = ("ib-sriov", "ipoib")
 _MOST_INTERFACES = 64
 
 
-def check_variables(scope: Scope) -> typing.Iterator[Finding]:
+def check_variables(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that NCCL of release ``RELEASE`` reads each variable beginning with ``NCCL_`` that the job sets, to find
     misspelled names.
 
@@ -94,7 +94,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
         )
 
 
-def check_transport(scope: Scope) -> typing.Iterator[Finding]:
+def check_transport(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that no variable makes NCCL or UCX use another transport than RDMA.
 
     :param scope: pod template of a job, and the cluster in which it would run
@@ -159,7 +159,7 @@ def check_transport(scope: Scope) -> typing.Iterator[Finding]:
         yield build_pass(check, scope.subject, "none", expected)
 
 
-def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variable, Status, str, str]]:
+def _list_wrong_of_ucx(scope: LintedTemplate, rdma: bool) -> typing.Iterator[tuple[Variable, Status, str, str]]:
     """Yield the variables that keep UCX from using RDMA, each with status, cause and remedy. NIXL and MPI send over
     UCX.
 
@@ -193,7 +193,7 @@ def _admits_rdma(transports: str) -> bool:
     return bool(listed & {"all", "ib", "rc", "dc", "ud", "gga", "srd"}) or "*" in names
 
 
-def check_evidence(scope: Scope) -> Finding:
+def check_evidence(scope: LintedTemplate) -> Finding:
     """Check that NCCL_DEBUG is INFO or TRACE, so that NCCL logs the transport of its channels. Without these lines, the
     log does not show whether a job ran over TCP or over RDMA.
 
@@ -219,7 +219,7 @@ def check_evidence(scope: Scope) -> Finding:
     )
 
 
-def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
+def check_interfaces(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that NCCL_SOCKET_IFNAME of a job names interfaces that its pods have, or is not set.
 
     :param scope: pod template of a job, and the cluster in which it would run

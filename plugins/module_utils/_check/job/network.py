@@ -11,10 +11,10 @@ from ..._model.base.phrases import count_of
 from ..._model.job.job import Replaced
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes.quantity import parse_quantity
-from .scope import Scope, has_gpus, is_gpu
+from .scope import LintedTemplate, has_gpus, is_gpu
 
 
-def check_networks(scope: Scope) -> typing.Iterator[Finding]:
+def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that the pods have a secondary network whose NetworkAttachmentDefinition exists. Pods on the network of the
     node (hostNetwork) get a warning.
 
@@ -41,10 +41,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
         yield _check_claim(scope)
         return
     if not template.networks:
-        pods = sum(
-            item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers)
-        )
-        if pods < 2 and not scope.devices:
+        if _count_pods_with_gpus(scope) < 2 and not scope.devices:
             yield build_pass(check, scope.subject, "none, because the job has one pod", "none")
             return
         why = (
@@ -95,7 +92,11 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             yield build_pass(check, subject, " + ".join(item.kinds), expected)
 
 
-def _check_claim(scope: Scope) -> Finding:
+def _count_pods_with_gpus(scope: LintedTemplate) -> int:
+    return sum(item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers))
+
+
+def _check_claim(scope: LintedTemplate) -> Finding:
     """Judge the network of pods that have device claims and no network annotation. The status is unknown if no claim is
     known to provide a network device.
 
@@ -117,7 +118,7 @@ def _check_claim(scope: Scope) -> Finding:
     return Finding(check, scope.subject, UNKNOWN, f"claims {names}", expected, why, remedy)
 
 
-def check_routes(scope: Scope) -> typing.Iterator[Finding]:
+def check_routes(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that no secondary network sets a default route of the pods, by ``default-route`` in the annotation or by
     ``ipam.routes`` of the attachment.
 
@@ -157,7 +158,7 @@ def check_routes(scope: Scope) -> typing.Iterator[Finding]:
         yield from wrong or [build_pass(check, scope.subject, "no default route over a secondary network", expected)]
 
 
-def check_devices(scope: Scope) -> typing.Iterator[Finding]:
+def check_devices(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that the pods request as many devices of each extended resource as they have network attachments that use
     it, and no others.
 
@@ -208,7 +209,11 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                     "Name the attachment in the annotation once for each device.",
                 )
             )
-    if not asked and not used and scope.template.networks and not scope.tcp and not scope.claims_network:
+    on_node = scope.template.host_network and _count_pods_with_gpus(scope) > 1
+    if not asked and not used and (scope.template.networks or on_node) and not scope.tcp and not scope.claims_network:
+        if all(container.privileged for container in scope.workers):
+            yield _check_privileged(scope)
+            return
         why = (
             "The containers request no resource of a device plugin, so the pods have no /dev/infiniband. NCCL finds no"
             " HCA and sends over TCP."
@@ -228,6 +233,27 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     ]
 
 
+def _check_privileged(scope: LintedTemplate) -> Finding:
+    """Judge privileged containers without an RDMA resource, which can open each device of the node. On the network of
+    the node they can use the RDMA devices. On a network of their own they can if the RDMA subsystem is in shared mode,
+    which is unknown here.
+
+    :param scope: pod template of a job, and the cluster in which it would run
+    """
+    check, measured = "job.devices", "no RDMA resource, privileged containers"
+    if scope.template.host_network:
+        return build_pass(check, scope.subject, f"{measured}: each RDMA device of the node", "an RDMA device")
+    why = (
+        "Privileged containers can open each RDMA device of the node, but no device belongs to the pod. In the"
+        " exclusive mode of the RDMA subsystem, the pod sees none of these devices, and NCCL sends over TCP."
+    )
+    remedy = (
+        "Request the resource of the network in requests and limits, such as rdma/rdma_shared_device_eth: 1. If rdma"
+        " system show prints 'netns shared' on each node, you can waive this finding instead."
+    )
+    return Finding(check, scope.subject, UNKNOWN, measured, "a device for each attachment", why, remedy)
+
+
 def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     """Return the amount of each extended resource, other than GPUs, that a container requested before another object
     replaced its resources.
@@ -237,7 +263,7 @@ def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     return {name: amount for name, amount in replaced.limits.items() if "/" in name and not is_gpu(name)}
 
 
-def _list_replaced_resources(scope: Scope, name: str) -> typing.Iterator[tuple[Replaced, int]]:
+def _list_replaced_resources(scope: LintedTemplate, name: str) -> typing.Iterator[tuple[Replaced, int]]:
     """Yield the replacements that removed a network resource from a container that computes, each with the removed
     amount.
 
@@ -268,7 +294,7 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tupl
     return why, f"Add {names} to requests and limits in {replaced.by}."
 
 
-def check_memlock(scope: Scope) -> Finding:
+def check_memlock(scope: LintedTemplate) -> Finding:
     """Check that the containers that compute may lock (pin) memory, which RDMA needs: by IPC_LOCK, or by a memlock
     limit that is large enough.
 

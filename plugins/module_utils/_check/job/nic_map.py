@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._analysis.addresses.arithmetic import find_pool
+from ..._analysis.addresses.pools import find_pool
 from ..._analysis.fleet.hcas_of_fabric import resolve_members
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import count_of, format_clause

@@ -15,7 +15,8 @@ from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
-from .scope import Scope, collect_extended_resources, is_gpu
+from .node_choice import check_choices
+from .scope import LintedTemplate, collect_extended_resources, is_gpu
 
 #: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin
 #: hands out any number of times, such as the RDMA device of a node that its pods share
@@ -24,14 +25,14 @@ _MOST_GPUS, _MOST_PIECES = 1024, 65_536
 _MUCH_MORE = 4
 
 
-def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+def check_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Check that the nodes have the resources that the pods request: that a node offers a resource of this name, that
     one node has enough for a pod, and that there is room for all pods at the same time.
 
     :param scopes: pod templates of one job
     :param world: state of the cluster in which the job would run
     """
-    groups: dict[tuple[tuple[str, int], ...], list[Scope]] = {}
+    groups: dict[tuple[tuple[str, int], ...], list[LintedTemplate]] = {}
     for scope in scopes:
         groups.setdefault(tuple(sorted(collect_extended_resources(scope.template).items())), []).append(scope)
     findings: list[Finding] = []
@@ -43,9 +44,12 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
     yield from findings
     if all(finding.status != FAIL for finding in findings):
         yield from _check_all_places(scopes, world)
+        # where pods of the job run, the cluster has placed them
+        if not world.pods and not world.claiming_pods:
+            yield from check_choices(scopes, world, _list_schedulable_nodes(world), _collect_served_resources(world))
 
 
-def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+def _check_all_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Yield a failed finding for each resource of which the ready nodes have too few for all pods of the jobs together.
     Each pod template may fit alone, but all pods need the nodes at the same time.
 
@@ -206,7 +210,9 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
     )
 
 
-def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+def check_claims(
+    job: JobWorkload, scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
+) -> typing.Iterator[Finding]:
     """Check that the PersistentVolumeClaims of a job exist, are Bound, and have an access mode by which all pods can
     mount them.
 

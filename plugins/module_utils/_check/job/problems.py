@@ -7,7 +7,7 @@ endpoints.
 from __future__ import annotations
 
 from ..._analysis.fleet.cause import Link
-from ..._analysis.fleet.completions import find_completion
+from ..._analysis.measurement.completions import find_completion
 from ..._model.job.nccl import NcclLog, NcclProblem, NcclProcess
 from ..._model.measurement.completions import FLUSHED
 from ..._model.run.findings import FAIL, WARN, Finding, Status

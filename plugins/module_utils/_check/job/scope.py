@@ -26,6 +26,9 @@ from ..._parse.kubernetes.quantity import parse_quantity
 MOST_COMPARISONS = 2_000_000
 #: names of GPUs behind the domain of their vendor: of NVIDIA and AMD, of NVIDIA where pods share one, and of Intel
 _GPUS = ("/gpu", "/gpu.shared", "/gaudi")
+#: other names of GPUs: those of Intel, by their kernel driver, and partitions of AMD's in its mixed naming strategy, by
+#: compute and memory mode [intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin; ROCm/k8s-device-plugin docs]
+_OTHER_GPUS = re.compile(r"gpu\.intel\.com/(?:i915|xe)|amd\.com/[sdtqc]px_nps[0-9]{1,2}")
 #: the beginning of a text that C takes for a number of base 16, 8 or 10
 _NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]{0,30}))")
 
@@ -49,7 +52,7 @@ class ComparisonBudget:
 
 
 @dataclasses.dataclass(frozen=True)
-class Scope:
+class LintedTemplate:
     """The input of each rule of the linter: a pod template of a job, and the cluster in which it would run.
 
     :ivar job: job that the linter checks
@@ -130,10 +133,18 @@ class Scope:
 
     def value(self, name: str) -> typing.Optional[Variable]:
         """Return the setting of a variable in the containers that compute; the last one if it is set several times,
-        None if it is not set. A setting in a command is ignored if only a shell can compute its value.
+        None if it is not set. A setting in a command is ignored if only a shell can compute its value. A setting that
+        a launcher of MPI in another pod gives to all ranks takes precedence.
 
         :param name: name of the environment variable
         """
+        given = [
+            item
+            for path, item in self.job.exported.get(name, ())
+            if path != self.template.path and item.value is not None
+        ]
+        if given:
+            return given[-1]
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 
@@ -161,11 +172,11 @@ def read_integer(text: str) -> int:
 
 
 def is_gpu(name: str) -> bool:
-    """Return whether an extended resource is a GPU: a whole one, one that pods share in time, or an instance of MIG.
+    """Return whether an extended resource is a GPU: a whole one, one that pods share in time, or a part of one.
 
     [NVIDIA/k8s-device-plugin README: with renameByDefault, a GPU that is shared is nvidia.com/gpu.shared]
     """
-    return name.endswith(_GPUS) or "/mig-" in name
+    return name.endswith(_GPUS) or "/mig-" in name or _OTHER_GPUS.fullmatch(name) is not None
 
 
 def has_gpus(container: PodContainer) -> bool:

@@ -249,21 +249,25 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
             why,
             "Create the namespace, or give the user the right to read it.",
         )
-    quotas = list(_check_quotas(job, subject, queue))
+    quotas = list(_check_quotas(job, subject, queue, stack))
     yield from quotas
     if not wrong and not quotas:
         yield build_pass(check_id, subject, f"LocalQueue {local.name}, ClusterQueue {queue.name}", expected)
 
 
-def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
+def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue, stack: Stack) -> typing.Iterator[Finding]:
     """Yield a failed finding for each resource of the job that its ClusterQueue does not cover, or for which no flavor
     of the queue has enough quota for all pods. If the queue can borrow quota from its cohort, yield a warning instead.
+    Resources that Kueue does not count are skipped.
 
     :param subject: subject of the findings
     :param queue: ClusterQueue to which the job's queue sends it
+    :param stack: configuration of Kueue
     """
     expected = "a quota for each resource that the job requests"
     for name, amount in sorted(_sum_demand(job).items()):
+        if name.startswith(stack.excluded) or name in stack.replaced:
+            continue
         quotas = [
             parse_quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor
         ]

@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.addresses import in_use as ipam
-from ..._analysis.controllers.labelled_objects import describe_delete, describe_ways_out, fold_alike, name_kind
+from ..._analysis.controllers.labelled_objects import fold_alike, name_kind
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.base.marks import SELECTOR
@@ -18,13 +18,14 @@ from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
-from ..._model.kubernetes.apply import BY_ADDRESS, COPIED, FOREIGN, OTHER_INTENT, TAKEN, AppliedObject, Leftovers
+from ..._model.kubernetes.apply import COPIED, FOREIGN, OTHER_INTENT, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
-from ..._model.kubernetes.host import HOST_KINDS, KubeletStatus, Roll
+from ..._model.kubernetes.host import KubeletStatus, Roll
 from ..._model.kubernetes.own_kinds import NETWORKS
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
 from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, build_pass
 from ..._parse.kubernetes.refusal import explain, unknown_fields
+from .leftover_remedies import describe_leftover_remedy
 from .wished import ENDED_EARLY, find_unapplied
 
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
@@ -267,31 +268,9 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             why = f"An earlier run created the object: {format_clause(item.refusal)}."
         if item.kind == "SriovNetworkNodePolicy":
             why += " The policy still reserves its virtual functions."
-        remedy = (
-            "If no other intent for this cluster contains the object, delete it:"
-            f" {describe_delete(item.kind, item.name, item.namespace)}. With rdma_cluster.intent_name, a teardown also"
-            " deletes the object. Then run stage network again."
-        )
-        if item.kind == "NicClusterPolicy":
-            remedy = (
-                "If no other intent for this cluster requires the object, remove it with a teardown. The teardown keeps"
-                " the parts of other owners in the object. Then run stage network again."
-            )
-        if item.reason == BY_ADDRESS:
-            remedy = (
-                "Run stage platform with platform_settle: true and rdma_cluster.disruption: reboot, which selects the"
-                " HCAs by their serial numbers. If they report no serial number, or the template is not needed, delete"
-                f" it: {describe_delete(item.kind, item.name, item.namespace)}. Then run stage network again."
-            )
-        if item.kind in HOST_KINDS:
-            remedy = (
-                "If no other intent for this cluster contains the object, remove it with a teardown, which rolls the"
-                " nodes of its MachineConfigPool once and with all checks. kubectl delete reboots them at once. Then"
-                " run stage network again."
-            )
         if item.reason == COPIED:
             why = "No run wrote the object: a user copied it with its labels. A teardown does not delete it."
-            remedy = f"{describe_ways_out(item)}. Then run stage network again."
+        remedy = describe_leftover_remedy(item)
         subject, measured = f"{item.kind} {item.name}", f"has the label {SELECTOR}, is not in the intent"
         found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))
     yield from fold_alike(found)
@@ -303,7 +282,8 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         )
         kinds = ",".join(sorted({name_kind(item.kind) for item in seen.objects})) or "network-attachment-definitions"
         remedy = (
-            f"List them: kubectl get {kinds} -A -l {SELECTOR}. Delete those that no intent of this cluster contains."
+            f"List them: kubectl get {kinds} -A -l {SELECTOR}. Delete those that no intent of this cluster contains;"
+            " the deletion of policies and machine configurations drains or reboots nodes."
             " If a user created an object, ask the user to remove the label. Then run stage network again."
         )
         measured = f"{count_of(seen.more, 'more object')} with this label, not checked"

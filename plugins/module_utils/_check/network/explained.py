@@ -160,17 +160,23 @@ EXPLAINED: dict[str, Explanation] = {
             " not allow it. No object was applied."
         ),
         measured=(
-            "PodDisruptionBudgets, MachineConfigPools, SriovNetworkPoolConfigs and `maxUnavailable`, unavailable nodes,"
-            " etcd, and the health checks of nodes. All of them are checked before any object is applied."
+            "Pods, PodDisruptionBudgets, MachineConfigPools, SriovNetworkPoolConfigs and `maxUnavailable`, unavailable"
+            " nodes, etcd, and the health checks of nodes. All of them are checked before any object is applied."
         ),
         causes=(
             "A PodDisruptionBudget allows no eviction: the workload has one replica, or one of its pods is not ready.",
+            (
+                "The drain would delete pods that no controller recreates, or their emptyDir data, and"
+                " `rdma_cluster.drain` does not permit this."
+            ),
+            "The NIC driver would be removed from under running pods that use it.",
             "A MachineConfigPool is paused or degraded.",
             "`maxUnavailable` is a percentage that rounds down to 0 nodes.",
             "Two KubeletConfigs select the same pool.",
             (
                 "Another node is not Ready or is cordoned, so that `rdma_cluster.node_pool.max_unavailable` allows no"
-                " further unavailable node."
+                " further unavailable node, or a pool would take down more nodes at the same time. Without"
+                " `rdma_cluster.node_pool` the limit is 1."
             ),
             (
                 "A control-plane node would reboot while another control-plane node is unavailable, while etcd is not"
@@ -185,9 +191,9 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get sriovnetworkpoolconfigs.sriovnetwork.openshift.io -A -o yaml",
         ),
         remedy=(
-            "Allow an eviction in the PodDisruptionBudget (add one replica), delete the pod, repair the"
-            " MachineConfigPool, or set `rdma_cluster.node_pool.max_unavailable` to at least 1. Then run stage network"
-            " again."
+            "Allow an eviction in the PodDisruptionBudget (add one replica), delete the pod, permit its deletion in"
+            " `rdma_cluster.drain`, repair the MachineConfigPool, or set `rdma_cluster.node_pool.max_unavailable` to at"
+            " least 1. Then run stage network again."
         ),
     ),
     "network.kubelet": Explanation(
@@ -232,8 +238,9 @@ EXPLAINED: dict[str, Explanation] = {
             ),
         ),
         remedy=(
-            "If no other intent contains the object, delete it with the command in the finding. With"
-            " `rdma_cluster.intent_name`, a teardown deletes it too."
+            "If no other intent contains the object, delete it with the command in the finding. The finding states the"
+            " effect first: the deletion of a policy drains nodes, and that of a MachineConfig or KubeletConfig reboots"
+            " them, without the checks of a run. A teardown removes all objects of the intent, not only this one."
         ),
     ),
     "network.lint_functions": Explanation(

@@ -16,7 +16,7 @@ from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import MirrorFacts
 from ..._model.intent.profiles import attachment_kind, find_traits, list_definitions
-from ..._model.kubernetes.images import ImageFacts
+from ..._model.kubernetes.images.pull_rules import ImageFacts
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.rights import RightsFacts
 from ..._model.node.hca import ObservedHcas
@@ -27,8 +27,9 @@ from ..._model.operators.sriov_operator import OperatorFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
+from .config_daemon import check_daemon, check_rollout
 from .node_label import check_label
-from .sriov_operator import check_config, check_daemon, check_installation, check_olm, check_pods, check_rollout
+from .sriov_operator import check_config, check_installation, check_olm, check_pods
 
 _OWNERS = {
     "k8s.cni.cncf.io": ("multus", "Install multus with its manifest deployments/multus-daemonset-thick.yml."),

@@ -25,7 +25,7 @@ import typing
 from ..._model.base.phrases import describe_rerun, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import on_mirror
-from ..._model.kubernetes.images import ImageFacts, ImageReference, MirrorRule
+from ..._model.kubernetes.images.pull_rules import ImageFacts, ImageReference, MirrorRule
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..._parse.kubernetes.images import parse_reference
 from ..._parse.kubernetes.resource import ResourceError

@@ -127,12 +127,12 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
         )
     objects = seen.held_by_olm(operator)
     if objects and _has_succeeded_version(objects) and operator.configuration and not _has_configuration(row, seen):
-        package = operator.package.namespace if operator.package else ""
+        namespace = next(item.namespace for item in objects if item.kind == "ClusterServiceVersion")
         why = (
             f"OLM has installed the operator, but the operator has no effect without a {operator.configuration}."
             f" {operator.lack}"
         )
-        create = f"reate a {operator.configuration} (namespace {package}), then run stage operators again."
+        create = f"reate a {operator.configuration} (namespace {namespace}), then run stage operators again."
         remedy = f"C{create}" if seen.install else f"Set operators_install to true, or c{create}"
         return Finding(CHECK, operator.name, FAIL, f"installed, no {operator.configuration}", expected, why, remedy)
     if objects:

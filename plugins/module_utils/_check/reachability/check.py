@@ -28,7 +28,8 @@ from ..._model.measurement.reachability import ObservedPings, ObservedServers, P
 from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import UNKNOWN, Finding, build_pass
 from .common_causes import check_suspects
-from .pairs import Pair, PingPort, find_gone_servers, find_pairs, judge_pairs
+from .pairs import find_gone_servers, judge_pairs
+from .ping_results import Pair, PingPort, find_pairs
 from .ports import judge_port
 
 _HCAS, _SUBNET_MANAGERS = "HCAs", "subnet managers of the ports"

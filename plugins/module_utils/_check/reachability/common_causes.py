@@ -15,8 +15,9 @@ from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import ObservedTopologies, Place, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
-from .pairs import Pair, lose_some_each
+from .pairs import lose_some_each
 from .partitions import find_status, remedy_of
+from .ping_results import Pair
 
 #: cause of a loss that each pair has
 _BUSY = (

@@ -11,8 +11,8 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
-from .pairs import Pair, PingPort
 from .partitions import find_status, remedy_of
+from .ping_results import Pair, PingPort
 
 
 def judge_port(

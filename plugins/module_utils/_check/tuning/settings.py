@@ -11,7 +11,8 @@ import typing
 
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Intent
-from ..._model.node.node_tuning import NodeSetting, ObservedSettings, TuningSet
+from ..._model.node.file_owner import describe_owner_remedy
+from ..._model.node.node_tuning import SYSCTL, TMPFILES, NodeSetting, ObservedSettings, TuningSet
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .rows import get_expected_value, join_node_names
@@ -148,5 +149,16 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             _EXPECTED,
             f"The module kernel_settings failed on the node: {format_clause(seen.error, 'it returned no data')}.",
             remedy,
+        )
+    refusal = str(seen.value.get("refusal") or "")
+    if refusal:
+        return Finding(
+            CHECK,
+            name,
+            FAIL,
+            "no setting applied",
+            _EXPECTED,
+            f"The module kernel_settings set nothing: {format_clause(refusal)}.",
+            describe_owner_remedy(f"/{SYSCTL} /{TMPFILES}", "rdma_cluster.tuning", "tuning"),
         )
     return build_pass(CHECK, name, "applied by the module kernel_settings", _EXPECTED)

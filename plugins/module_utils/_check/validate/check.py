@@ -27,7 +27,7 @@ from ..._model.run.public_names import ROLE_VARIABLES
 from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, correct_name
 from ..._model.run.variables import describe_allowed as expected_of
 from ..collectives.wanted import find_mistakes
-from ..compare import check as compare
+from ..compare import mistakes
 from . import conflicts, controller, images, operators, pod_security, powers, tuning
 from .cluster import check_cluster
 from .fabrics import check_fabrics
@@ -343,7 +343,7 @@ def _check_measures(intent: Intent) -> list[Finding]:
 
 def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
     why = "Stage compare could not compare this figure with its own results, or would divide by zero."
-    for path, seen, expected in compare.report_mistakes(intent):
+    for path, seen, expected in mistakes.report_mistakes(intent):
         yield refuse_value("measures", path, seen, expected, why, f"Correct {path} in the intent.")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.intent.intent import Intent
-from ..._model.kubernetes.images import by_digest
+from ..._model.kubernetes.images.pull_rules import by_digest
 from ..._model.run.findings import FAIL, Finding, build_pass
 
 _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."

@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 import typing
 
-from ..._analysis.fleet.small_messages import explain_far_ratio
+from ..._analysis.measurement.small_messages import explain_far_ratio
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import Finding, build_pass

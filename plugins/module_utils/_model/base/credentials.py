@@ -28,7 +28,8 @@ __all__ = [
     "remove_value",
 ]
 
-_FLAG = r"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|pass|pwd|token|secret|api-key|secret-key|access-key)"
+_FLAG = r"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|pass|pwd|token|secret|api-key|secret-key|access-key"
+_FLAG += r"|(?-i:[a-z0-9]{1,20}Pass(?:word)?))"
 _KEEPS = rf"\g<1>{REDACTED}"
 #: a bootstrap token of kubeadm; what is before the point is no secret. Names and numbers have no digit or no letter, or
 #: are parts of longer ones. It begins with the point, which a search finds fast
@@ -85,6 +86,21 @@ _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
         _KEEPS,
     ),
     (re.compile(r"(\bM_?[Kk]ey:\.{2,64})(?!0x?0{0,20}(?![0-9a-fx]))0x[0-9A-Za-z_-]+"), _KEEPS),
+    # a password on the standard input of sudo
+    (
+        re.compile(
+            r"(\b(?:echo|printf)[ \t]{1,3}(?:-[neE]{1,3}[ \t]{1,3})?)(?!\[redacted\])"
+            r"(?:\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s|\"']{1,256})(?=[ \t]{0,3}\|[ \t]{0,3}(?:/usr/bin/)?sudo\b)"
+        ),
+        _KEEPS,
+    ),
+    (
+        re.compile(
+            r"(\bsudo[ \t][^\n|<]{0,64}<<<[ \t]{0,3})(?!\[redacted\])"
+            r"(?:\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s\"']{1,256})"
+        ),
+        _KEEPS,
+    ),
     (re.compile(r"(AccountKey[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9+/=]{16,}"), _KEEPS),
 )
 #: a bootstrap token in a document, where an escape may be before it
@@ -111,13 +127,13 @@ _HINTS = (
         "AccountKey",
     ),
     *("hvs.", "hvb.", "hvr.", "xox", "npm_", "AIza", "sk-", "psk", "PSK", "Psk", *_HASHES),
-    *("--", "://", "iscsi:", "ecret", "ECRET"),
+    *("--", "://", "iscsi:", "ecret", "ECRET", "sudo"),
     *("SG.", "ya29.", "GOCSPX-", "m_key", "M_Key", "M_KEY", "sa_key", "SA_Key", "SA_KEY", "ey:..", *PROGRAMS),
 )
 #: the same in lower case, for a document
 _SUSPECTS = (
     *("sha256~", "akia", "asia", "abia", "acca", *_GITHUB, "nvapi-", "hf_", "x-amz-signature", "glpat-"),
-    *("://", "--", "iscsi:", "sig=", "accountkey"),
+    *("://", "--", "iscsi:", "sig=", "accountkey", "sudo"),
     *("hvs.", "hvb.", "hvr.", "xox", "npm_", "aiza", "sk-", "psk", *_HASHES),
     *("sg.", "ya29.", "gocspx-", "m_key", "sa_key", "ey:..", *PROGRAMS),
 )

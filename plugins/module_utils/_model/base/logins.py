@@ -3,7 +3,8 @@
 """Removal of passwords from the command lines of programs whose options are too short to name a password, such as
 ``curl -u me:word``. Each pattern runs in linear time.
 
-Sources: curl(1) (-u, -U), ipmitool(1) (-P), sshpass(1) (-p), redfishtool (-p), Dell, "RACADM CLI Guide" (-p).
+Sources: curl(1) (-u, -U), ipmitool(1) (-P), sshpass(1) (-p), redfishtool (-p), Dell, "RACADM CLI Guide" (-p),
+mysql(1) (-p, only attached), redis-cli --help (-a), ldapsearch(1) (-w), smbclient(1) (-U user%password).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class _Login(typing.NamedTuple):
     is_first: bool = False
 
 
+#: never an option with its value in the next argument
+_NEVER = "(?!)"
 _LOGINS = (
     # elsewhere, -u may be the IDs of a user and a group
     _Login(
@@ -49,12 +52,17 @@ _LOGINS = (
     _Login("sshpass", "-v?p", "-v?p", is_first=True),
     _Login("racadm", "-p"),
     _Login("redfishtool", "(?:-p|--password)"),
+    # a word after -p is the name of a database
+    *(_Login(name, _NEVER, "-p") for name in ("mysql", "mysqldump", "mysqladmin", "mariadb")),
+    _Login("redis-cli", "-a"),
+    *(_Login(name, "-[xZv]{0,8}w", "-[xZv]{0,8}w") for name in ("ldapsearch", "ldapadd", "ldapmodify", "ldapwhoami")),
+    _Login("smbclient", "(?:-U|--user)", "(?:-U|--user=)", "[^%]{0,64}%"),
 )
 
 
 def _make_forms(login: _Login) -> tuple[typing.Pattern[str], ...]:
     """Return the patterns that find the password of a login in a text. The part before the password is group 1."""
-    user = login.user.replace("[^:]{0,64}", r"[^\s:\"'/]{1,64}")
+    user = login.user.replace("[^:]{0,64}", r"[^\s:\"'/]{1,64}").replace("[^%]{0,64}", r"[^\s%\"']{1,64}")
     # the options of a program that starts another one are right behind its name
     begin = rf"(?<![^\s\"'/]){login.program}{_NEXT}[\"']?" if login.is_first else r"(?<![^\s\"'])"
     forms = [rf"({begin}{login.option}{_NEXT}([\"'])?{user}){_HIDDEN}"]

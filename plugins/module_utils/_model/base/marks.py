@@ -25,6 +25,8 @@ INTENT_LABEL = "linerate.rdma/intent"
 DEFAULT_INTENT = "default"
 #: before the name of each intent that needs an object which several intents share
 USER_LABEL = f"{INTENT_LABEL}-"
+#: annotation with the labels of the nodes of an intent, on objects that select no nodes
+NODES_ANNOTATION = "linerate.rdma/nodes"
 #: characters of a name in this label: 63 of a label without ``intent-``, and without the digest and its hyphen
 _MOST_OF_NAME, _DIGEST = 47, 8
 #: on every object of the collection
@@ -52,6 +54,14 @@ def mark_intent(definition: dict[str, typing.Any], intent: str) -> dict[str, typ
     """
     labels = definition["metadata"].get("labels", {})
     return replace_labels(definition, {**labels, INTENT_LABEL: intent or DEFAULT_INTENT})
+
+
+def format_nodes(selector: typing.Mapping[str, str]) -> str:
+    """Return the value of the annotation that names the nodes of an intent.
+
+    :param selector: labels of the nodes that the intent selects
+    """
+    return json.dumps(dict(selector), sort_keys=True)
 
 
 def build_user_label(intent: str, selector: typing.Mapping[str, str]) -> dict[str, str]:

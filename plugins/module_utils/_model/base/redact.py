@@ -57,9 +57,25 @@ _NO_PASSWORD = (
 )
 _SUFFIXED = r"(?:[a-z0-9][_-]pass|(?-i:[a-z0-9]Pass))"
 _SHORT = r"(?:[a-z0-9][_-]pwd|(?-i:[a-z0-9]Pwd))"
+_BLOCK_NAME = rf"(?:{_WORDS}|\bsecret|{_SUFFIXED}|{_SHORT})"
 _KEEPS = rf"\g<before>\g<open>{REDACTED}"
 _KEEPS_NAME = rf"\g<before>{REDACTED}"
 _SECRET_TEXT = (
+    # YAML: a block, and a value on the next line, which is no mapping
+    (
+        re.compile(
+            rf"(?i)(?P<before>{_BLOCK_NAME}(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}}[|>][0-9+-]{{0,2}}[ \t]{{0,8}}\r?\n"
+            r"(?P<indent>[ \t]{1,32}))(?!\[redacted\])[^\s][^\n]*(?:\n(?P=indent)[^\n]*)*"
+        ),
+        _KEEPS_NAME,
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<before>{_BLOCK_NAME}(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}}\r?\n[ \t]{{1,32}})"
+            r"(?!\[redacted\]|[^\n]*:(?:\s|\Z))[^\s\[{][^\n]*"
+        ),
+        _KEEPS_NAME,
+    ),
     (
         re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
         REDACTED,

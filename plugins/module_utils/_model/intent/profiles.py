@@ -13,7 +13,8 @@ import dataclasses
 import typing
 
 from .comparison import Kind
-from .intent import VF_SETTINGS, ClusterIntent, Fabric
+from .intent import ClusterIntent, Fabric
+from .networks import VF_SETTINGS
 
 #: kinds of attachments whose pods share one interface of the node
 MACVLAN, IPOIB, HOST_DEVICE, PLAIN = (

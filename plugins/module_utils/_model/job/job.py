@@ -131,6 +131,8 @@ class PodContainer:
     :ivar replaced: resources before another object replaced them; None if they were not replaced
     :ivar device_claims: claims of its pod that it uses (resources.claims)
     :ivar claimed: purposes of the devices of these claims, such as ``network``
+    :ivar host_ports: ports of the node that it takes (hostPort)
+    :ivar exported: variables that its command, mpirun, gives to the processes that it starts in other pods
     """
 
     name: str
@@ -147,6 +149,8 @@ class PodContainer:
     replaced: typing.Optional[Replaced] = None
     device_claims: tuple[TakenClaim, ...] = ()
     claimed: tuple[Use, ...] = ()
+    host_ports: tuple[int, ...] = ()
+    exported: tuple[Variable, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +174,40 @@ class NetworkRequest:
 
 
 @dataclasses.dataclass(frozen=True)
+class NodeRequirement:
+    """A requirement of node affinity.
+
+    :ivar key: name of the label of the node
+    :ivar operator: In, NotIn, Exists, DoesNotExist, Gt or Lt, as written in the object
+    :ivar of_name: whether it is about the name of the node (matchFields), not about a label
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    of_name: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeChoice:
+    """The nodes on which the pods of a template may run.
+
+    :ivar labels: labels that a node must have (nodeSelector)
+    :ivar terms: required node affinity: a node must meet all requirements of one term; empty for none
+    :ivar tolerations: tolerations of the pods, in the format of Kubernetes
+    """
+
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    terms: tuple[tuple[NodeRequirement, ...], ...] = ()
+    tolerations: tuple[dict[str, typing.Any], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return the number of comparisons with one node, at least 1."""
+        return 1 + len(self.labels) + sum(map(len, self.terms)) + len(self.tolerations)
+
+
+@dataclasses.dataclass(frozen=True)
 class PodTemplate:
     """The template of the pods of a job.
 
@@ -179,12 +217,15 @@ class PodTemplate:
     :ivar init_containers: containers that run before the main ones (initContainers)
     :ivar networks: networks that its annotation requests
     :ivar host_network: whether the pods use the network of their node
+    :ivar host_ipc: whether the pods use the shared memory of their node (hostIPC)
+    :ivar host_pid: whether the pods see the processes of their node (hostPID)
     :ivar volumes: names of all volumes
-    :ivar memory_volumes: size limit of each volume in memory, by name; empty if it has none
+    :ivar memory_volumes: size limit of each volume in memory, by name; empty if it has none. The node's /dev/shm counts
     :ivar claims: PersistentVolumeClaims that it mounts
     :ivar host_paths: files and folders of the node that it mounts
     :ivar account: service account; empty for the namespace's default account
     :ivar device_claims: device claims of the pods (resourceClaims)
+    :ivar nodes: nodes on which the pods may run
     """
 
     path: str
@@ -199,6 +240,9 @@ class PodTemplate:
     host_paths: tuple[str, ...] = ()
     account: str = ""
     device_claims: tuple[PodClaim, ...] = ()
+    nodes: NodeChoice = dataclasses.field(default_factory=NodeChoice)
+    host_ipc: bool = False
+    host_pid: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,6 +261,18 @@ class JobWorkload:
     templates: tuple[PodTemplate, ...]
     queue: str = ""
     lost: str = ""
+
+    @functools.cached_property
+    def exported(self) -> dict[str, tuple[tuple[str, Variable], ...]]:
+        """Return the variables that launchers of MPI give to all ranks, by name, each with the path of the pod template
+        of the launcher.
+        """
+        found: dict[str, tuple[tuple[str, Variable], ...]] = {}
+        for template in self.templates:
+            for container in template.containers:
+                for item in container.exported:
+                    found[item.name] = (*found.get(item.name, ()), (template.path, item))
+        return found
 
     @property
     def subject(self) -> str:
@@ -314,6 +370,7 @@ class JobSurroundings:
         none, or if the cluster does not serve or does not allow reading them
     :ivar claiming_pods: pods of the job with claims from templates, if it runs
     :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
+    :ivar taints: taints of each node that keep pods away, in the format of Kubernetes
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -331,6 +388,7 @@ class JobSurroundings:
     compute_domains: typing.Optional[tuple[ComputeDomain, ...]] = None
     claiming_pods: tuple[ClaimingPod, ...] = ()
     errors: tuple[str, ...] = ()
+    taints: dict[str, tuple[dict[str, typing.Any], ...]] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def attachments_by_name(self) -> dict[str, JobAttachment]:

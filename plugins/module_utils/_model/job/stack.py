@@ -104,6 +104,8 @@ class Stack:
     :ivar storage: StorageClasses of the cluster
     :ivar namespaces: labels of the jobs' namespaces
     :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
+    :ivar excluded: prefixes of resources that Kueue does not count, by its configuration
+    :ivar replaced: resources in place of which Kueue counts others, by its configuration
     """
 
     controllers: tuple[Controller, ...] = ()
@@ -114,6 +116,8 @@ class Stack:
     storage: tuple[StorageClass, ...] = ()
     namespaces: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     errors: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 def has_rights(account: str, bindings: typing.Collection[typing.Container[str]]) -> bool:

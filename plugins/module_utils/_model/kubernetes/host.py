@@ -16,6 +16,9 @@ from .disruption import LabelSelector, MachinePool
 
 #: of containerd's unit, with the limit of locked memory
 DROP_IN = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
+#: state of that file: before the name of the intent that wrote it, and of a file without such a name that the intent
+#: does not ask for
+OF_INTENT, UNNAMED = "of intent ", "without an intent"
 #: of CRI-O, with the limit of locked memory. CRI-O reads all files of its folder in the order of their names, and a
 #: later default_ulimits replaces an earlier one as a whole
 CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
@@ -41,8 +44,15 @@ class ContainerdLimit:
     needs_reload: bool = False
 
     def is_stale(self, wanted: str) -> bool:
-        """Return whether a restart may give the process another limit: it runs without the wanted limit, which its unit
-        has, or may have after systemd has loaded the files of the unit again.
+        """Return whether a restart gives the process the wanted limit: it runs without that limit, and its unit has it.
+        A unit with a newer file may change something else, which is no reason for a restart.
+
+        :param wanted: limit that the drop-in of the collection sets
+        """
+        return self.running != wanted and self.loaded == wanted
+
+    def may_be_stale(self, wanted: str) -> bool:
+        """Return whether the process may need a restart after systemd has loaded the files of the unit again.
 
         :param wanted: limit that the drop-in of the collection sets
         """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import typing
 
-from ..base.marks import MANAGER
+from ..base.marks import MANAGER, find_users
 
 Item = typing.Mapping[str, typing.Any]
 #: kinds of the networks and pools that need a component of the policy
@@ -49,6 +49,57 @@ def find_dropped(wanted: Item, there: Item) -> tuple[str, ...]:
     """
     kept = list_components({"spec": wanted.get("spec")})
     return tuple(name for name in list_components(there) if name not in kept)
+
+
+def find_other_users(wanted: Item, there: Item) -> tuple[str, ...]:
+    """Return the labels by which intents other than that of a rendered policy record that they need it.
+
+    :param wanted: the rendered policy
+    :param there: the policy in the cluster
+    """
+    mine, found = (find_users(_mapping(item, "metadata", "labels")) for item in (wanted, there))
+    return tuple(sorted(found.keys() - mine.keys()))
+
+
+def explain_driver(wanted: Item, there: Item) -> str:
+    """Return how the driver of a rendered policy differs from that of the policy in the cluster, if other intents need
+    the policy. Return an empty text if the drivers are equal, or if a policy has none.
+
+    :param wanted: the rendered policy
+    :param there: the policy in the cluster
+    """
+    mine, theirs = (_describe_driver(item) for item in (wanted, there))
+    others = find_other_users(wanted, there)
+    if not others or not mine or not theirs or mine == theirs:
+        return ""
+    own = ", ".join(sorted(find_users(_mapping(wanted, "metadata", "labels")))) or "no label"
+    return (
+        f"the intent with the label {', '.join(others)} needs the driver {theirs} (ofedDriver), and this intent ({own})"
+        f" asks for {mine}. The driver of all nodes would be replaced"
+    )
+
+
+def describe_driver_remedy(wanted: Item, there: Item) -> str:
+    """Return how the user goes on if two intents need different drivers.
+
+    :param wanted: the rendered policy
+    :param there: the policy in the cluster
+    """
+    name = _mapping(there, "metadata").get("name")
+    labels = " ".join(f"{label}-" for label in find_other_users(wanted, there))
+    return (
+        "Set the same rdma_cluster.network_operator.ofed_driver in both intents, and give each intent its own"
+        " rdma_cluster.intent_name. If no other intent needs the policy, such as after a change of node_selector,"
+        f" remove the old label: kubectl label nicclusterpolicies.mellanox.com {name} {labels}. Then run stage network"
+        " again"
+    )
+
+
+def _describe_driver(policy: Item) -> str:
+    """Return the image of the driver in a policy; empty if it has none."""
+    driver = _mapping(policy, "spec", "ofedDriver")
+    path = "/".join(str(driver[key]) for key in ("repository", "image") if driver.get(key))
+    return f"{path}:{driver.get('version')}" if driver else ""
 
 
 def format_removal(wanted: Item, there: Item) -> str:

@@ -19,6 +19,7 @@ from ..base.marks import (
     FABRIC_LABEL,
     INTENT_LABEL,
     MANAGER,
+    NODES_ANNOTATION,
     RUN_LABEL,
     build_selection_label,
     build_user_label,
@@ -26,7 +27,7 @@ from ..base.marks import (
 )
 from .host import HOST_KINDS
 from .measuring import NAMESPACE as MEASURING
-from .nic_policy import find_dropped, list_components
+from .nic_policy import explain_driver, find_dropped, list_components
 from .own_kinds import JOBS, NETWORKS
 
 Item = typing.Mapping[str, typing.Any]
@@ -69,7 +70,10 @@ class Scope:
         doubt, the name proves as little as the default
     :ivar strange: fabrics with a policy in the cluster that is not of this intent, each with the policy
     :ivar known: fabrics with a policy in the cluster that is of this intent
+    :ivar other_nodes: annotations on objects with the name of this intent, each of labels that select nodes which this
+        intent does not select
     :ivar components: components that the intent asks for in the NicClusterPolicy, without device plugins
+    :ivar operator: namespace of the SR-IOV network operator in the intent; empty if the intent does not name it
     """
 
     intent: str = DEFAULT_INTENT
@@ -84,6 +88,8 @@ class Scope:
     doubt: str = ""
     strange: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     known: frozenset[str] = frozenset()
+    operator: str = ""
+    other_nodes: frozenset[str] = frozenset()
 
     @property
     def confirmation(self) -> dict[str, str]:
@@ -98,7 +104,18 @@ class Scope:
         if labels.get(INTENT_LABEL) != self.intent:
             return False
         confirmed = self.intent != DEFAULT_INTENT and bool(self.confirmation.keys() & labels.keys())
-        return confirmed or not (self.doubt or self.intent == DEFAULT_INTENT)
+        return confirmed or not (self.doubt or self.intent == DEFAULT_INTENT or self.explain_other_nodes(item))
+
+    def explain_other_nodes(self, item: Item) -> str:
+        """Return why an object with the name of this intent may be of another inventory with that name: it was made for
+        nodes that this intent does not select. Return an empty text if nothing shows this.
+        """
+        labels, made_for = _mapping(item, "metadata", "labels"), find_made_for(item)
+        if made_for not in self.other_nodes or labels.get(INTENT_LABEL) != self.intent:
+            return ""
+        if self.confirmation.keys() & labels.keys():
+            return ""
+        return f"it was made for the nodes with {_format_labels(read_nodes(made_for))}"
 
     def explain_foreign(self, kind: str, item: Item) -> str:
         """Return why an object with the label of the collection does not belong to this intent. Return an empty text if
@@ -114,6 +131,9 @@ class Scope:
         users = sorted(set(self.find_other_users(kind, item).values()))
         if users:
             return f"the intent{'s' if users[1:] else ''} '{', '.join(users)}' needs it too"
+        other = self.explain_other_nodes(item)
+        if other:
+            return f"it has the label {INTENT_LABEL}={intent}, a name that another intent may have, and {other}"
         if self.is_proven(item):
             return ""
         # pods and accounts of a measurement belong to no intent: the Lease permits one run at a time
@@ -192,7 +212,13 @@ class Scope:
         # of a list that is too large only the metadata is known
         selected = find_selector(kind, item) if "spec" in item else None
         if kind in (*NETWORKS, *_SUBNETS):
-            return self._find_other_network(fabric, find_users(_mapping(metadata, "labels")))
+            users = find_users(_mapping(metadata, "labels"))
+            why = self._find_other_network(fabric, users)
+            chosen = find_pool_nodes(kind, item)
+            recorded = bool(users.keys() & self.records.get(fabric, {}).keys())
+            if why or chosen is None or chosen == dict(self.selector) or recorded or fabric in self.known:
+                return why
+            return f"it has addresses for the nodes with {_format_labels(chosen)}"
         return (
             f"it selects the nodes with {_format_labels(selected)}, and this intent those with"
             f" {_format_labels(self.selector)}"
@@ -218,6 +244,9 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         return ""
     if theirs is not None and theirs != mine:
         return f"it belongs to the intent '{theirs}'"
+    other = scope.explain_other_nodes(there) if scope is not None else ""
+    if other:
+        return other
     if kind in HOST_KINDS and wanted.get("spec") != there.get("spec"):
         users = sorted(set(scope.find_other_users(kind, there).values())) if scope is not None else []
         if users:
@@ -230,7 +259,7 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         gone = find_dropped(wanted, there)
         said = [f"the resources {', '.join(dropped)}"] if dropped else []
         said += [f"the components {', '.join(gone)}"] if gone else []
-        return f"it has {' and '.join(said)}, which would be dropped" if said else ""
+        return f"it has {' and '.join(said)}, which would be dropped" if said else explain_driver(wanted, there)
     if found.get(FABRIC_LABEL, labels.get(FABRIC_LABEL)) != labels.get(FABRIC_LABEL):
         return f"it is of the fabric '{found.get(FABRIC_LABEL)}'"
     selected, selector = find_selector(kind, there), find_selector(kind, wanted)
@@ -240,6 +269,9 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         return ""
     if scope is not None and scope.doubt and theirs is not None:
         return _NO_POLICY
+    chosen, mine_chosen = find_pool_nodes(kind, there), find_pool_nodes(kind, wanted)
+    if chosen is not None and chosen != mine_chosen:
+        return f"it has addresses for the nodes with {_format_labels(chosen)}"
     for what, own, other in zip(_OF_NETWORK, _find_network(kind, wanted), _find_network(kind, there)):
         if own != other:
             return f"it has {what} {other or '(none)'} instead of {own or '(none)'}"
@@ -271,6 +303,52 @@ def list_entries(policy: Item) -> tuple[str, ...]:
             if isinstance(entry, dict)
         ]
     return tuple(dict.fromkeys(found))
+
+
+def find_pool_nodes(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
+    """Return the labels of the nodes that a pool of nv-ipam has addresses for. Return None if it is of another kind, or
+    selects nodes in another way than the pools of the collection.
+
+    :param kind: kind of the object
+    """
+    terms = _mapping(item, "spec", "nodeSelector").get("nodeSelectorTerms") if kind in _SUBNETS else None
+    first = terms[0] if isinstance(terms, list) and len(terms) == 1 else None
+    found = _mapping(first).get("matchExpressions")
+    chosen: dict[str, str] = {}
+    for entry in found if isinstance(found, list) else ():
+        values = _mapping(entry).get("values")
+        if _mapping(entry).get("operator") != "In" or not isinstance(values, list) or len(values) != 1:
+            return None
+        chosen[str(_mapping(entry).get("key"))] = str(values[0])
+    return chosen or None
+
+
+def find_pool(kind: str, item: Item) -> tuple[str, str]:
+    """Return the kind in lower case and the name of the pool of nv-ipam from which a network takes its addresses; both
+    are empty if it takes them from elsewhere.
+
+    :param kind: kind of the network
+    """
+    spec = _mapping(item, "spec")
+    config = _read_json(spec.get("config" if kind == "NetworkAttachmentDefinition" else "ipam"))
+    plugins = config.get("plugins")
+    first = plugins[0] if isinstance(plugins, list) and plugins else config
+    ipam = _mapping(first, "ipam") if kind == "NetworkAttachmentDefinition" else config
+    if ipam.get("type") != "nv-ipam":
+        return "", ""
+    return str(ipam.get("poolType") or "ippool").lower(), str(ipam.get("poolName") or "")
+
+
+def find_made_for(item: Item) -> str:
+    """Return the annotation of an object that names the nodes of its intent; empty if it has none."""
+    return str(_mapping(item, "metadata", "annotations").get(NODES_ANNOTATION) or "")
+
+
+def read_nodes(text: str) -> dict[str, str]:
+    """Return the labels in an annotation that names the nodes of an intent; empty if it has another form, which no run
+    writes.
+    """
+    return {str(key): str(value) for key, value in _read_json(text).items()}
 
 
 def find_selector(kind: str, item: Item) -> typing.Optional[dict[str, str]]:

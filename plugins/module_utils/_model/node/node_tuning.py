@@ -120,5 +120,8 @@ class TuningSet:
     remedy: str = ""
 
 
-#: changes of the module kernel_settings on one node (``changes``, a line for each)
+#: below the root of a node: the files of the module kernel_settings
+SYSCTL, TMPFILES = "etc/sysctl.d/90-linerate-rdma.conf", "etc/tmpfiles.d/linerate-rdma.conf"
+#: answer of the module kernel_settings on one node: its changes (``changes``, a line for each), why it set nothing
+#: (``refusal``: a file of another intent), and the files of other intents that a teardown left (``stays``)
 ObservedSettings = Observed[typing.Annotated[dict[str, typing.Any], Bound("keys of an answer", 1024)]]

@@ -11,7 +11,6 @@ import typing
 
 from ..boundary.kubernetes import LabelValue, ObjectName, Subdomain
 from ..boundary.words import Version, Word
-from ..intent.intent import DrainOptions
 from ..kubernetes.disruption import DriverAction, LabelSelector
 
 #: kinds of the policies that bring a driver: of the HCAs (DOCA-OFED), and of the GPUs. The second of each is for the
@@ -83,7 +82,6 @@ class DriverChange:
     :ivar action: ``load`` for a new or changed driver, ``remove``, ``reload`` for the driver of GPUs
     :ivar reason: the change, as text
     :ivar at_once: number of nodes that the operator drains at the same time; None for no limit
-    :ivar drain: options of the operator's drain
     :ivar affinity: terms of the policy's nodeAffinity, of which a node must meet one; empty for all nodes. Requirements
         other than In, NotIn, Exists and DoesNotExist are left out
     :ivar kept_out: names of the nodes with a taint that the pods of the driver do not tolerate
@@ -94,7 +92,6 @@ class DriverChange:
     action: DriverAction
     reason: str
     at_once: typing.Optional[int] = 1
-    drain: DrainOptions = dataclasses.field(default_factory=DrainOptions)
     affinity: tuple[LabelSelector, ...] = ()
     kept_out: tuple[Subdomain, ...] = ()
     all_pods: bool = False

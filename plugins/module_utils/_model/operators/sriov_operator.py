@@ -241,7 +241,8 @@ class OlmObject:
     :ivar phase: phase of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription:
         AtLatestKnown, UpgradePending...
     :ivar message: reason why the object has not progressed, from its message or its conditions
-    :ivar version: version of a ClusterServiceVersion; empty for a Subscription
+    :ivar version: version of a ClusterServiceVersion; name of the ClusterServiceVersion that a Subscription installed
+    :ivar package: package of a Subscription; empty for a ClusterServiceVersion
     """
 
     kind: Word
@@ -250,6 +251,7 @@ class OlmObject:
     phase: Word = ""
     message: str = ""
     version: Version = ""
+    package: Version = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,10 +8,19 @@ import dataclasses
 import time
 import typing
 
-from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL, LABEL, SELECTOR, find_users, mark_intent, replace_labels
+from ..._model.base.marks import (
+    FABRIC_LABEL,
+    INTENT_LABEL,
+    LABEL,
+    NODES_ANNOTATION,
+    SELECTOR,
+    find_users,
+    mark_intent,
+    replace_labels,
+)
 from ..._model.kubernetes.apply import FOREIGN, OTHER_INTENT, AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.kubernetes.scope import Scope
+from ..._model.kubernetes.scope import Scope, find_made_for
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
 from .errors import ApiError
@@ -156,6 +165,7 @@ def _plan_one(
         why = owners.explain(definition, there, proven)
         if why:
             return _compare_other_intent(cluster, applied, definition, there, why, owners.scope)
+        definition = _keep_users(definition, there, JOINT_KINDS)
         recorded = find_users(there["metadata"].get("labels") or {})
         if (
             not proven
@@ -189,11 +199,13 @@ def _keep_intent(definition: Resource, there: Resource) -> Resource:
     return mark_intent(definition, str(intent))
 
 
-def _keep_users(definition: Resource, there: Resource) -> Resource:
-    """Return a rendered MachineConfig or KubeletConfig with the labels by which intents have recorded on the existing
-    one that they need it. An object of another kind is returned as it is.
+def _keep_users(definition: Resource, there: Resource, kinds: typing.Container[str] = HOST_KINDS) -> Resource:
+    """Return a rendered object of some kinds with the labels by which intents have recorded on the existing one that
+    they need it. An object of another kind is returned as it is.
+
+    :param kinds: kinds that several intents share
     """
-    users = find_users(there["metadata"].get("labels") or {}) if definition["kind"] in HOST_KINDS else {}
+    users = find_users(there["metadata"].get("labels") or {}) if definition["kind"] in kinds else {}
     if not users:
         return definition
     return replace_labels(definition, {**users, **(definition["metadata"].get("labels") or {})})
@@ -208,6 +220,18 @@ def _keep_record(definition: Resource, there: Resource) -> Resource:
     made = _strip_users(definition)
     users = find_users(there["metadata"].get("labels") or {})
     return replace_labels(made, {**made["metadata"]["labels"], **users})
+
+
+def _keep_nodes(definition: Resource, there: Resource) -> Resource:
+    """Return a rendered object with the annotation of the existing object that names the nodes of its intent. Without
+    such an annotation there, the object has none.
+    """
+    notes = {**(definition["metadata"].get("annotations") or {})}
+    notes.pop(NODES_ANNOTATION, None)
+    found = find_made_for(there)
+    notes |= {NODES_ANNOTATION: found} if found else {}
+    metadata = {key: value for key, value in definition["metadata"].items() if key != "annotations"}
+    return {**definition, "metadata": {**metadata, **({"annotations": notes} if notes else {})}}
 
 
 def _strip_users(resource: Resource) -> Resource:
@@ -233,7 +257,7 @@ def _compare_other_intent(
     :param why: why it may belong to another intent
     :param scope: objects of the intent, if they are known
     """
-    kept = _keep_record(_keep_intent(definition, there), there)
+    kept = _keep_nodes(_keep_record(_keep_intent(definition, there), there), there)
     before = strip_volatile(there)
     try:
         result, warnings = cluster.apply(kept, FIELD_MANAGER, dry_run=True)
@@ -259,7 +283,7 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
     :param definition: the rendered object
     :param there: the existing object
     """
-    metadata, before = dict(_keep_record(definition, there)["metadata"]), strip_volatile(there)
+    metadata, before = dict(_keep_nodes(_keep_record(definition, there), there)["metadata"]), strip_volatile(there)
     metadata["labels"] = {
         key: value for key, value in metadata["labels"].items() if key not in (LABEL, FABRIC_LABEL, INTENT_LABEL)
     }

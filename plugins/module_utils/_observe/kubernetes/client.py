@@ -10,10 +10,10 @@ import typing
 
 from ..._model.kubernetes.objects import Container
 from .answers import list_warnings, read_object
-from .channels import Channels
 from .cluster_reader import TIMEOUT, ClusterReader
 from .errors import ApiError, api_error, call_again
-from .exec_connection import Refused, Way
+from .exec.channels import Channels
+from .exec.exec_connection import Refused, Way
 from .kinds import Kind, Resource, kind_of, path_of
 from .shell import Clock, Shell
 

@@ -12,8 +12,9 @@ from ..._model.job.stack import Stack
 from ..._model.kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..._model.node.hca import NodeHcas
 from ..._parse.job import job_objects, pod_template, stack, train_job
+from ..._parse.job.node_choice import parse_taints
 from ..._parse.kubernetes.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
-from ..._parse.kubernetes.core import parse_node
+from ..._parse.kubernetes.core import parse_controller, parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at
@@ -84,8 +85,9 @@ def observe(
     claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
     pods, claiming = _read_pods(reader, running)
     found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
+    nodes = list(reader.all("Node", lambda item: (parse_node(item), parse_taints(item))))
     return JobSurroundings(
-        nodes=tuple(reader.all("Node", parse_node)),
+        nodes=tuple(node for node, _taints in nodes),
         attachments=tuple(reader.all("NetworkAttachmentDefinition", job_objects.parse_attachment, only=attachments)),
         offered=frozenset(attachments.offered),
         others={
@@ -115,6 +117,7 @@ def observe(
         },
         device_errors=devices.errors,
         errors=reader.errors,
+        taints={name: taints for _node, (name, taints) in nodes if taints},
     )
 
 
@@ -187,6 +190,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
     found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
     home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
+    kueue = reader.one("ConfigMap", home, "kueue-manager-config", _read_kueue) if home else None
     return Stack(
         controllers=controllers,
         policies=tuple(
@@ -196,7 +200,9 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
         ),
         local_queues=tuple(reader.all("LocalQueue", stack.parse_local_queue)),
         cluster_queues=tuple(reader.all("ClusterQueue", stack.parse_cluster_queue)),
-        frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _read_frameworks) if home else None,
+        frameworks=kueue[0] if kueue else None,
+        excluded=kueue[1] if kueue else (),
+        replaced=kueue[2] if kueue else (),
         storage=tuple(reader.all("StorageClass", lambda item: stack.parse_storage_class(item, shared))),
         namespaces={namespace: labels for namespace, labels in found.items() if labels is not None},
         errors=reader.errors,
@@ -243,24 +249,27 @@ def _read_labels(namespace: Resource) -> dict[str, str]:
     return {str(key): str(value) for key, value in (namespace["metadata"].get("labels") or {}).items()}
 
 
-def _read_frameworks(config_map: Resource) -> tuple[str, ...]:
-    """Return the kinds of jobs that Kueue manages, from a ConfigMap with the configuration of Kueue."""
-    return stack.parse_frameworks(
-        read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", "")))
-    )
+def _read_kueue(config_map: Resource) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the kinds of jobs that Kueue manages, the prefixes of resources that it does not count, and the resources
+    that it replaces, from a ConfigMap with the configuration of Kueue.
+    """
+    data = read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", "")))
+    return (stack.parse_frameworks(data), *stack.parse_uncounted(data))
 
 
 def _collect_of_job(
     names: typing.Container[str], pod: Resource
 ) -> typing.Optional[tuple[typing.Optional[PodDevices], typing.Optional[ClaimingPod]]]:
     """Return the RDMA devices and interfaces of a pod on secondary networks, and its claims from templates. Return None
-    for a pod that does not run, has neither, or neither belongs to a named job nor has one of the names itself.
+    for a pod that does not run, has neither, or neither belongs to a named job nor has one of the names itself. A pod
+    belongs to a job by the label of its operator, or by its controller, as those of a StatefulSet.
 
     :param names: names of jobs in the namespace of the pod
     """
     metadata = pod.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)
+    of_job = (metadata.get("name"), parse_controller(pod)[1], *(labels.get(label) for label in _LABELS))
+    mine = any(name in names for name in of_job if name)
     if not mine or (pod.get("status") or {}).get("phase") != "Running":
         return None
     devices = job_objects.parse_pod_devices(pod) if annotations.get(pod_template.NETWORKS_ANNOTATION) else None

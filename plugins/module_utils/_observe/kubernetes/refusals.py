@@ -11,11 +11,12 @@ import typing
 from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, find_users
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.kubernetes.nic_policy import format_removal
+from ..._model.kubernetes.nic_policy import describe_driver_remedy, explain_driver, format_removal
 from ..._model.kubernetes.scope import Scope
 from .kinds import Resource, kind_of
 from .outcome import JOINT_KINDS
 
+_SAME_NAME = "a name that another intent may have"
 #: of the labels by which intents record that they need a shared object
 OLD_RECORD = "After a change of intent_name or node_selector, an older label may be of this intent itself."
 
@@ -42,15 +43,22 @@ def explain_refusal(
         if definition["kind"] in JOINT_KINDS
         else "Use another name in this intent"
     )
+    if definition["kind"] in JOINT_KINDS and explain_driver(definition, there) == why:
+        return f"{why}. {describe_driver_remedy(definition, there)}"
     removal = format_removal(definition, there) if definition["kind"] in JOINT_KINDS else ""
     another += f". If no intent needs the components, remove them: {removal}" if removal else ""
-    if scope is not None and scope.doubt and found.get(INTENT_LABEL) == mine:
+    doubt = (scope.doubt or (_SAME_NAME if scope.explain_other_nodes(there) else "")) if scope is not None else ""
+    if scope is not None and doubt and found.get(INTENT_LABEL) == mine:
         return (
-            f"{why}, and differs from the rendered object. It has the label {INTENT_LABEL}={mine}, {scope.doubt}. Give"
+            f"{why}, and differs from the rendered object. It has the label {INTENT_LABEL}={mine}, {doubt}. Give"
             " each intent of the cluster its own rdma_cluster.intent_name. If it is of this intent, such as after a"
             f" change of node_selector, label it: {command} {_format_labels(scope.confirmation)}"
         )
-    record = "" if definition["kind"] in HOST_KINDS else _format_labels(find_users(definition["metadata"]["labels"]))
+    record = (
+        ""
+        if definition["kind"] in (*HOST_KINDS, *JOINT_KINDS)
+        else _format_labels(find_users(definition["metadata"]["labels"]))
+    )
     name = mine if mine != DEFAULT_INTENT else "NAME"
     # the name of another intent stays a proof
     recorded = record and found.get(INTENT_LABEL, mine) == mine

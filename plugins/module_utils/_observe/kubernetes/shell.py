@@ -13,7 +13,7 @@ from ..._model.kubernetes.objects import CommandResult
 from ..._parse.kubernetes.core import status_message
 from ..._parse.pods.framing import ERROR, STDERR, STDOUT
 from ..._parse.pods.shell import MOST_BYTES, Stream
-from .channels import Channels
+from .exec.channels import Channels
 
 Clock = typing.Callable[[], float]
 

@@ -7,12 +7,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, SELECTOR
+from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, SELECTOR, format_nodes
 from ..._model.base.text import join_first
-from ..._model.kubernetes.scope import Scope, find_selector
+from ..._model.kubernetes.own_kinds import NETWORKS, POOLS
+from ..._model.kubernetes.scope import Scope, find_made_for, find_selector, read_nodes
+from ..._model.node.node_tuning import NAMESPACE as TUNING
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, name_of, read_namespace
+from ..._parse.operators.nic_configuration_operator import is_reported
+from ..operators.sriov_operator import find_namespace
 from .client import Cluster
+from .errors import ApiError
 from .kinds import Resource
 from .remove import Removal, list_objects
 
@@ -29,25 +34,76 @@ def learn_scope(cluster: Cluster, scope: Scope) -> Scope:
 
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
-    found = dataclasses.replace(scope, doubt=_find_doubt(cluster, scope) if scope.intent != DEFAULT_INTENT else "")
-    policies = tuple(_list(cluster, _POLICY)) if found.fabrics else ()
+    places = _Places(cluster, scope)
+    doubt = _find_doubt(cluster, scope, places) if scope.intent != DEFAULT_INTENT else ""
+    found = dataclasses.replace(scope, doubt=doubt)
+    policies = tuple(_list(cluster, _POLICY, places)) if found.fabrics else ()
     strange = {
         str(labels_of(item).get(FABRIC_LABEL)): f"{_POLICY} {_name(item)}"
         for item in policies
         if found.explain_foreign(_POLICY, item)
     }
     fabrics = {str(labels_of(item).get(FABRIC_LABEL)) for item in policies}
-    return dataclasses.replace(found, strange=strange, known=frozenset(fabrics - strange.keys()))
+    others = _find_other_nodes(cluster, scope) if found.fabrics and scope.intent != DEFAULT_INTENT else frozenset()
+    return dataclasses.replace(found, strange=strange, known=frozenset(fabrics - strange.keys()), other_nodes=others)
 
 
-def _find_doubt(cluster: Cluster, scope: Scope) -> str:
+def _find_other_nodes(cluster: Cluster, scope: Scope) -> frozenset[str]:
+    """Return the annotations on networks and pools with the name of the intent that select nodes which this intent does
+    not select. Each is a proof for its own object alone, so a copy of an object makes no other one doubtful.
+    """
+    found = {
+        find_made_for(item)
+        for kind in (*NETWORKS, *POOLS)
+        for item in list_objects(cluster, kind, Removal((kind,), SELECTOR))
+        if labels_of(item).get(INTENT_LABEL) == scope.intent
+    } - {"", format_nodes(scope.selector)}
+    nodes = [labels_of(node) for node in (cluster.list("Node").items if found else ())]
+    outside = [labels for labels in nodes if not scope.selector.items() <= labels.items()]
+    return frozenset(text for text in found if any(read_nodes(text).items() <= labels.items() for labels in outside))
+
+
+class _Places:
+    """The namespaces in which intents have their objects that select nodes. The operators of these objects read no
+    other namespace, and a user with rights in another one can create such objects there, with any label.
+    """
+
+    def __init__(self, cluster: Cluster, scope: Scope) -> None:
+        self._cluster, self._scope = cluster, scope
+        self._known: dict[str, frozenset[str]] = {"Tuned": frozenset((TUNING,))}
+
+    def has(self, kind: str, item: Resource) -> bool:
+        """Return whether an object is in a namespace in which an intent has objects of its kind. If the namespace is
+        not known, each one counts.
+
+        :raises ApiError: the API server cannot be reached
+        """
+        group = "NicDevice" if kind == "NicConfigurationTemplate" else kind if kind in self._known else _POLICY
+        if group not in self._known:
+            self._known[group] = frozenset(self._find(group))
+        places = self._known[group]
+        return not places or read_namespace(item) in places
+
+    def _find(self, group: str) -> typing.Iterable[str]:
+        if group == _POLICY:
+            return filter(None, [find_namespace(self._cluster, self._scope.operator)])
+        try:
+            # the operator makes them in its own namespace, and writes their status, which no other user can
+            return {read_namespace(item) for item in self._cluster.pages(group) if is_reported(item)}
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return ()
+
+
+def _find_doubt(cluster: Cluster, scope: Scope, places: _Places) -> str:
     """Return why another intent may have the name of this one: an object with the name selects nodes that this intent
     does not select. Return an empty text if there is no such object.
     """
     others = [
         (kind, item, find_selector(kind, item) if "spec" in item else {})
         for kind in SELECTING
-        for item in _list(cluster, kind)
+        for item in _list(cluster, kind, places)
         if labels_of(item).get(INTENT_LABEL) == scope.intent and not scope.confirmation.keys() & labels_of(item).keys()
     ]
     others = [(kind, item, selector) for kind, item, selector in others if selector not in (None, dict(scope.selector))]
@@ -66,9 +122,9 @@ def _find_doubt(cluster: Cluster, scope: Scope) -> str:
     return ""
 
 
-def _list(cluster: Cluster, kind: str) -> typing.Iterator[Resource]:
+def _list(cluster: Cluster, kind: str, places: _Places) -> typing.Iterator[Resource]:
     found = list_objects(cluster, kind, Removal((kind,), SELECTOR))
-    return (item for item in found if not is_copied(item))
+    return (item for item in found if not is_copied(item) and places.has(kind, item))
 
 
 def _name(item: Resource) -> str:

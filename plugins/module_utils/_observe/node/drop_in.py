@@ -10,28 +10,35 @@ import os
 import stat
 
 from ..._model.base.errors import RdmaError
-from ..._model.kubernetes.host import DROP_IN
+from ..._model.kubernetes.host import DROP_IN, OF_INTENT
+from ..._model.node.file_owner import find_owner
+from ..._store.files import read_bytes
 
 #: symbolic links of one path, as Linux follows them [include/linux/namei.h MAXSYMLINKS]
 _LINKS = 40
+#: bytes of the drop-in, which has a few lines
+_MOST_BYTES = 65_536
 
 
 def state(host: str) -> str:
     """Return the type of the file at the path of containerd's drop-in: ``absent``, ``file``, ``link`` or ``directory``,
-    with the meaning that these words have in Ansible's module file, or ``other``.
+    with the meaning that these words have in Ansible's module file, or ``other``. Of a file that names its intent,
+    return that name after ``OF_INTENT``.
 
     :param host: folder with the files of the node; / on the node itself
-    :raises RdmaError: the path cannot be examined
+    :raises RdmaError: the path cannot be examined, or the file cannot be read
     """
     need_files(host)
     try:
-        mode = os.lstat(resolve_node_path(host, DROP_IN)).st_mode
+        path = resolve_node_path(host, DROP_IN)
+        mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except OSError as error:
         raise RdmaError(f"{DROP_IN} of the node could not be read in {host}: {error.strerror}") from error
     kinds = ((stat.S_ISREG, "file"), (stat.S_ISLNK, "link"), (stat.S_ISDIR, "directory"))
-    return next((name for is_one, name in kinds if is_one(mode)), "other")
+    owner = find_owner(read_bytes(path, most=_MOST_BYTES).decode("utf-8", "replace")) if stat.S_ISREG(mode) else ""
+    return f"{OF_INTENT}{owner}" if owner else next((name for is_one, name in kinds if is_one(mode)), "other")
 
 
 def need_files(host: str) -> None:

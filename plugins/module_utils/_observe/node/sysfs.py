@@ -82,7 +82,7 @@ def _read_root(
     root: str, netdevs: typing.Container[str], held: typing.Mapping[str, HeldParts], errors: list[str]
 ) -> typing.Iterator[Hca]:
     top = SysfsReader(root)
-    rdma = _map_by_pci_address(top, "class/infiniband")
+    rdma = _leave_out_management(top, _map_by_pci_address(top, "class/infiniband"))
     nets = _map_by_pci_address(top, "class/net")
     functions = [name for name in top.names("bus/pci/devices") if parse.is_pci_address(name)]
     errors.extend(top.errors)
@@ -133,6 +133,25 @@ def _map_by_pci_address(top: SysfsReader, folder: str) -> dict[typing.Optional[s
             target = top.above(f"{folder}/{name}/device")
         result.setdefault(target if target and parse.is_pci_address(target) else None, []).append(name)
     return result
+
+
+def _leave_out_management(
+    top: SysfsReader, devices: dict[typing.Optional[str], list[str]]
+) -> dict[typing.Optional[str], list[str]]:
+    """Return the RDMA devices without those for management only. The driver of an HCA with several planes (ConnectX-8
+    on XDR) adds such a device, for example ``smi1``: it has a port for each plane, sends only management datagrams, and
+    has no device node for verbs. It is left out if another device of its function has one. [src Linux 6.11
+    drivers/infiniband/core/uverbs_main.c ib_uverbs_add_one, RDMA_DEVICE_TYPE_SMI]
+
+    :param devices: names of the RDMA devices, by the PCI address of their function
+    """
+    if all(len(names) < 2 for address, names in devices.items() if address):
+        return devices
+    verbs = {top.text(f"class/infiniband_verbs/{name}/ibdev") for name in top.names("class/infiniband_verbs")}
+    return {
+        address: [name for name in names if name in verbs] if address and verbs & set(names) else names
+        for address, names in devices.items()
+    }
 
 
 def _read_hca(

@@ -18,7 +18,7 @@ from ..._model.base.errors import RdmaError
 from ..._model.base.operand import require_operand
 from ..._model.base.redact import redact_text
 from ..._model.base.text import cut_plain
-from ..._model.kubernetes.pulls import ChartSeen
+from ..._model.kubernetes.images.pulls import ChartSeen
 from ..._model.operators.operators import OperatorChart
 from ..._parse.kubernetes.pulled_images import pulled_images
 from ..._parse.kubernetes.resource import mapping_at

@@ -46,7 +46,12 @@ def by_olm(cluster: Cluster) -> bool:
 
 
 def observe(
-    cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool
+    cluster: Cluster,
+    intent: Intent,
+    job: typing.Optional[JobNeeds],
+    nodes: typing.Collection[str],
+    olm: bool,
+    named: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> OperatorsSeen:
     """Return the state of all operators that the collection works with. Errors are stored in ``errors`` of the result.
     A kind that the API server does not know counts as one without objects.
@@ -54,6 +59,7 @@ def observe(
     :param job: needs of the job to run; None for no job
     :param nodes: nodes that the run includes
     :param olm: whether operators are installed by OLM in this cluster
+    :param named: name of the package of each operator in the settings, by operator
     :raises ApiError: the API server cannot be reached
     """
     reader = JobReader(cluster)
@@ -61,10 +67,11 @@ def observe(
     configurations = [
         reader.all(operator.configuration, _read_configuration) for operator in TABLE if operator.configuration
     ]
-    found = [reader.all(kind, _of_package, selector=ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]
     packages: dict[str, list[OlmObject]] = {}
-    for name, seen in (item for items in found for item in items if item is not None):
-        packages.setdefault(name, []).append(seen)
+    for kind in ("ClusterServiceVersion", "Subscription"):
+        for rows in reader.all(kind, lambda item: _list_operators(item, named), selector=ORIGINALS):
+            for name, seen in rows:
+                packages.setdefault(name, []).append(seen)
     drivers = [
         item
         for kind in (*OF_NICS, *OF_GPUS)
@@ -158,13 +165,12 @@ def _select_policy_nodes(
     )
 
 
-def _of_package(resource: Resource) -> typing.Optional[tuple[str, OlmObject]]:
-    for operator in TABLE:
-        if operator.package is not None:
-            seen = olm_object(resource, operator.package.name, operator.package.csv)
-            if seen is not None:
-                return operator.name, seen
-    return None
+def _list_operators(
+    resource: Resource, named: typing.Optional[typing.Mapping[str, str]]
+) -> list[tuple[str, OlmObject]]:
+    """Return a ClusterServiceVersion or Subscription with the name of each operator that it belongs to."""
+    found = ((operator.name, olm_object(resource, operator.name, named)) for operator in TABLE)
+    return [(name, seen) for name, seen in found if seen is not None]
 
 
 def _made_for(namespace: Resource) -> str:

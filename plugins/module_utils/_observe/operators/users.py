@@ -11,9 +11,9 @@ import typing
 from ..._model.base.marks import SELECTOR
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.nic_policy import NEEDING_KINDS
-from ..._model.kubernetes.own_kinds import OF_FABRICS, RUNNING_JOBS
+from ..._model.kubernetes.own_kinds import NETWORKS, OF_FABRICS, POOLS, RUNNING_JOBS
 from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
-from ..._model.kubernetes.scope import Scope
+from ..._model.kubernetes.scope import Scope, find_pool
 from ..._model.operators.olm import DRIVER, IN_USE, NEEDED, RetainedObject
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
@@ -41,6 +41,8 @@ _NIC_POLICY = "NicClusterPolicy"
 _MADE_BY_OPERATORS = ("NicDevice", "NodeFeature", "SriovNetworkNodeState")
 #: names of objects that the SR-IOV network operator makes
 _DEFAULT = (("SriovNetworkNodePolicy", "default"), ("SriovOperatorConfig", "default"))
+#: annotation of an attachment with the network of which the SR-IOV network operator made it
+_OF_NETWORK = "sriovnetwork.openshift.io/owner-ref"
 #: field managers of kubectl create and kubectl apply, and an annotation of the objects of a Helm release
 _KUBECTL, _OF_HELM = ("kubectl", "kubectl-client-side-apply", "kubectl-create"), "meta.helm.sh/release-name"
 #: objects that are named
@@ -99,8 +101,8 @@ def split_needed(
     cluster: Cluster, kind: str, items: tuple[Resource, ...], scope: typing.Optional[Scope]
 ) -> tuple[tuple[Resource, ...], list[Outcome]]:
     """Return the objects of a kind that a removal may take, and the outcomes of those that belong to a GitOps tool, or
-    that networks or pools of other users and intents need. Only a NicClusterPolicy can be needed: its components and
-    drivers serve all networks.
+    that networks or pools of other users and intents need. A NicClusterPolicy can be needed, because its components and
+    drivers serve all networks, and so can a pool of addresses of nv-ipam.
 
     :param items: objects of the kind that belong to the intent
     :param scope: objects of the intent; None: nothing is needed by others
@@ -108,6 +110,9 @@ def split_needed(
     """
     managed = [keep_other(item, why) for item in items if (why := explain_owner(item))]
     items = tuple(item for item in items if not find_owner_mark(item))
+    if kind in POOLS and scope is not None and items:
+        free, needed = _split_needed_pools(cluster, kind, items, scope)
+        return free, [*managed, *needed]
     if kind != _NIC_POLICY or scope is None or not items:
         return items, managed
     users = [
@@ -119,6 +124,30 @@ def split_needed(
         return items, managed
     why = f"networks or pools that are not of this intent need it: {', '.join(fold_users(users))}"
     return (), [*managed, *(keep_other(item, why) for item in items)]
+
+
+def _split_needed_pools(
+    cluster: Cluster, kind: str, pools: tuple[Resource, ...], scope: Scope
+) -> tuple[tuple[Resource, ...], list[Outcome]]:
+    """Return the pools of addresses that a removal may take, and the outcomes of those from which networks of other
+    users and intents take their addresses.
+
+    :param kind: kind of the pools
+    :param scope: objects of the intent
+    """
+    short, users = kind.partition(".")[0].lower(), dict[str, list[str]]()
+    for network in NETWORKS:
+        for item in _list_objects(cluster, network):
+            of_kind, name = find_pool(network, item)
+            # the SR-IOV network operator makes an attachment of each of its networks, without an owner
+            if of_kind == short and _OF_NETWORK not in mapping_at(mapping_at(item, "metadata"), "annotations"):
+                users.setdefault(name, []).extend(name_users(network, [item], scope))
+    needed = [
+        keep_other(item, f"networks that are not of this intent need it: {', '.join(fold_users(users[name_of(item)]))}")
+        for item in pools
+        if users.get(name_of(item))
+    ]
+    return tuple(item for item in pools if not users.get(name_of(item))), needed
 
 
 def find_other_intents(cluster: Cluster, scope: Scope) -> list[str]:

@@ -3,8 +3,9 @@
 """Parse a job of any kind by its pod templates.
 
 The templates are found anywhere in the job, so PyTorchJob, MPIJob, JobSet, Job, StatefulSet and other kinds need no
-code of their own. A TrainJob has no template. train_job.py adds the template of its runtime. [src kubeflow/trainer
-v1.9.4 and v2.3.0 pkg/apis]
+code of their own, except for the number of their pods: ``numOfHosts`` of a RayCluster, ``size`` of a LeaderWorkerSet. A
+TrainJob has no template. train_job.py adds the template of its runtime. [src kubeflow/trainer v1.9.4 and v2.3.0
+pkg/apis]
 """
 
 from __future__ import annotations
@@ -119,6 +120,34 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
     return ""
 
 
+def _count_workers(group: Resource, path: str) -> int:
+    """Return the number of pods of a group that are created from its ``workerTemplate``. The group of a LeaderWorkerSet
+    has ``size`` pods, of which one is created from ``leaderTemplate`` if it has one. [src kubernetes-sigs/lws
+    api/leaderworkerset/v1]
+
+    :param group: mapping with the templates
+    :param path: path of the mapping in the object, for messages
+    """
+    if group.get("size") is None:
+        return 1
+    return max(number_of(group["size"], f"{path}.size") - bool(group.get("leaderTemplate")), 0)
+
+
+def _add_claimed_volumes(parent: Resource, template: Resource, path: str) -> Resource:
+    """Return a pod template with the volumes that its controller adds for ``volumeClaimTemplates``, as that of a
+    StatefulSet does.
+
+    :param parent: mapping that contains the template
+    :param path: path of the mapping in the object, for messages
+    """
+    names = [name_of(claim) for claim in items_of(parent, "volumeClaimTemplates", path)]
+    if not names:
+        return template
+    spec = mapping_at(template, "spec")
+    volumes = [*items_of(spec, "volumes", path), *({"name": name} for name in names)]
+    return {**template, "spec": {**spec, "volumes": volumes}}
+
+
 def _find_templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
@@ -140,11 +169,13 @@ def _find_templates(
         if isinstance(node.get("spec"), dict) and isinstance(node["spec"].get("containers"), list):
             yield path, node, count
             return
-        for key in ("replicas", "parallelism"):
+        for key in ("replicas", "parallelism", "numOfHosts"):
             if node.get(key) is not None:
                 count *= number_of(node[key], f"{path}.{key}")
         for key, child in node.items():
-            yield from _find_templates(child, f"{path}.{key}" if path else str(key), count, visited)
+            each = _count_workers(node, path) if key == "workerTemplate" else 1
+            for found in _find_templates(child, f"{path}.{key}" if path else str(key), count * each, visited):
+                yield (found[0], _add_claimed_volumes(node, found[1], path), found[2])
     elif isinstance(node, list):
         for index, child in enumerate(node):
             yield from _find_templates(child, f"{path}[{index}]", count, visited)

@@ -14,13 +14,12 @@ import re
 import typing
 
 from ..._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from .nccl_tests_row import WITH_ITERATIONS, OpenRow, TableColumns
 
 #: rows, ranks and errors of a run
 MOST_ROWS, MOST_RANKS, _ERRORS = 2000, 4096, 20
 #: words of a launcher that may precede a row
 _BEFORE = 12
-#: words of the figures of one place, with option -I
-_WITH_ITERATIONS = 8
 #: largest factor from algorithm to bus bandwidth: all_reduce on very many ranks
 _FACTOR = 2.0
 #: largest difference between the mean of the rows and the average of the summary, as a part of the mean
@@ -33,8 +32,6 @@ _COUNT = re.compile(r"[0-9]{1,15}")
 TYPE = re.compile(r"[a-z][a-z0-9_]{1,15}")
 ROOT = re.compile(r"-?[0-9]{1,7}")
 #: the average of a slow network has six digits behind its zeros: 0.00964234
-#: wrong values of a row: a message has no more values than 64 bits count
-_MOST_WRONG = 2.0**63
 NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:e[+-][0-9]{2})?")
 _DAY, _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _PARAMETERS = re.compile(
@@ -52,40 +49,6 @@ _RANK = re.compile(
 _REDUCED = re.compile(r"# Reducing maxBytes to ([0-9]{1,15}) due to memory limitation")
 _BOUNDS = re.compile(r"# Out of bounds values {0,20}: ([0-9]{1,10}) (OK|FAILED)")
 _AVERAGE = re.compile(r"# Avg bus bandwidth {0,20}: (\S{1,20})(?: (?:OK|FAILED))?")
-
-
-@dataclasses.dataclass
-class _Columns:
-    """The layout of the table of a run, which is derived from the names of its columns.
-
-    :ivar keys: names of the columns between type and time: redop, root
-    :ivar width: number of words in the figures out of place, and in those in place
-    :ivar places: 2 if each table line has figures both out of place and in place, otherwise 1
-    :ivar largest_error: whether the fourth figure is the largest error instead of the number of wrong values
-    """
-
-    keys: tuple[str, ...]
-    width: int
-    places: int
-    largest_error: bool
-
-
-@dataclasses.dataclass
-class _Open:
-    """A table line that is not complete yet.
-
-    :ivar size: message size in bytes
-    :ivar count: number of elements
-    :ivar type: data type of the elements
-    :ivar keys: values of the columns between type and time, by the name of the column
-    :ivar words: words of the figures that were read so far
-    """
-
-    size: int
-    count: int
-    type: str
-    keys: dict[str, str]
-    words: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -116,10 +79,10 @@ class NcclTestsRun:
     """
 
     begun: set[str] = dataclasses.field(default_factory=set)
-    columns: typing.Optional[_Columns] = None
+    columns: typing.Optional[TableColumns] = None
     titled: bool = False
     overrun: bool = False
-    open: typing.Optional[_Open] = None
+    open: typing.Optional[OpenRow] = None
     cpu_time: bool = False
     starting: bool = False
     concluded: bool = False
@@ -208,7 +171,7 @@ class NcclTestsRun:
         keys, places = tuple(words[4:first]), words.count("algbw")
         if len(set(keys)) == len(keys) and set(keys) <= {"redop", "root"} and places <= 2:
             self.titled, self.cpu_time = True, words[first] == "cputime"
-            self.columns = _Columns(keys, _WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
+            self.columns = TableColumns(keys, WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
 
     def read_piece(self, words: typing.Sequence[str]) -> None:
         """Read a table line, or one of the three pieces in which nccl-tests prints it.
@@ -232,7 +195,7 @@ class NcclTestsRun:
                     and TYPE.fullmatch(keys.get("redop", "none"))
                     and ROOT.fullmatch(keys.get("root", "-1"))
                 ):
-                    self.open = _Open(int(size[1]), int(words[place - 1]), words[place], keys)
+                    self.open = OpenRow(int(size[1]), int(words[place - 1]), words[place], keys)
                     self._add_figures(rest[len(keys) - bool(blank) :])
                 return
         if self.open is not None:
@@ -248,28 +211,7 @@ class NcclTestsRun:
         self.open.words += words
         if len(self.open.words) >= self.columns.width * self.columns.places:
             row, self.open = self.open, None
-            self.add_row(self._build_row(row, self.columns))
-
-    def _build_row(self, row: _Open, columns: _Columns) -> typing.Optional[NcclTestRow]:
-        width = columns.width
-        if len(row.words) != width * columns.places:
-            return None
-        figures = [
-            _parse_figure(row.words[start : start + width], columns.largest_error)
-            for start in range(0, len(row.words), width)
-        ]
-        if None in figures:
-            return None
-        operation, root = row.keys.get("redop", "none"), int(row.keys.get("root", "-1"))
-        return NcclTestRow(
-            row.size,
-            row.count,
-            row.type,
-            "" if operation == "none" else operation,
-            root if root >= 0 else None,
-            figures[0] if columns.places == 2 else None,
-            figures[-1],
-        )
+            self.add_row(row.build(self.columns))
 
     def add_row(self, row: typing.Optional[NcclTestRow]) -> None:
         """Add a line to the table if its figures are consistent. Otherwise count it as torn.
@@ -360,20 +302,6 @@ class NcclTestsRun:
                 yield f"the mean of the rows is not the {average:g} GB/s of the summary"
         if not concluded:
             yield "the end of the output is missing"
-
-
-def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Optional[NcclTestFigure]:
-    if "N/A" in words[:3]:
-        return None
-    time, algorithm, bus = (float(word) for word in words[:3])
-    checked = None if words[3] == "N/A" else float(words[3])
-    if checked is not None and not largest_error and checked > _MOST_WRONG:
-        return None
-    if largest_error:
-        return NcclTestFigure(time, algorithm, bus, None, checked)
-    # of option -I: the fastest and the slowest iteration, that of 99 %, and the variation
-    p99 = float(words[6]) if len(words) == _WITH_ITERATIONS and "N/A" not in words[4:] else None
-    return NcclTestFigure(time, algorithm, bus, None if checked is None else int(checked), p99_us=p99)
 
 
 def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:

@@ -22,6 +22,7 @@ from ..kubernetes.resource import (
     number_of,
     texts_of,
 )
+from .node_choice import parse_node_choice
 
 NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 #: resources that were replaced, by the identity of a container's mapping
@@ -30,6 +31,14 @@ Provenance = dict[int, Replaced]
 #: bound but the size of an object
 MOST_ENTRIES, _MOST_NAMES = 1000, 256
 _LISTS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
+_LAUNCHER = re.compile(r"\b(?:mpirun|mpiexec|orterun|prterun|horovodrun)\b")
+_NAME, _VALUE = r"((?:NCCL|UCX)_[A-Z0-9_]{1,100})", r"(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)"
+#: variables that a launcher gives to all ranks: Open MPI by -x NAME=VALUE, or by -x NAME with its own value; MPICH by
+#: -genv NAME VALUE
+_EXPORTS = (
+    re.compile(rf"(?:^|\s)-x\s{{1,20}}{_NAME}(?:={_VALUE})?(?=[\s;&|\\]|$)"),
+    re.compile(rf"(?:^|\s)-genv\s{{1,20}}{_NAME}\s{{1,20}}{_VALUE}"),
+)
 _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
 
 
@@ -57,7 +66,7 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
         memory_volumes={
             str(item.get("name")): str(mapping_at(item, "emptyDir").get("sizeLimit") or "")
             for item in volumes
-            if mapping_at(item, "emptyDir").get("medium") == "Memory"
+            if mapping_at(item, "emptyDir").get("medium") == "Memory" or _is_shared_memory(item)
         },
         claims=tuple(
             str(mapping_at(item, "persistentVolumeClaim").get("claimName"))
@@ -67,7 +76,15 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
         host_paths=tuple(str(mapping_at(item, "hostPath").get("path")) for item in volumes if item.get("hostPath")),
         account=str(spec.get("serviceAccountName") or ""),
         device_claims=read_pod_claims(spec, where),
+        nodes=parse_node_choice(spec, where),
+        host_ipc=bool(spec.get("hostIPC", False)),
+        host_pid=bool(spec.get("hostPID", False)),
     )
+
+
+def _is_shared_memory(volume: Resource) -> bool:
+    """Return whether a volume is the folder /dev/shm of the node."""
+    return str(mapping_at(volume, "hostPath").get("path")).strip("/") == "dev/shm"
 
 
 def _parse_containers(spec: Resource, key: str, path: str, replaced: Provenance) -> tuple[PodContainer, ...]:
@@ -91,6 +108,7 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
         number = (variable.value or "").count(",") + 1 if variable.name in _LISTS else 0
         if number > _MOST_NAMES:
             raise ResourceError(f"{variable.place}: {variable.name} lists {number} names; the limit is {_MOST_NAMES}")
+    exported = _list_exported(words, variables, path) if _LAUNCHER.search(words) else ()
     context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
     limits = parse_amounts(item, "limits", path)
     user = context.get("runAsUser", of_pod.get("runAsUser"))
@@ -116,7 +134,31 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
         },
         replaced=replaced.get(id(item)),
         device_claims=read_taken_claims(item, path),
+        host_ports=tuple(
+            number_of(entry["hostPort"], f"{path}: hostPort")
+            for entry in parse_entries(item, "ports", path)
+            if entry.get("hostPort")
+        ),
+        exported=exported,
     )
+
+
+def _list_exported(words: str, own: typing.Sequence[Variable], path: str) -> tuple[Variable, ...]:
+    """Return the variables that a launcher of MPI gives to the processes that it starts in other pods.
+
+    :param words: command and arguments of the container
+    :param own: variables of the container
+    :param path: path of the container in the job, for messages
+    """
+    mine = {variable.name: variable.value for variable in own if variable.place.endswith(".env")}
+    found: dict[str, Variable] = {}
+    for pattern in _EXPORTS:
+        for match in pattern.finditer(words):
+            name, text = match.groups()
+            if text is not None or name in mine:
+                value = mine.get(name) if text is None else _parse_literal(text)
+                found[name] = Variable(name, value, f"{path}.command")
+    return tuple(found.values())
 
 
 def parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:

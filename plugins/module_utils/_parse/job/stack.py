@@ -187,6 +187,23 @@ def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
     return texts_of(mapping_at(data, "integrations"), "frameworks", "configuration of Kueue")
 
 
+def parse_uncounted(data: typing.Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the resources of which a ClusterQueue needs no quota: the prefixes in ``excludeResourcePrefixes``, and the
+    names that ``transformations`` replace. [src kueue v0.19.2 apis/config Resources]
+
+    :param data: configuration of Kueue, loaded from YAML
+    :raises ResourceError: the configuration has an unexpected form
+    """
+    if not isinstance(data, dict):
+        raise ResourceError("the configuration of Kueue is not a mapping")
+    what, resources = "configuration of Kueue", mapping_at(data, "resources")
+    changed = items_of(resources, "transformations", what)
+    return (
+        tuple(item for item in texts_of(resources, "excludeResourcePrefixes", what) if item),
+        tuple(str(item.get("input") or "") for item in changed if item.get("strategy") == "Replace"),
+    )
+
+
 def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
     """Return the name, the provisioner and the access of a StorageClass.
 

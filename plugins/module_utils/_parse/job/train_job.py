@@ -106,7 +106,7 @@ def _apply_trainer(container: dict[str, typing.Any], trainer: Resource, what: st
 
 def _list_patches(job: Resource) -> dict[str, list[Resource]]:
     """Return the patches of pod templates, by the names of the runtime's jobs. They are in runtimePatches since v2.2,
-    and in podTemplateOverrides before.
+    in podTemplateOverrides before, and as pod specifications in podSpecOverrides of v2.0.
 
     :raises ResourceError: there are more than ``MOST_ENTRIES`` patches
     """
@@ -116,9 +116,11 @@ def _list_patches(job: Resource) -> dict[str, list[Resource]]:
         for patch in parse_entries(mapping_at(job, "spec"), "runtimePatches", what)
         for item in parse_entries(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what)
     ]
-    for override in parse_entries(mapping_at(job, "spec"), "podTemplateOverrides", what):
+    overrides = [(item, item) for item in parse_entries(mapping_at(job, "spec"), "podTemplateOverrides", what)]
+    overrides += [(item, {"spec": item}) for item in parse_entries(mapping_at(job, "spec"), "podSpecOverrides", what)]
+    for override, patch in overrides:
         found += [
-            (name, override)
+            (name, patch)
             for name in {str(target.get("name")) for target in parse_entries(override, "targetJobs", what)}
         ]
     if len(found) > MOST_ENTRIES:
@@ -136,6 +138,7 @@ def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None
     _merge_lists(spec, changed, "volumes", what)
     if changed.get("securityContext"):
         spec["securityContext"] = changed["securityContext"]
+    _patch_node_choice(spec, changed, what)
     by_name: dict[str, dict[str, typing.Any]] = {}
     for wanted in parse_entries(changed, "containers", what):
         name = str(wanted.get("name"))
@@ -148,6 +151,25 @@ def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None
         _merge_lists(container, wanted, "volumeMounts", what, "mountPath")
         if wanted.get("securityContext"):
             container["securityContext"] = wanted["securityContext"]
+
+
+def _patch_node_choice(spec: dict[str, typing.Any], changed: Resource, what: str) -> None:
+    """Apply the part of a patch that decides on which nodes the pods run. Releases differ in whether tolerations are
+    added or replaced, so both count.
+
+    :param spec: specification of the pods, which is changed
+    :param changed: specification of the pods in the patch
+    :param what: name of the object in messages
+    """
+    if changed.get("nodeSelector"):
+        spec["nodeSelector"] = {**mapping_at(spec, "nodeSelector"), **mapping_at(changed, "nodeSelector")}
+    if changed.get("affinity"):
+        spec["affinity"] = {**mapping_at(spec, "affinity"), **mapping_at(changed, "affinity")}
+    if changed.get("tolerations"):
+        spec["tolerations"] = [
+            *parse_entries(spec, "tolerations", what),
+            *parse_entries(changed, "tolerations", what),
+        ]
 
 
 def _merge_lists(target: dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:

@@ -14,7 +14,8 @@ from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN,
 from ..._model.boundary.words import IMAGE, WORD
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
 from ..._model.kubernetes.objects import ClusterNode, Workload
-from ..._model.node.identity import Boot, uuid_of
+from ..._model.node.identity import uuid_of
+from ..._model.node.shown_boot import Boot
 from ..limits import MIB, decode_json
 from .foreign import is_mirror_pod
 from .quantity import parse_whole

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.kubernetes.images import Form, ImageReference, MirrorRule, RegistrySources
+from ..._model.kubernetes.images.pull_rules import Form, ImageReference, MirrorRule, RegistrySources
 from .resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
 
 #: kinds of mirror rules: the list of the rules in spec, and the form of the names that they are for

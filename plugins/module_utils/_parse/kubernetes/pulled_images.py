@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.kubernetes.pulls import ImageSeen
+from ..._model.kubernetes.images.pulls import ImageSeen
 from .resource import Resource
 
 #: sections of NVIDIA's policies to whose tags their operators add the system of the node

@@ -13,6 +13,8 @@ from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.operators.feature_discovery import WorkerConfig
+from ..._model.operators.operators import SRIOV
+from ..._model.operators.recognition import recognize_operators
 from ..._model.operators.sriov_operator import OlmObject
 from ..kubernetes.resource import (
     Resource,
@@ -26,9 +28,6 @@ from ..kubernetes.resource import (
     texts_of,
     title_of,
 )
-
-#: name of the package, and the beginning of the name of its ClusterServiceVersions
-PACKAGE = "sriov-network-operator"
 
 
 def is_worker(daemon: Resource) -> bool:
@@ -99,12 +98,14 @@ def _read_text_list(data: typing.Mapping[str, typing.Any], key: str, default: tu
     return tuple(value)
 
 
-def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -> typing.Optional[OlmObject]:
+def olm_object(
+    resource: Resource, operator: str = SRIOV, packages: typing.Optional[typing.Mapping[str, str]] = None
+) -> typing.Optional[OlmObject]:
     """Parse a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator. Return None if it
     belongs to another operator.
 
-    :param package: name of the operator's package
-    :param csv: prefix of the names of the package's ClusterServiceVersions
+    :param operator: name of the operator
+    :param packages: name of the package of each operator in the settings, by operator
     :raises ResourceError: the object has no valid name, or an unexpected form
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
@@ -115,7 +116,8 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
         text_at(LABEL, mapping_at(resource, "metadata"), "namespace", name),
     )
     if found.kind == "Subscription":
-        if spec.get("name") != package:
+        versions = [str(status[key]) for key in ("installedCSV", "currentCSV") if status.get(key)]
+        if operator not in recognize_operators(str(spec.get("name") or ""), versions, (), packages):
             return None
         told = [
             f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}"
@@ -128,8 +130,10 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
             normalize_known(WORD, status.get("state")),
             "; ".join(told),
             normalize_known(VERSION, status.get("installedCSV")),
+            normalize_known(VERSION, spec.get("name")),
         )
-    if not name.startswith(csv):
+    owned = items_of(mapping_at(spec, "customresourcedefinitions"), "owned", name)
+    if operator not in recognize_operators("", [name], [str(item.get("name")) for item in owned], packages):
         return None
     message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
     return OlmObject(

@@ -14,7 +14,6 @@ import dataclasses
 import typing
 
 from ..._model.base.marks import MANAGER, is_ours
-from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
 from ..._model.operators.drivers import DriverChange
 from ..kubernetes.core import tolerates_taint
@@ -65,11 +64,10 @@ def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> t
     terms = _parse_affinity(there or {})
     if found.action == "remove":
         return dataclasses.replace(found, affinity=terms)
-    upgrade, drain = mapping_at(new, _UPGRADE), mapping_at(new, _UPGRADE, "drain")
+    upgrade = mapping_at(new, _UPGRADE)
     return dataclasses.replace(
         found,
         at_once=number_of(upgrade.get("maxParallelUpgrades", 1), f"{_TITLE}: maxParallelUpgrades") or None,
-        drain=DrainOptions(drain.get("deleteEmptyDir") is True, drain.get("force") is True),
         affinity=terms,
     )
 

@@ -21,7 +21,7 @@ from ..._model.base.errors import RdmaError
 from ..._model.boundary.fabric import GBPS
 from ..._model.boundary.form import Range
 from ..._model.boundary.numbers import COUNT, LATENCY, MTU
-from ..._model.measurement.bandwidth import ROWS
+from ..._model.measurement.pairs import ROWS
 
 #: 1 MiB/s in Gb/s. The columns "MB/sec" (before 24.07) and "MiB/sec" are both 2^20 bytes per second
 GBPS_PER_MIBPS = 1048576 * 8 / 1e9

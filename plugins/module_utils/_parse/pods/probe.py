@@ -173,6 +173,7 @@ def parse(text: str) -> Probe:
     local: dict[str, frozenset[int]] = {}
     allowed: frozenset[int] = frozenset()
     missing: list[str] = []
+    verbs = {line[len("verbs ") :] for line in text.splitlines() if line.startswith("verbs ")}
     left = _MOST_IN_ALL
     for line in text.splitlines():
         word, _blank, rest = line.partition(" ")
@@ -211,7 +212,7 @@ def parse(text: str) -> Probe:
     }
     return Probe(
         addresses=tuple(dict.fromkeys(addresses)),
-        pci_devices={address: tuple(devices) for address, devices in pci_devices.items()},
+        pci_devices={address: _leave_out_management(devices, verbs) for address, devices in pci_devices.items()},
         links=links,
         rates=rates,
         pcie={address: gbps for address, gbps in slots.items() if LINK_GBPS.fits(gbps)},
@@ -221,6 +222,16 @@ def parse(text: str) -> Probe:
         _local=local,
         _allowed=allowed,
     )
+
+
+def _leave_out_management(devices: typing.Sequence[str], verbs: typing.AbstractSet[str]) -> tuple[str, ...]:
+    """Return the RDMA devices of a function that have a device node for verbs, or all of them if none has. Those of an
+    HCA with several planes are one for data, and one for management alone, such as ``smi1``.
+
+    :param devices: names of all RDMA devices of the function
+    :param verbs: names of the RDMA devices that have a device node for verbs
+    """
+    return tuple(device for device in devices if device in verbs or verbs.isdisjoint(devices))
 
 
 def _parse_cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:

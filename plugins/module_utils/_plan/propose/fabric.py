@@ -11,7 +11,8 @@ import typing
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve_members
 from ..._analysis.fleet.vendors import find_vendor_with
-from ..._model.intent.intent import Fabric, Network, Select
+from ..._model.intent.intent import Fabric, Select
+from ..._model.intent.networks import Network
 from ..._model.intent.proposal import Blank, Entry, Section, Value
 from ..._model.operators.sriov_operator import OperatorFacts
 from .groups import HcaGroup, compute_rate, explain_unfit, link_of, model_of

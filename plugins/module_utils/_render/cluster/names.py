@@ -12,7 +12,8 @@ import typing
 
 from ..._model.base import marks
 from ..._model.base.errors import RdmaError
-from ..._model.intent.intent import Fabric, Network
+from ..._model.intent.intent import Fabric
+from ..._model.intent.networks import Network
 
 Object = dict[str, typing.Any]
 #: PCI addresses of a fabric's physical functions on each node

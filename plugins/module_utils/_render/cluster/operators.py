@@ -45,7 +45,8 @@ def render_configuration(
     examples: typing.Sequence[Object],
 ) -> typing.Optional[Object]:
     """Render the configuration object of an operator. Return None for the GPU operator if its ClusterServiceVersion
-    contains no example, from which its configuration is derived.
+    contains no example, from which its configuration is derived. Return None if the examples have another API group, as
+    those of another package can.
 
     :param namespace: namespace of the operator
     :param job: needs of a training job; None if there is no job
@@ -54,6 +55,9 @@ def render_configuration(
     if operator.name == GPU and not examples:
         return None
     version, name, namespaced = _IDENTITY[operator.name]
+    group = version.partition("/")[0]
+    if any(str(item.get("apiVersion") or version).partition("/")[0] != group for item in examples):
+        return None
     spec = copy.deepcopy(examples[0].get("spec") or {}) if examples and operator.name in (NFD, GPU) else {}
     if operator.name == NFD:
         # JSON is YAML as well

@@ -17,7 +17,7 @@ import typing
 
 from ..._model.base.escape import escape_line
 from ..._model.intent.mirror import EVERYTHING, Mirror, on_mirror
-from ..._model.kubernetes.pulls import ChartPull, ImagePull, PackagePull, Pulls
+from ..._model.kubernetes.images.pulls import ChartPull, ImagePull, PackagePull, Pulls
 from .names import Object
 
 OC_MIRROR, SKOPEO = "imageset-config.yml", "skopeo-sync.yml"

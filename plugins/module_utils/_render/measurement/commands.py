@@ -40,6 +40,7 @@ env | grep '^PCIDEVICE_' | grep -v '_INFO=' | while read -r line; do echo "env $
 for address in $(env | grep '^PCIDEVICE_' | grep -v '_INFO=' | cut -d= -f2- | tr ',' ' ') $1; do
   folder=/sys/bus/pci/devices/$address
   for device in "$folder"/infiniband/*; do [ -e "$device" ] && echo "pci $address ${device##*/}"; done
+  for name in "$folder"/infiniband_verbs/*/ibdev; do [ -r "$name" ] && echo "verbs $(cat "$name")"; done
   [ -r "$folder/numa_node" ] && echo "numa $address $(cat "$folder/numa_node")"
   [ -r "$folder/local_cpulist" ] && echo "cpus $address $(cat "$folder/local_cpulist")"
   if [ -e "$folder/physfn" ]; then

@@ -26,7 +26,10 @@ echo "hard $(ulimit -H -l)"
 echo "asked $1"
 device=
 for address in $(env | grep '^PCIDEVICE_' | grep -v '_INFO=' | cut -d= -f2- | tr ',' ' '); do
-  for found in /sys/bus/pci/devices/$address/infiniband/*; do [ -e "$found" ] && device=${found##*/}; done
+  for found in /sys/bus/pci/devices/$address/infiniband/*; do
+    # the second device of an HCA with several planes is for management alone
+    [ -e "$found" ] && device=${device:-${found##*/}}
+  done
 done
 [ -n "$device" ] || device=$(rdma link | sed -n 's|^link \([^/]*\)/.* netdev net1 *$|\1|p' | head -n 1)
 [ -n "$device" ] || exit 0

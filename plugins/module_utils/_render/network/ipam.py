@@ -10,7 +10,8 @@ from __future__ import annotations
 import ipaddress
 import json
 
-from ..._model.intent.intent import ClusterIntent, Fabric, Ipam
+from ..._model.intent.intent import ClusterIntent, Fabric
+from ..._model.intent.networks import Ipam
 from ..cluster.names import Object, build_labels, keep_filled
 
 API = "nv-ipam.nvidia.com/v1alpha1"

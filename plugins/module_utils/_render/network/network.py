@@ -11,7 +11,14 @@ import json
 import typing
 
 from ..._model.base.load import to_data
-from ..._model.base.marks import DEFAULT_INTENT, build_user_label, mark_intent, replace_labels
+from ..._model.base.marks import (
+    DEFAULT_INTENT,
+    NODES_ANNOTATION,
+    build_user_label,
+    format_nodes,
+    mark_intent,
+    replace_labels,
+)
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
 from ..._model.intent.profiles import HOST_DEVICE, attachment_kind, find_traits, needs_nic_policy
 from ..cluster.names import MANAGED_BY, Members, Object, RenderError
@@ -110,10 +117,12 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     # no object of these fabrics selects nodes, so nothing else tells two intents with the default name apart
     unnamed = cluster.intent_name in ("", DEFAULT_INTENT)
     alike = {fabric.name: fabric for fabric in fabrics if unnamed and not find_traits(fabric).functions}
-    marked = [(name, mark_intent(item, cluster.intent_name)) for name, item in objects]
+    marked = [(name, _mark_object(item, cluster)) for name, item in objects]
+    marked = [(name, _add_record(item, alike[name], cluster) if name in alike else item) for name, item in marked]
+    # with another name, an inventory that is a copy may have it too
+    named = {fabric.name for fabric in fabrics if not unnamed and not find_traits(fabric).functions}
     return Rendered(
-        tuple((name, _add_record(item, alike[name], cluster) if name in alike else item) for name, item in marked),
-        unmade,
+        tuple((name, _add_nodes(item, cluster) if name in named else item) for name, item in marked), unmade
     )
 
 
@@ -136,6 +145,23 @@ def _refuse_taken_names(fabric: Fabric, policies: typing.Iterable[Object], taken
 def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Return an object of a fabric with the label by which an intent with the default name recognizes it later."""
     return replace_labels(made, {**made["metadata"]["labels"], **build_record(fabric, cluster)})
+
+
+def _mark_object(made: Object, cluster: ClusterIntent) -> Object:
+    """Return an object with the label of its intent. A NicClusterPolicy, of which a cluster has one, also has the label
+    by which an intent with the default name records that it needs the policy.
+    """
+    marked = mark_intent(made, cluster.intent_name)
+    if made["kind"] != "NicClusterPolicy" or cluster.intent_name not in ("", DEFAULT_INTENT):
+        return marked
+    user = build_user_label(cluster.intent_name, cluster.node_selector)
+    return replace_labels(marked, {**marked["metadata"]["labels"], **user})
+
+
+def _add_nodes(made: Object, cluster: ClusterIntent) -> Object:
+    """Return an object with the annotation that names the nodes of its intent."""
+    notes = {**made["metadata"].get("annotations", {}), NODES_ANNOTATION: format_nodes(cluster.node_selector)}
+    return {**made, "metadata": {**made["metadata"], "annotations": notes}}
 
 
 def build_record(fabric: Fabric, cluster: ClusterIntent) -> dict[str, str]:
@@ -173,6 +199,6 @@ def drop_held(
     first = next((index for index, item in enumerate(kept) if item["fabric"]), len(kept))
     return [
         *kept[:first],
-        *({"fabric": "", "object": mark_intent(item, intent.cluster.intent_name)} for item in policy),
+        *({"fabric": "", "object": _mark_object(item, intent.cluster)} for item in policy),
         *kept[first:],
     ]

@@ -12,11 +12,13 @@ import typing
 
 from ..._model.base.marks import DEFAULT_INTENT, mark_intent
 from ..._model.intent.host_intent import HostNeeds, Kubelet, Memlock
-from ..._model.kubernetes.host import CRIO_FILE, ROLE_LABEL
+from ..._model.kubernetes.host import CRIO_FILE, OF_INTENT, ROLE_LABEL, UNNAMED
+from ..._model.node.file_owner import find_owner, format_owner
 from ..cluster.names import MANAGED_BY, keep_filled, object_name
 
 Object = dict[str, typing.Any]
 
+_DROP_IN_HEAD = "# of linerate.rdma, rdma_cluster.host.memlock: changed and removed by it\n"
 _VERSION = "machineconfiguration.openshift.io/v1"
 #: with the name behind it, on OpenShift's own pools worker and master [machine-config-operator
 #: manifests/worker.machineconfigpool.yaml]
@@ -92,11 +94,38 @@ def crio_config(memlock: Memlock) -> str:
     return f"[crio.runtime]\ndefault_ulimits = [\n{lines}]\n"
 
 
-def make_containerd_drop_in(memlock: Memlock) -> str:
+def make_containerd_drop_in(memlock: Memlock, owner: str) -> str:
     """Return the text of systemd's drop-in file for containerd with the limit of locked memory, which containers
     inherit. It takes effect for pods that start after a restart of containerd.
+
+    :param owner: name by which the intent marks its files
     """
-    return f"[Service]\nLimitMEMLOCK={spell_limit(memlock)}\n"
+    return f"{_DROP_IN_HEAD}{format_owner(owner)}[Service]\nLimitMEMLOCK={spell_limit(memlock)}\n"
+
+
+def empty_containerd_drop_in(owner: str) -> str:
+    """Return the text of that file during a teardown, without a limit.
+
+    :param owner: name by which the intent marks its files
+    """
+    return (
+        "# taken back by linerate.rdma, whose teardown removes this file after containerd was restarted\n"
+        f"{format_owner(owner)}"
+    )
+
+
+def describe_owner(text: str, owner: str, asked: bool) -> str:
+    """Return in a few words whose a drop-in file of containerd is, if a teardown of this intent must leave it; empty if
+    the teardown removes it.
+
+    :param text: text of the file; empty: there is no file
+    :param owner: name by which the intent marks its files
+    :param asked: whether the intent asks for such a file. Only then a file without an owner belongs to it
+    """
+    found = find_owner(text)
+    if found and found != owner:
+        return f"{OF_INTENT}{found}"
+    return UNNAMED if text and not found and not asked and text != empty_containerd_drop_in("") else ""
 
 
 def spell_limit(memlock: Memlock) -> str:

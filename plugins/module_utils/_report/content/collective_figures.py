@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._check.collectives.course import GroupFigure
+from ..._check.collectives.group_verdict import GroupFigure
 from ..._check.collectives.latency import GroupLatency
 from ..._model.base.text import join_first
 from ..markup.markup import Html, render_element

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._check.fabric.error_counters import PHYSICAL
+from ..._check.fabric.counter_classes import PHYSICAL
 from ..._check.fabric.names import Names
 from ..._model.infiniband.fabric import SeenTopology
 from ..._model.run.link_errors import EarlierErrors, End, ErrorReading, collect_readings, compute_growth

@@ -17,7 +17,7 @@ from ..._check.reachability import check as reachability
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
-from ..._model.measurement.bandwidth import PairResult
+from ..._model.measurement.pairs import PairResult
 from ..._model.measurement.reachability import ObservedPings, Ping, PingPlan
 from ..._model.run.findings import Judged
 from ..._model.run.records import Record

@@ -13,8 +13,9 @@ import typing
 from ..._analysis.bandwidth.medians import compute_medians
 from ..._check.bandwidth.trend import MOST_DROP
 from ..._check.collectives import trend as of_collectives
-from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
+from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair
 from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures
+from ..._model.measurement.pairs import PairKey
 from ..markup.markup import Html, join_content, render_element
 from ..markup.tables import render_row, render_table
 from .matrix import format_number

@@ -10,7 +10,7 @@ import typing
 from ..._model.base.load import to_data
 from ..._model.base.redact import redact
 from ..._model.run.facts import RunStart
-from ..content.difference import RunDifference
+from ..difference.runs import RunDifference
 from ..markup.markup import render_document, render_element
 from ..markup.style import STYLE
 

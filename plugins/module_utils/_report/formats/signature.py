@@ -14,7 +14,7 @@ import statistics
 import typing
 
 from ..._check.bandwidth import check as bandwidth
-from ..._check.collectives.course import GroupFigure
+from ..._check.collectives.group_verdict import GroupFigure
 from ..._check.collectives.latency import summarize_latencies
 from ..._model.measurement.collectives import LatencyFigures
 from ..content.exhibits import Undrawable, collect_versions, judge_collectives, read_held

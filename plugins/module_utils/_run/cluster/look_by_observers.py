@@ -18,7 +18,7 @@ from ..._model.kubernetes.objects import Answer, Container
 from ..._model.kubernetes.observers import HOST, Observer
 from ..._model.run.fact_kinds import SWITCHES, list_kinds_at
 from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.pod_exec import PARALLEL, Limits, on_many, run
+from ..._observe.kubernetes.exec.pod_exec import PARALLEL, Limits, on_many, run
 from ..._observe.node.look import __name__ as LOOK
 from ..._observe.process.archive import START, build_archive
 from ..._parse.limits import MIB

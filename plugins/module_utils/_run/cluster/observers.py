@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import typing
 
-from ..._analysis.controllers.observers import Patience, judge, select_nodes
+from ..._analysis.controllers.observers import Patience, judge
 from ..._model.base.errors import RdmaError
 from ..._model.base.marks import replace_labels
 from ..._model.kubernetes.observers import Observer, ObserversFacts, Wanted
@@ -21,8 +21,6 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, strip_volatile
 from ..._observe.kubernetes.shell import Clock
-from ..._parse.kubernetes import core
-from ..._parse.kubernetes import observers as parse
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.kubernetes.tenancy import describe_missing_part, list_strangers
@@ -315,69 +313,6 @@ class Observers:
                     view.fail(change.kind, change.error)
                 else:
                     view.change(change.kind, change.items, change.action == "drop")
-
-
-def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
-    """Return the nodes that the settings name or, if they name none, all nodes that match their selector.
-
-    :param wanted: settings of the observers
-    :raises RdmaError: the selector matches no node, or the nodes cannot be read
-    """
-    found = wanted.nodes or select_nodes(map(core.parse_node, cluster.list("Node").items), wanted.node_selector)
-    if not found:
-        labels = ", ".join(f"{key}={value}" for key, value in wanted.node_selector.items()) or "kubernetes.io/os=linux"
-        raise RdmaError(
-            f"no node of the cluster matches the node selector {labels}",
-            "Correct the node selector, then rerun; kubectl get nodes --show-labels lists the labels of all nodes",
-        )
-    return found
-
-
-def leave_out(
-    cluster: Cluster, wanted: Wanted, nodes: typing.Sequence[str], excluded: typing.Container[str]
-) -> tuple[Wanted, tuple[str, ...]]:
-    """Return the settings of the observers without the nodes that ``--limit`` excludes, and the nodes that need an
-    observer. Observers that belong to no run stay on such a node if they run there.
-
-    :param nodes: nodes that need an observer without the limit
-    :param excluded: names of the nodes that the limit excludes
-    :raises ApiError: the existing observers cannot be read
-    """
-    chosen = tuple(node for node in nodes if node not in excluded)
-    if len(chosen) == len(nodes):
-        return wanted, chosen
-    out = [node for node in nodes if node in excluded]
-    kept = () if wanted.run else judge(out, seen_in(cluster, wanted.namespace))
-    stay = {item.node for item in kept if item.phase == "ready"}
-    return dataclasses.replace(
-        wanted, nodes=tuple(node for node in nodes if node not in excluded or node in stay)
-    ), chosen
-
-
-def own_image(cluster: Cluster, openshift: bool) -> str:
-    """Return the tools image of an OpenShift cluster, with its digest. Every release of OpenShift contains this image,
-    and so does every mirror of a release.
-
-    :param openshift: whether the cluster is OpenShift
-    :raises RdmaError: the cluster is not OpenShift, or the image cannot be read
-    """
-    remedy = (
-        "Build the image as described in docs/observers.md, then rerun with the digest of the image: -e"
-        " rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
-    )
-    if not openshift:
-        raise RdmaError(
-            "rdma_observers_image is not set, and the cluster is not OpenShift, which provides an image", remedy
-        )
-    try:
-        return parse.image_of_tag(cluster.get("ImageStreamTag", "openshift", "tools:latest"))
-    except ApiError as error:
-        if error.status == 0:
-            raise
-        raise RdmaError(
-            f"the observer image is unknown because the ImageStreamTag could not be read: {error.seen}",
-            remedy,
-        ) from error
 
 
 def summarize_observers(observers: typing.Sequence[Observer]) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the pods that lose network devices when a removal takes the driver of NVIDIA's network operator. The operator
-removes the driver from all nodes with NVIDIA's NICs at the same time, and drains no node.
+"""Find the pods that lose network devices when a run or a removal takes the driver of NVIDIA's network operator. The
+operator removes the driver from all nodes with NVIDIA's NICs at the same time, and drains no node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import items_of, mapping_at, read_namespace, why_not_read
 from ..._parse.operators.nic_driver import parse_driver_removal
 from .claimed_devices import ClaimedDevices
-from .removal_pods import find_running_pods
+from .removal_pods import RunningPod, find_running_pods
 
 #: folder of the RDMA devices
 _DEVICES = pathlib.PurePosixPath("/dev/infiniband")
@@ -28,13 +28,8 @@ _DEVICES = pathlib.PurePosixPath("/dev/infiniband")
 _NOT_OF_NICS = (*GPU_RESOURCES, "devices.kubevirt.io/")
 
 
-def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], scope: Scope) -> list[str]:
-    """Return the running pods that use network devices on the nodes of a driver that goes with NicClusterPolicies, each
-    with its namespace and node. Pods of all users count, and those of services too, because no drain replaces them.
-
-    A pod uses network devices if it has a network of multus, an extended resource, or a ResourceClaim for network
-    devices, if it has GPUs and the network of the host, or if it can open the RDMA devices of its node. A pod that is
-    too large to be read counts.
+def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], scope: Scope) -> list[RunningPod]:
+    """Return the running pods that use network devices on the nodes of a driver that goes with NicClusterPolicies.
 
     :param policies: NicClusterPolicies that the removal takes
     :param scope: objects of the intent, whose own pods the removal takes and so are left out
@@ -47,8 +42,24 @@ def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], sco
     nodes = tuple(map(core.parse_node, cluster.list("Node").items))
     own = [node.name for node in nodes if scope.selector.items() <= node.labels.items()]
     names = {name for change in changes for name in list_driver_nodes(change, nodes, own)}
+    return find_device_users(cluster, names, scope)
+
+
+def find_device_users(cluster: Cluster, nodes: typing.Container[str], scope: Scope) -> list[RunningPod]:
+    """Return the running pods that use network devices on some nodes. Pods of all users count, and those of services
+    too, because no drain replaces them.
+
+    A pod uses network devices if it has a network of multus, an extended resource, or a ResourceClaim for network
+    devices, if it has GPUs and the network of the host, or if it can open the RDMA devices of its node. A pod that is
+    too large to be read counts.
+
+    :param nodes: names of the nodes
+    :param scope: objects of the intent, whose own pods are left out
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
     claims = ClaimedDevices(cluster)
-    return find_running_pods(cluster, names, scope, lambda pod: bool(why_not_read(pod)) or _uses_network(pod, claims))
+    return find_running_pods(cluster, nodes, scope, lambda pod: bool(why_not_read(pod)) or _uses_network(pod, claims))
 
 
 def _uses_network(pod: Resource, claims: ClaimedDevices) -> bool:

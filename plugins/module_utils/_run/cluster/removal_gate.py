@@ -6,6 +6,7 @@ a job that uses the intent has not ended.
 
 from __future__ import annotations
 
+import itertools
 import typing
 
 from ..._model.base.errors import RdmaError
@@ -19,6 +20,7 @@ from ..._observe.kubernetes.machines import find_labelled
 from ..._observe.kubernetes.remove import Removal
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
+from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_paused_pools, find_rebooting_nodes
 from .removal_driver import find_driver_users
 from .removal_jobs import find_unended, list_own
@@ -88,18 +90,34 @@ def refuse_removal(
             " object of the cluster was removed",
             "Wait until they end, or delete them: kubectl delete KIND NAME -n NAMESPACE. Then run the teardown again",
         )
+    selector = dict(_scope_of(removal).selector)
+    known = intent or ClusterIntent(node_selector=selector, disruption=permitted)
     rebooting = {*find_rebooting_nodes(view, configs), *(node for nodes in paused.values() for node in nodes)}
-    ended = find_ended_by_reboot(cluster, rebooting, _scope_of(removal)) if rebooting else []
+    _refuse_reboots(cluster, rebooting, _scope_of(removal), known)
+    _refuse_nodes(cluster, removal, known)
+
+
+def _refuse_reboots(cluster: Cluster, nodes: typing.Collection[str], scope: Scope, intent: ClusterIntent) -> None:
+    """Raise an error if the machine config operator, which reboots nodes for the removal, would end pods there for
+    good, or would wait for a PodDisruptionBudget.
+
+    :param nodes: names of the nodes that reboot
+    """
+    ended = find_ended_by_reboot(cluster, nodes, scope, intent.drain) if nodes else []
+    named = f"The removal reboots {join_first(sorted(nodes), _NAMED)}, whose MachineConfigPools change."
     if ended:
         raise RdmaError(
-            f"The removal reboots {join_first(sorted(rebooting), _NAMED)}, whose MachineConfigPools change. These pods"
-            f" there would end, and no controller starts them again: {join_first(ended, _NAMED)}. No object of the"
-            " cluster was removed",
+            f"{named} These pods there would end, and no controller starts them again:"
+            f" {join_first([str(pod) for pod in ended], _NAMED)}. No object of the cluster was removed",
             "Wait until these pods end, or delete them: kubectl delete pod NAME -n NAMESPACE. Then run the teardown"
             " again",
         )
-    selector = dict(_scope_of(removal).selector)
-    _refuse_nodes(cluster, removal, intent or ClusterIntent(node_selector=selector, disruption=permitted))
+    held = list(itertools.islice(read_drain_blockers(cluster, dict.fromkeys(sorted(nodes), True), intent), _NAMED))
+    if held:
+        raise RdmaError(
+            f"{named} Pods there prevent the drain: {' '.join(held).rstrip('.')}. No object of the cluster was removed",
+            "Correct this, then run the teardown again",
+        )
 
 
 def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> None:
@@ -112,8 +130,8 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> 
         raise RdmaError(
             f"Removing {join_first([_describe('NicClusterPolicy', item) for item in nic_policies], _NAMED)} removes the"
             " driver of the NICs from all nodes with the driver at the same time and without a drain. Running pods"
-            f" there would lose their network devices: {join_first(users, _NAMED)}. No object of the cluster was"
-            " removed",
+            f" there would lose their network devices: {join_first([str(pod) for pod in users], _NAMED)}. No object of"
+            " the cluster was removed",
             "Wait until these pods end, or evict them: kubectl drain NODE --ignore-daemonsets. Then run the teardown"
             " again, and let pods return afterwards: kubectl uncordon NODE",
         )

@@ -22,11 +22,25 @@ SERVICES = ("DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet")
 MOST_PODS = 1_000
 
 
+class RunningPod(typing.NamedTuple):
+    """A pod that has not ended.
+
+    :ivar name: its namespace and name
+    :ivar node: name of its node; empty if the pod is too large to be read
+    """
+
+    name: str
+    node: str
+
+    def __str__(self) -> str:
+        return f"Pod {self.name}{f' on {self.node}' if self.node else ''}"
+
+
 def find_running_pods(
     cluster: Cluster, nodes: typing.Container[str], scope: Scope, counts: typing.Callable[[Resource], bool]
-) -> list[str]:
-    """Return the pods on some nodes that have not ended and count, each with its namespace and node. The node and the
-    phase of a pod that is too large to be read are not known, so it may count on any node.
+) -> list[RunningPod]:
+    """Return the pods on some nodes that have not ended and count. The node and the phase of a pod that is too large to
+    be read are not known, so it may count on any node.
 
     :param nodes: names of the nodes
     :param scope: objects of the intent, whose own pods the removal takes and so are left out
@@ -39,7 +53,7 @@ def find_running_pods(
 
 def _find_running_pods(
     cluster: Cluster, nodes: typing.Container[str], scope: Scope, counts: typing.Callable[[Resource], bool]
-) -> typing.Iterator[str]:
+) -> typing.Iterator[RunningPod]:
     for pod in cluster.pages("Pod", partial=True):
         namespace = read_namespace(pod)
         taken = namespace == MEASURING or (is_ours(labels_of(pod)) and namespace in scope.namespaces)
@@ -48,4 +62,4 @@ def _find_running_pods(
         node, phase = mapping_at(pod, "spec").get("nodeName"), mapping_at(pod, "status").get("phase")
         unread = bool(why_not_read(pod))
         if (unread or (node in nodes and phase not in ("Succeeded", "Failed"))) and counts(pod):
-            yield f"Pod {namespace}/{name_of(pod)}{'' if unread else f' on {node}'}"
+            yield RunningPod(f"{namespace}/{name_of(pod)}", "" if unread else str(node))

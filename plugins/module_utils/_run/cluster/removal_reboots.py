@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.resource import items_of, mapping_at
-from .removal_pods import SERVICES, find_running_pods
+from ..._parse.kubernetes.resource import items_of, mapping_at, why_not_read
+from .removal_pods import SERVICES, RunningPod, find_running_pods
 
 
-def find_ended_by_reboot(cluster: Cluster, nodes: typing.Container[str], scope: Scope) -> list[str]:
-    """Return the pods on some nodes that a reboot ends for good, each with its namespace and node. A pod that is too
+def find_ended_by_reboot(
+    cluster: Cluster, nodes: typing.Container[str], scope: Scope, allowed: DrainOptions
+) -> list[RunningPod]:
+    """Return the pods on some nodes that a reboot ends for good. A pod that is too
     large to be read counts, unless its owners show a controller of a service.
 
     :param nodes: names of the nodes that reboot
     :param scope: objects of the intent, whose own pods the removal takes and so are left out
+    :param allowed: options of drains in the intent. With ``force``, pods without a controller do not count
     :raises ApiError: the API server refuses the list, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
-    return find_running_pods(cluster, nodes, scope, lambda pod: not _is_of_service(pod))
+    return find_running_pods(cluster, nodes, scope, lambda pod: _is_ended_for_good(pod, allowed))
 
 
-def _is_of_service(pod: Resource) -> bool:
+def _is_ended_for_good(pod: Resource, allowed: DrainOptions) -> bool:
     owners = items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
-    return any(owner.get("controller") is True and owner.get("kind") in SERVICES for owner in owners)
+    controllers = [owner.get("kind") for owner in owners if owner.get("controller") is True]
+    if not controllers:
+        return not allowed.force or bool(why_not_read(pod))
+    return not any(kind in SERVICES for kind in controllers)

@@ -21,6 +21,7 @@ from ..._observe.operators.sriov_operator import find_namespace
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import name_of, read_namespace
 from ..._parse.operators import sriov_operator
+from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
 
@@ -60,7 +61,8 @@ def list_removal_blockers(
         return ()
     stand = read_gate_inputs(cluster, nodes, checks=HealthChecks(cluster, lambda _line: None))
     found = list_roll_blockers(rolls, drained, stand, (), intent, ())
-    return (*_explain_unpermitted(rebooted, intent), *found)
+    evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
+    return (*_explain_unpermitted(rebooted, intent), *found, *read_drain_blockers(cluster, evicted, intent))
 
 
 def list_of_operator(

@@ -24,7 +24,7 @@ from ..._render.measurement import collectives as render
 from ..._render.measurement import commands
 from .client_server import find_failure
 from .measuring_plan import Plan, PodOfNode, Say
-from .pods import MeasuringPods
+from .pods.measuring_pods import MeasuringPods
 
 #: seconds of a short command in a pod, and of the first command of a connection, which reads the pod's HCAs
 SHORT, LOOK = 30.0, 60.0

@@ -2,7 +2,7 @@
 
 """Run nccl-tests in pods that use whole nodes, collective by collective and round by round.
 
-mpirun runs in the pod of the first node of a group, and this module starts the daemons that mpirun requests in the
+mpirun runs in the pod of the first node of a group, and mpirun_daemons.py starts the daemons that it requests in the
 other pods. Each group of nodes in a round has its own connections to the pods, because tests of two rails may use the
 same pods at the same time.
 """
@@ -31,17 +31,15 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.job import nccl_tests
-from ..._parse.pods.agent import Request, parse_requests
 from ..._render.measurement import collectives as render
 from .client_server import find_failure, line_of
 from .collective_logs import LogReader
 from .collective_pods import LOOK, SHORT, CollectivePlace, CollectivePods, compute_left, run_short
 from .measuring_plan import Plan, Say, start_workers
-from .pods import MeasuringPods
-from .soak_counters import AT_ONCE, SoakCounters, compare_nodes, list_physical
+from .mpirun_daemons import NEVER, MpirunDaemons
+from .pods.measuring_pods import MeasuringPods
+from .soak_counters import SoakCounters, compare_nodes, list_physical
 
-#: seconds between two reads of the requests of mpirun
-PAUSE = 1.0
 #: seconds after which a long run is reported, and by which mpirun may exceed its limit
 TOLD, SLACK = 60.0, 30.0
 #: rows of a table: its sizes are doubled, and have 64 bits
@@ -58,8 +56,6 @@ _OPEN = (
     f"mpirun accepts commands from every pod that can reach its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits"
     " only pods of this run, but only on the pod network, and only if the CNI enforces it: see docs/security.md"
 )
-#: text that no command prints
-_NEVER = "\0"
 _LINES = 6
 #: characters of the reason for which a course ends
 _MOST_REASON = 600
@@ -102,6 +98,7 @@ class CollectivesRun:
         self._whole_pods = CollectivePods(cluster, plan, wanted, clock, say, self._pods, list_physical(seen.hcas))
         self._soak_counters = SoakCounters(cluster, observers, clock, self._whole_pods.open_shell)
         self._log_reader = LogReader(self._whole_pods.open_shell, wanted.gpus_per_node, clock, say)
+        self._daemons = MpirunDaemons(clock, say)
         self._end = math.inf
         #: seconds of the slowest sound test of this collective before a test hung, and seconds for which its tests hung
         self._slowest = self._hung = 0.0
@@ -278,7 +275,7 @@ class CollectivesRun:
                 run_short(asks, render.place_agent(run), self._clock, end)
                 first.start(command)
                 others = {place.host: place for place in places}
-                self._start_daemons(subject, run, first, asks, others, shell, end, wanted.seconds)
+                self._daemons.start(subject, run, first, asks, others, shell, end, wanted.seconds)
             else:
                 first.start(command)
             ended = self._await_mpirun(subject, first, places, wanted.seconds)
@@ -311,77 +308,6 @@ class CollectivesRun:
             return dataclasses.replace(result, log=log, failure=result.failure or "no_measurement", evidence=why)
         return dataclasses.replace(result, figures=found[0], log=log)
 
-    def _start_daemons(
-        self,
-        subject: str,
-        run: CollectiveRun,
-        first: Shell,
-        asks: Shell,
-        places: typing.Mapping[str, CollectivePlace],
-        shell: typing.Callable[[CollectivePlace], Shell],
-        end: float,
-        seconds: int,
-    ) -> None:
-        """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or the time is over.
-
-        A daemon runs in the background of its pod: either it detaches by itself, or its command leaves it in the
-        background and ends after some seconds.
-
-        :param subject: name of the test, for messages
-        :param run: nodes and settings of the test
-        :param first: connection to the first pod, in which mpirun runs
-        :param asks: further connection to the first pod, through which the requests are read
-        :param places: pods of the group, by host name
-        :param shell: opens a connection to a pod
-        :param end: monotonic time in seconds at which the time is over
-        :param seconds: time limit of the run
-        """
-        left, told = len(places) - 1, False
-        while left > 0 and self._clock() < end:
-            first.wait_for(_NEVER, PAUSE)
-            running = first.running
-            # a pod may request any number of daemons
-            requests = parse_requests(run_short(asks, render.take_requests(run), self._clock, end).output)[:left]
-            with start_workers(min(AT_ONCE, len(requests))) as pool:
-                codes = list(
-                    pool.map(lambda request: self._start_daemon(request, places, shell, end, seconds), requests)
-                )
-            for request, code in zip(requests, codes):
-                left -= 1
-                run_short(asks, render.answer_request(run, request.number, code), self._clock, end)
-            if not running:
-                return
-            if not told and self._clock() >= end - render.AGENT_LIMIT / 2:
-                told = True
-                self._say(
-                    f"{subject}: mpirun requested {len(places) - 1 - left} of {len(places) - 1} daemons within"
-                    f" {render.AGENT_LIMIT / 2:.0f} s"
-                )
-
-    def _start_daemon(
-        self,
-        request: Request,
-        places: typing.Mapping[str, CollectivePlace],
-        shell: typing.Callable[[CollectivePlace], Shell],
-        end: float,
-        seconds: int,
-    ) -> int:
-        """Start a daemon in the pod of the requested host, and return its exit code. Only pods of the group are
-        accepted as host, because the request comes from inside a pod.
-
-        :param request: request of mpirun, with the host and the command line
-        :param places: pods of the group, by host name
-        :param shell: opens a connection to a pod
-        :param end: monotonic time in seconds at which the time is over
-        :param seconds: time limit of the run
-        """
-        place = places.get(request.host)
-        if place is None or self._clock() >= end:
-            return 1
-        command = render.start_daemon(request.words, seconds)
-        ended = run_short(shell(place), command, self._clock, end, render.AGENT_LIMIT)
-        return ended.exit_code if ended.exit_code is not None else 1
-
     def _await_mpirun(
         self, subject: str, shell: Shell, places: typing.Sequence[CollectivePlace], seconds: int
     ) -> CommandResult:
@@ -402,7 +328,7 @@ class CollectivesRun:
 
         while shell.running and not lost() and self._clock() < start + limit:
             since = self._clock()
-            shell.wait_for(_NEVER, min(TOLD, max(0.0, start + limit - since)))
+            shell.wait_for(NEVER, min(TOLD, max(0.0, start + limit - since)))
             if shell.running and self._clock() - since >= TOLD:
                 self._say(f"{subject}: running for {self._clock() - start:.0f} s, at most {seconds} s")
         return shell.wait(0.0 if shell.running else SHORT, lost)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..._model.measurement.bandwidth import RdmaPod
 from .measuring_plan import Plan, start_workers
-from .pods import MeasuringPods
+from .pods.measuring_pods import MeasuringPods
 
 
 def hold(pods: MeasuringPods, plan: Plan) -> tuple[RdmaPod, ...]:

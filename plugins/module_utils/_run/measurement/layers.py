@@ -18,7 +18,8 @@ from ..._analysis.schedule.wider import widen_amount, widen_fabric
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.observers import ObserversFacts
-from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
+from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, RdmaPod
+from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.kubernetes.core import internal_address
@@ -27,17 +28,15 @@ from ..._parse.pods import perftest
 from ..._parse.pods.host import PodHost, parse_host, parse_throttled
 from ..._render.measurement import commands
 from .client_server import find_failure, line_of, run_pair
-from .measuring_plan import Plan, Say
+from .measuring_plan import Plan, Say, Usable
 from .observer_of import observer_of
-from .pod_inspection import PROBE_LIMIT
-from .pods import MeasuringPods
+from .pods.inspection import PROBE_LIMIT
+from .pods.measuring_pods import MeasuringPods
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
 FIRST_PORT, PORTS = 28600, 1000
 #: seconds of a look into a pod
 LOOK_LIMIT = 20
-
-Usable = typing.Mapping[tuple[int, str], RdmaPod]
 
 
 @dataclasses.dataclass(frozen=True)

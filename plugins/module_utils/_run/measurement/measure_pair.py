@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
-import functools
 import itertools
 import typing
 
@@ -22,23 +21,24 @@ from ..._analysis.schedule.measurements import (
     Task,
     compute_most_seconds_of_a_pair,
     compute_seconds_of_wider,
-    count_queue_pairs,
 )
 from ..._analysis.schedule.wider import Amount, widen_fabric
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.operand import OperandError
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.objects import CommandResult
-from ..._model.measurement.bandwidth import PairLatency, PairResult, RdmaPod, SweepRow, Wider
+from ..._model.measurement.bandwidth import PairLatency, RdmaPod
+from ..._model.measurement.pairs import PairResult, SweepRow, Wider
 from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock
-from ..._parse.pods import iperf3, perftest, rping
-from ..._parse.pods.failure import LOST, Failure, classify
+from ..._parse.pods import perftest, rping
+from ..._parse.pods.failure import LOST, Failure
 from ..._render.measurement import commands
-from .client_server import Judge, find_failure, line_of, run_pair
+from .client_server import find_failure, line_of
 from .measuring_plan import Say
-from .pods import MeasuringPods
+from .pair_tests import PairTests
+from .pods.measuring_pods import MeasuringPods
 
 #: how often a pair is tried whose measurement got lost on the way although its pods live
 ATTEMPTS = 3
@@ -56,6 +56,7 @@ class PairMeasurement:
         self._pods = pods
         self._clock = clock
         self._say = say
+        self._tests = PairTests(pods, clock)
         self._blocks = itertools.count()
         #: names of the pods whose perftest can give packets a flow label
         self._labelled: frozenset[str] = frozenset()
@@ -128,7 +129,7 @@ class PairMeasurement:
         for left in reversed(range(ATTEMPTS)):
             fresh = dataclasses.replace(pair, commands=())
             try:
-                report, fresh, failure = self._measure_bandwidth(
+                report, fresh, failure = self._tests.measure_bandwidth(
                     wide, client, server, self._take_ports() + 1, fresh, False, end
                 )
                 why = (
@@ -185,7 +186,7 @@ class PairMeasurement:
                 for end in (server, client)
             )
             until = self._clock() + fabric.pods.limit_seconds + SERVER_LIMIT + SLACK
-            ran, failure = self._run_both(
+            ran, failure = self._tests.run_both(
                 there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True, until
             )
             result = dataclasses.replace(result, commands=(line_of(ran),) if ran else ())
@@ -265,7 +266,7 @@ class PairMeasurement:
         """
         result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
         if client.device is None or server.device is None:
-            return self._measure_tcp(
+            return self._tests.measure_tcp(
                 fabric,
                 client,
                 server,
@@ -288,7 +289,7 @@ class PairMeasurement:
             (server, commands.render_ping_server(address, port, limit)),
             (client, commands.render_ping_client(address, port, limit)),
         )
-        ran, failure = self._run_both(there, here, commands.PING_SERVER_UP, limit, False, end, _find_ping_failure)
+        ran, failure = self._tests.run_both(there, here, commands.PING_SERVER_UP, limit, False, end, _find_ping_failure)
         result = dataclasses.replace(
             result, pings=rping.parse(ran.output).count if ran else None, commands=(line_of(ran),) if ran else ()
         )
@@ -300,7 +301,7 @@ class PairMeasurement:
                 failure="ping",
                 evidence=failure.evidence,
             )
-        report, result, failure = self._measure_bandwidth(fabric, client, server, port + 1, result, False, end)
+        report, result, failure = self._tests.measure_bandwidth(fabric, client, server, port + 1, result, False, end)
         if report is None or failure is not None:
             return dataclasses.replace(
                 result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else ""
@@ -317,7 +318,7 @@ class PairMeasurement:
         )
         if not fabric.bandwidth.sweep:
             return result
-        report, result, failure = self._measure_bandwidth(fabric, client, server, port + 2, result, True, end)
+        report, result, failure = self._tests.measure_bandwidth(fabric, client, server, port + 2, result, True, end)
         if report is None or failure is not None:
             return dataclasses.replace(
                 result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "the test did not run"
@@ -325,117 +326,6 @@ class PairMeasurement:
         return dataclasses.replace(
             result, sweep=tuple(SweepRow(row.message_bytes, row.average_gbps) for row in report.rows)
         )
-
-    def _measure_tcp(
-        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, end: float
-    ) -> PairResult:
-        there = (server, commands.render_tcp_bandwidth(fabric, server.address or "", server.cpus, port))
-        here = (
-            client,
-            commands.render_tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""),
-        )
-        ran, failure = self._run_both(
-            there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, end, _find_tcp_failure
-        )
-        result = dataclasses.replace(result, commands=(line_of(ran),) if ran else ())
-        if ran is None or failure is not None:
-            return dataclasses.replace(
-                result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else ""
-            )
-        try:
-            report = iperf3.parse(ran.output)
-        except iperf3.Iperf3Error as error:
-            return dataclasses.replace(result, failure="no_measurement", evidence=str(error))
-        if report.streams != commands.STREAMS:
-            evidence = f"{report.streams} streams ran; {commands.STREAMS} streams were requested"
-            return dataclasses.replace(result, failure="no_measurement", evidence=evidence)
-        return dataclasses.replace(result, average_gbps=report.average_gbps, streams=report.streams)
-
-    def _measure_bandwidth(
-        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
-    ) -> tuple[typing.Optional[perftest.PerftestReport], PairResult, typing.Optional[Failure]]:
-        """Run ib_write_bw. Return three values: its report (None without a result), the result of the pair with the
-        command line, and the failure (None if it succeeded).
-
-        :param client: pod that sends
-        :param server: pod that receives
-        :param port: first of the TCP ports that are reserved for the pair
-        :param result: result of the pair so far
-        :param sweep: whether to measure all message sizes
-        :param until: monotonic time in seconds at which the time of the pair is over
-        """
-        result = dataclasses.replace(
-            result, queue_pairs=count_queue_pairs(fabric, (client.rate_gbps, server.rate_gbps))
-        )
-        how: dict[str, typing.Any] = {"flow_label": result.flow_label, "pairs": result.queue_pairs}
-        there, here = (
-            (
-                end,
-                commands.write_bandwidth(
-                    fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep, **how
-                ),
-            )
-            for end in (server, client)
-        )
-        ran, failure = self._run_both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True, until)
-        if ran is None:
-            return None, result, failure
-        result = dataclasses.replace(result, commands=(*result.commands, line_of(ran)))
-        if failure is not None:
-            return None, result, failure
-        try:
-            report = perftest.parse(ran.output)
-        except perftest.PerftestError as error:
-            return None, result, Failure("no_measurement", str(error))
-        other = report.contradict(client.device or "", result.queue_pairs or 1)
-        if other:
-            return None, result, Failure("other_run", other)
-        # of both directions at once, the average is that of both, and the messages are those of one
-        timed = not sweep and fabric.pods.iterations is None and fabric.bandwidth.directions != "at_once"
-        wrong = report.contradict_duration(fabric.pods.seconds) if timed else ""
-        return (None, result, Failure("no_measurement", wrong)) if wrong else (report, result, None)
-
-    def _run_both(
-        self,
-        there: tuple[RdmaPod, commands.Command],
-        here: tuple[RdmaPod, commands.Command],
-        up: str,
-        limit: int,
-        judge_server: bool,
-        until: float,
-        judge: typing.Optional[Judge] = None,
-    ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """Run server and client in their pods. Return the client's result, and the failure of either command or pod.
-        Each is None if it does not exist.
-
-        :param there: pod and command of the server
-        :param here: pod and command of the client
-        :param up: text in the output of the server after which it listens
-        :param limit: time limit of the client, in seconds
-        :param judge_server: whether the exit code of the server counts
-        :param until: monotonic time in seconds at which the time of the pair is over
-        :param judge: returns the failure from the client's result; None: from its exit code
-        """
-        ends = (there[0], here[0])
-        server, client = (functools.partial(self._pods.shell, end) for end in ends)
-
-        def lost() -> str:
-            gone = self._pods.gone(*ends)
-            return gone.evidence if gone is not None else ""
-
-        ran, failure = run_pair(
-            (server, there[1]),
-            (client, here[1]),
-            up,
-            limit,
-            judge_server,
-            judge or find_failure,
-            lost,
-            lambda: until - self._clock(),
-        )
-        if failure is not None:
-            failure = self._pods.gone(*ends) or self._pods.fate(*ends) or failure
-        return ran, failure
 
 
 def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
@@ -445,20 +335,6 @@ def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
     :param result: result of the client
     """
     return find_failure(result) or rping.detect_shortfall(result.output, commands.PINGS)
-
-
-def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of iperf3, or None if it succeeded. iperf3 may exit with 0 although its JSON contains an
-    error.
-
-    :param result: result of the client
-    """
-    failure, error = find_failure(result), iperf3.find_error(result.output)
-    return (
-        classify(result.exit_code or 1, result.timed_out, error)
-        if error and (failure is None or failure.kind == "exit_code")
-        else failure
-    )
 
 
 def fail_pair(fabric: Fabric, task: Task, failure: str, evidence: str) -> PairResult:

@@ -14,17 +14,13 @@ import functools
 import itertools
 import typing
 
-from ..._analysis.schedule.layers import MOST_PAIRS, STEPS
 from ..._analysis.schedule.left_out import LostPairs
 from ..._analysis.schedule.link_coverage_rounds import OccupiedLinks, Round, cover_links
 from ..._analysis.schedule.measurements import (
     LOOKS,
-    SERVER_LIMIT,
-    SLACK,
     Step,
     Task,
     by_links,
-    compute_most_seconds_of_a_pair,
     compute_seconds_of_wider,
     compute_usual_seconds_of_a_pair,
     cover_plan,
@@ -35,14 +31,11 @@ from ..._analysis.schedule.measurements import (
     turn_steps,
 )
 from ..._analysis.schedule.paths import PathTable
-from ..._analysis.schedule.port_counters import MOST_TESTS, PROBES, choose_tests_to_count, list_ports, list_probes
 from ..._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.results import (
-    choose_layer_tests,
     collect_evidence,
     find_paths_between,
-    find_vantage_port,
     list_figures,
     split_verdicts,
     too_slow,
@@ -51,7 +44,6 @@ from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import (
@@ -60,23 +52,20 @@ from ..._model.measurement.bandwidth import (
     CountedPair,
     PairLatency,
     PairLayers,
-    PairResult,
     RdmaPod,
     RoundPlan,
 )
+from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock
-from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT
-from .layers import LayerTests
+from .counted_pairs import CountedPairs
+from .layered_pairs import LayeredPairs
 from .measure_pair import PairMeasurement, fail_pair
-from .measuring_plan import Plan, Say, start_workers
+from .measuring_plan import Plan, Say, Usable, start_workers
 from .pair_counters import PairCounters
-from .pods import MeasuringPods
-from .port_counters import NO_COUNTERS, Counters
+from .pair_latencies import PairLatencies
+from .pods.measuring_pods import MeasuringPods
 from .soak_counters import list_physical
-
-#: by rail and node
-Usable = typing.Mapping[tuple[int, str], RdmaPod]
 
 #: slow flows that are measured once more as other flows, at most
 OTHER_FLOWS = 32
@@ -120,15 +109,15 @@ class BandwidthRun:
         :param seen: facts about the links of the HCAs, from which suspects are found
         :param observers: observers of the run, through which hosts are measured; None if the run has none
         """
-        self._cluster = cluster
-        self._observers = observers
         self._plan = plan
         self._seen = seen
-        self._clock = clock
         self._say = say
         self._pods = MeasuringPods(cluster, plan, clock, pause, say)
         self._pair = PairMeasurement(self._pods, clock, say)
         self._errors = PairCounters(cluster, observers, clock, self._pods.shell, list_physical(seen.hcas))
+        self._latencies = PairLatencies(plan, self._pair)
+        self._counted = CountedPairs(cluster, clock, say, self._pair, seen, observers)
+        self._layered = LayeredPairs(cluster, plan, clock, say, self._pods, seen, observers)
         #: names of the pods of the fabric that is measured whose perftest can give packets a flow label
         self._labelled: frozenset[str] = frozenset()
         #: of the fabric that is measured
@@ -172,16 +161,16 @@ class BandwidthRun:
                         pool,
                         fabric,
                         planned.most_seconds
-                        + self._compute_counted_seconds(fabric, planned)
-                        + self._compute_layers_seconds(fabric)
-                        + self._compute_latency_seconds(fabric),
+                        + self._counted.compute_seconds(fabric, planned)
+                        + self._layered.compute_seconds(fabric)
+                        + self._latencies.compute_seconds(fabric),
                     )
                     pods += mine
                     measured = self._measure(pool, fabric, mine, planned)
                     pairs += measured
-                    latencies += self._measure_latency(pool, fabric, mine)
-                    counted += self._measure_with_counters(fabric, mine, measured, planned)
-                    layers += self._measure_layers(fabric, mine, measured)
+                    latencies += self._latencies.measure(pool, fabric, mine, self._is_left_out)
+                    counted += self._counted.measure(fabric, mine, measured, planned)
+                    layers += self._layered.measure(fabric, mine, measured)
                     self._pods.discard(pool, mine)
         finally:
             # also when the run is interrupted: a pod that stays holds a virtual function
@@ -210,145 +199,6 @@ class BandwidthRun:
         for step in iterate_steps(rails, fabric.bandwidth, planned.rounds):
             results += self._measure_step(pool, fabric, usable, step)
         return results + self._retest_failed_ends(pool, fabric, usable, results, False)
-
-    def _list_latency_steps(self, fabric: Fabric, rails: typing.Mapping[int, typing.Sequence[str]]) -> list[Step]:
-        """Return the pairs for the measurement of latency, grouped into steps of pairs that are measured at the same
-        time. Each port occurs at least once: one round, or two if a rail has an odd number of nodes. Return an empty
-        list if latency is not measured.
-
-        :param rails: nodes of each rail
-        """
-        if not fabric.bandwidth.latency or not carries_rdma(fabric):
-            return []
-        odd = any(len(nodes) % 2 for nodes in rails.values())
-        return [step for step in iterate_steps(rails, fabric.bandwidth, 2 if odd else 1) if step]
-
-    def _compute_latency_seconds(self, fabric: Fabric) -> float:
-        """Return the longest duration of the latency measurements in seconds."""
-        rails = dict.fromkeys(fabric_rails(fabric), self._plan.nodes)
-        waves = sum(-(-len(step) // self._plan.parallel) for step in self._list_latency_steps(fabric, rails))
-        return float(waves * (fabric.pods.limit_seconds + SERVER_LIMIT + SLACK))
-
-    def _measure_latency(
-        self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]
-    ) -> list[PairLatency]:
-        """Return the latency of small messages of each pair, measured after all bandwidth rounds, so that no bandwidth
-        is measured at the same time. Pairs with an excluded pod are not measured.
-
-        :param pool: threads in which pairs are measured
-        :param pods: pods of the fabric
-        """
-        usable = {(item.rail, item.node): item for item in pods if not item.error and item.device is not None}
-        rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
-        found: list[PairLatency] = []
-        for step in self._list_latency_steps(fabric, rails):
-            tasks = [task for task in step if not self._is_left_out(task)]
-            found += pool.map(
-                lambda task: self._pair.measure_latency(fabric, task, usable[task.client_end], usable[task.server_end]),
-                tasks,
-            )
-        return found
-
-    def _compute_counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
-        """Return the longest duration of the measurements with counters in seconds.
-
-        :param planned: planned measurement rounds of the fabric
-        """
-        if planned.cover is None or self._observers is None:
-            return 0.0
-        return float((MOST_TESTS + PROBES) * (compute_most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
-
-    def _measure_with_counters(
-        self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
-    ) -> list[CountedPair]:
-        """Measure pairs again, and return their figures with the port counters from before and after. This is done
-        where the figures alone do not identify the slow link, and to find out how the switches route. The measurements
-        run one after the other, because the counters would include the data of another one.
-
-        :param pods: pods of the fabric
-        :param measured: results of the pairs so far
-        :param planned: planned measurement rounds of the fabric
-        """
-        usable = {(item.rail, item.node): item for item in pods if not item.error}
-        ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
-        if ways is None:
-            return []
-        evidence = collect_evidence(fabric, ways, tuple(usable.values()), measured, self._seen)
-        tests = choose_tests_to_count(ways, evidence)
-        seat = find_vantage_port(fabric, ways, self._seen)
-        if seat is None:
-            pairs = [(ways.ends[source], ways.ends[target]) for source, target in tests]
-            tasks = [Task.between((one.rail, one.node), (other.rail, other.node)) for one, other in pairs]
-            return [
-                CountedPair(
-                    fabric.name, task.client, task.server, task.rail, why=NO_COUNTERS, server_rail=task.server_rail
-                )
-                for task in tasks
-            ]
-        # without observers a suspect's finding says so
-        tests += list_probes(ways, evidence, tests) if self._observers is not None else ()
-        one_way = dataclasses.replace(
-            fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one", sweep=False)
-        )
-        counters = Counters(self._cluster, seat, self._observers, self._clock)
-        results: list[CountedPair] = []
-        try:
-            for source, target in tests:
-                one, other = ways.ends[source], ways.ends[target]
-                task = Task.between((one.rail, one.node), (other.rail, other.node))
-                measure = functools.partial(
-                    self._pair.measure, one_way, task, usable[task.client_end], usable[task.server_end], 0
-                )
-                pair = PairResult(fabric.name, one.node, other.node, rail=one.rail, server_rail=task.server_rail)
-                found = counters.measure(pair, list_ports(ways, (source, target)), measure)
-                said = (
-                    found.why
-                    or f"{sum(not port.why for port in found.ports)} of {len(found.ports)} ports read before and after"
-                )
-                self._say(f"{fabric.name} {one.node} -> {other.node}, counters: {said}")
-                results.append(found)
-        finally:
-            # also when the run is interrupted
-            counters.close()
-        return results
-
-    def _choose_layers(self, fabric: Fabric) -> str:
-        """Return the setting that selects the pairs to measure layer by layer. Without a setting in the intent, these
-        are the suspects if the run has observers.
-        """
-        return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
-
-    def _compute_layers_seconds(self, fabric: Fabric) -> float:
-        """Return the longest duration of the layer measurements in seconds. The pods must live that long."""
-        wanted, nodes = self._choose_layers(fabric), len(self._plan.nodes)
-        number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
-        return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
-
-    def _measure_layers(
-        self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult]
-    ) -> list[PairLayers]:
-        """Measure pairs layer by layer, and return the figures of their layers. One pair is measured after the other,
-        because two pairs would share the links that each of them must fill.
-
-        :param pods: running pods of the fabric
-        :param measured: results of the pairs so far
-        """
-        wanted = self._choose_layers(fabric)
-        if wanted == "none":
-            # the suspects are not needed, and to find them takes time
-            return []
-        chosen = choose_layer_tests(fabric, pods, measured, self._seen, wanted)
-        if not chosen:
-            return []
-        usable = {(item.rail, item.node): item for item in pods if not item.error}
-        layers = LayerTests(
-            self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say
-        )
-        try:
-            return [layers.measure(pair, wanted == "suspects", number) for number, pair in enumerate(chosen)]
-        finally:
-            # also when the run is interrupted: what runs in an observer ends with its connection
-            layers.close()
 
     def _measure_by_links(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: PathTable

@@ -19,6 +19,8 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._plan.node_answers import Rails
 
 Say = typing.Callable[[str], None]
+#: pods by rail and node
+Usable = typing.Mapping[tuple[int, str], RdmaPod]
 
 #: a pod with its resource, which is empty where it is not known
 PodOfNode = tuple[RdmaPod, Resource]

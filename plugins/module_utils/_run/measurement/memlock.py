@@ -27,7 +27,7 @@ from ..._parse.node.memlock import MemlockError
 from ..._parse.node.memlock import parse as parse_log
 from ..._render.measurement.memlock import render_memlock_pod
 from .measuring_plan import explain_lacking, start_workers
-from .pod_readiness import find_node
+from .pods.readiness import find_node
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal of all pods
 #: may take

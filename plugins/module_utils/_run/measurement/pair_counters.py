@@ -14,14 +14,15 @@ import dataclasses
 import threading
 import typing
 
-from ..._analysis.fleet.hca_errors import Readings, compare_readings
+from ..._analysis.measurement.hca_errors import Readings, compare_readings
 from ..._analysis.schedule.measurements import READING_LIMIT
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_roce
 from ..._model.kubernetes.observers import ObserversFacts
-from ..._model.measurement.bandwidth import PairResult, RdmaPod
+from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.measurement.hca_counters import HcaErrors
+from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell

@@ -16,14 +16,15 @@ from ..._check.bandwidth.results import VantagePort
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.infiniband.counters import PortCounters, PortGrowth, compute_growth
 from ..._model.kubernetes.observers import ObserversFacts
-from ..._model.measurement.bandwidth import CountedPair, PairResult
+from ..._model.measurement.bandwidth import CountedPair
+from ..._model.measurement.pairs import PairResult
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.infiniband import perfquery
 from ..._render.measurement import counters
 from .client_server import find_failure
 from .observer_of import observer_of, open_observer
-from .pod_inspection import PROBE_LIMIT
+from .pods.inspection import PROBE_LIMIT
 
 #: of a fabric that no node saw by tools that read counters
 NO_COUNTERS = "no node can read the counters of the switches of this fabric; Ethernet switches cannot be queried"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.hca_errors import Readings, compare_readings
+from ..._analysis.measurement.hca_errors import Readings, compare_readings
 from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import RdmaPod

@@ -36,7 +36,7 @@ def read_gate_inputs(
 
     :param nodes: nodes of the cluster
     :param members: whether to read the members of etcd on the nodes of the control plane
-    :param checks: reader of the health checks; None: read neither them nor the upgrade
+    :param checks: reader of the health checks; None: do not read them
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
     """
@@ -53,7 +53,7 @@ def read_gate_inputs(
     found, blind = checks.read(nodes) if checks is not None else ((), {})
     upgrade = ""
     try:
-        if checks is not None and cluster.serves(group_of("ClusterVersion")):
+        if cluster.serves(group_of("ClusterVersion")):
             upgrade = "; ".join(filter(None, map(parse_progress, cluster.list("ClusterVersion").items)))
     except ApiError as error:
         if error.status == 0:

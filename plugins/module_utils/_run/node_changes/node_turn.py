@@ -11,6 +11,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.control_plane import explain_why_kept
+from ..._analysis.controllers.gate import explain_upgrade
 from ..._model.base.errors import RdmaError
 from ..._model.base.marks import MANAGER
 from ..._model.intent.intent import ClusterIntent
@@ -354,7 +355,8 @@ class NodeTurns:
 
     def _verify_reset_allowed(self, step: NodeStep) -> None:
         """Verify, after the drain, that the cluster still tolerates the reset of the node. Since the drain began,
-        another node of the control plane may have gone down, or a MachineConfigPool may have begun its roll.
+        another node of the control plane may have gone down, or a MachineConfigPool may have begun its roll, or an
+        upgrade of OpenShift may have begun.
 
         :raises NodeFailed: the node must not be reset
         """
@@ -363,7 +365,8 @@ class NodeTurns:
             "Correct this, then rerun: the next run resets the node",
         )
         for node in (node for node in cluster.nodes if node.name == step.node):
-            why = explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            why = explain_upgrade(cluster)
+            why = why or explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
             if why:
                 raise NodeFailed(f"the node was drained but not reset: {why.rstrip('.')}", remedy)
             why = cluster.in_the_way(node, self.inventory)

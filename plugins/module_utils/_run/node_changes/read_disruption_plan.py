@@ -10,12 +10,14 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.gate import GateInputs
+from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
 from ..._analysis.disruption.machine_config import left_paused
 from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
 from ..._analysis.disruption.sriov import Live, add_gate, list_disturbed, make_untouched_plan, plan
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import DisruptionPlan, NodePool, OperatorSettings
 from ..._model.kubernetes.host import HostConfig
+from ..._model.kubernetes.scope import Scope
 from ..._model.operators.drivers import DriverChange
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._model.operators.sriov_operator import Policy
@@ -28,6 +30,7 @@ from ..._parse.kubernetes.resource import name_of, why_not_read
 from ..._parse.operators import machine_config, sriov_operator
 from ..._parse.operators.gpu_driver import parse_gpu_driver_change
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
+from ..cluster.removal_driver import find_device_users
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
@@ -169,7 +172,7 @@ def read_plan(
         )
         for change in changes:
             planned = merge_driver(planned, change, list_driver_nodes(change, world.nodes, inventory), world)
-        return planned
+        return add_lost_pods(planned, world, intent.drain)
 
     planned = predict(live)
     if not list_disturbed(planned.nodes) and not live.host_configs:
@@ -199,6 +202,13 @@ def read_plan(
         ),
     )
     planned = predict(whole)
+    gone = [change for change in changes if change.action == "remove"]
+    if gone:
+        names = {name for change in gone for name in list_driver_nodes(change, whole.nodes, inventory)}
+        users: dict[str, list[str]] = {}
+        for pod in reader.kept("Pod", lambda: tuple(find_device_users(cluster, names, Scope()))):
+            users.setdefault(pod.node, []).append(pod.name)
+        planned = add_driver_users(dataclasses.replace(planned, unread=dict(reader.unread)), names, users)
     stand = (
         read_gate_inputs(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
         if planned.pools

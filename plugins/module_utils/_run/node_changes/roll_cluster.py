@@ -38,7 +38,8 @@ class RollClusterReader:
         self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
 
     def read(self, pods: bool = True, members: bool = False) -> RollCluster:
-        """Return the state of the cluster that decides which nodes may be taken down.
+        """Return the state of the cluster that decides which nodes may be taken down. An upgrade of OpenShift is
+        always read, because it may begin during a roll.
 
         :param pods: whether to read also the pods, the PodDisruptionBudgets, the MachineConfigs, the health checks and
             the members of etcd

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Sets sysctls and files of sysfs on a node, now and at each boot. The collection owns one file for systemd-sysctl and
-one for systemd-tmpfiles.
+one for systemd-tmpfiles. Each file names the intent that wrote it, and a file of another intent stays.
 
 [man sysctl.d(5), tmpfiles.d(5): type ``w`` writes into existing files]
 """
@@ -15,10 +15,11 @@ import re
 import typing
 
 from ..._model.base.errors import RdmaError
+from ..._model.node.file_owner import explain_owner, find_owner, has_settings, is_of_other_intent
+from ..._model.node.node_tuning import SYSCTL, TMPFILES
 from ..._render.node.kernel_settings import sysctl_file, sysctl_line, tmpfiles_file
 from ..._store.files import remove_file, write_text
 
-SYSCTL, TMPFILES = "etc/sysctl.d/90-linerate-rdma.conf", "etc/tmpfiles.d/linerate-rdma.conf"
 _KEY = re.compile(r"\A[a-z0-9_]{1,64}(?:\.[A-Za-z0-9_-]{1,64}){1,8}\Z", re.ASCII)
 _FILE = re.compile(r"\A/sys(?:/[A-Za-z0-9_*-][A-Za-z0-9_*.-]{0,127}){1,16}\Z", re.ASCII)
 _VALUE = re.compile(r"\A[A-Za-z0-9_+-]{1,64}\Z", re.ASCII)
@@ -38,17 +39,22 @@ class SettingsOutcome:
     :ivar absent: settings that the kernel of the node does not have and that are left out
     :ivar before: text of both files before the change
     :ivar after: text of both files after the change
+    :ivar refusal: why nothing was set: a file of another intent has other values
+    :ivar stays: files of other intents that were left, each with the name of its intent
     """
 
     changes: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
+    refusal: str = ""
+    stays: tuple[str, ...] = ()
 
 
-def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> SettingsOutcome:
+def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool, owner: str) -> SettingsOutcome:
     """Set sysctls and files of sysfs in the running kernel and for each boot, and remove all other settings from the
-    files of the collection. Return the changes. Without values, remove both files.
+    files of the intent. Return the changes. Without values, remove both files. A file of another intent is used if it
+    has the values. If it has other values, set nothing.
 
     Settings that are removed keep their values in the running kernel until the next boot, because their earlier values
     are unknown.
@@ -57,6 +63,7 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
     :param sysfs: value by path, which may contain ``*``
     :param root: folder with the node's files
     :param dry: whether nothing is written
+    :param owner: name by which the intent marks its files
     :raises RdmaError: a key, a path or a value is invalid, a file cannot be read or written, or the kernel refuses a
         value
     """
@@ -89,9 +96,17 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
             if value != now and f"[{value}]" not in now.split():
                 due.append((path, value, f"{os.path.join('/', os.path.relpath(path, root))}: {now} -> {value}"))
     after = {
-        SYSCTL: sysctl_file(ours),
-        TMPFILES: tmpfiles_file({path: value for path, value in sysfs.items() if path not in absent}),
+        SYSCTL: sysctl_file(ours, owner),
+        TMPFILES: tmpfiles_file({path: value for path, value in sysfs.items() if path not in absent}, owner),
     }
+    others = [name for name, text in before.items() if is_of_other_intent(text, owner)]
+    stays = tuple(f"/{name} of the intent '{find_owner(before[name])}'" for name in others)
+    for name in others:
+        if not has_settings(before[name], after[name]):
+            texts = "".join(before.values())
+            refusal = explain_owner(f"/{name}", before[name], "rdma_cluster.tuning")
+            return SettingsOutcome((), tuple(absent), texts, texts, refusal, stays)
+    after.update({name: before[name] for name in others})
     files = [(name, text) for name, text in after.items() if text != before[name]]
     changes = [f"{'wrote' if text else 'removed'} /{name}" for name, text in files] + [
         line for _path, _value, line in due
@@ -101,7 +116,9 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
             _write_or_remove(os.path.join(root, name), text)
         for path, value, _line in due:
             _set_kernel_value(path, value)
-    return SettingsOutcome(tuple(changes), tuple(absent), "".join(before.values()), "".join(after.values()))
+    return SettingsOutcome(
+        tuple(changes), tuple(absent), "".join(before.values()), "".join(after.values()), stays=stays
+    )
 
 
 def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:

@@ -87,7 +87,10 @@ class TuningSetter:
         text = render_profile(settings, parent)
         before = self._find_node_settings(text, 0.0)
         dry = check_mode or bool(self._refusal[0])
-        scope = learn_scope(self._cluster, Scope(cluster.intent_name or DEFAULT_INTENT, selector=self._selector))
+        known = Scope(
+            cluster.intent_name or DEFAULT_INTENT, selector=self._selector, operator=cluster.operator_namespace or ""
+        )
+        scope = learn_scope(self._cluster, known)
         (outcome,) = apply_all(self._cluster, [("", wanted)], dry, self._clock, self._pause, scope=scope)
         if outcome.changed and not check_mode and dry:
             why, remedy = self._refusal

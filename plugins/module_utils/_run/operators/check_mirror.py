@@ -10,9 +10,9 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.intent.mirror import Mirror, MirrorAnswer, MirrorFacts, on_mirror
-from ..._model.kubernetes.pulls import ChartPull, ChartSeen, Pulls
-from ..._model.kubernetes.registry import Logins
-from ..._observe.kubernetes.registry import RegistryQuery, ask
+from ..._model.kubernetes.images.pulls import ChartPull, ChartSeen, Pulls
+from ..._model.kubernetes.images.registry import Logins
+from ..._observe.kubernetes.images.registry import RegistryQuery, ask
 from ..._observe.operators.helm import default_values, look_at_charts
 from ..._plan.mirror import collect_values_on_mirror, merge, place_chart_on_mirror
 from ..._plan.pulls import ChartWithValues

@@ -23,8 +23,9 @@ from ..._model.intent.intent import Disruption
 from ..._model.kubernetes.apply import MOST_OF_KIND, AppliedObject
 from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
 from ..._model.kubernetes.scope import Scope
-from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, ServiceVersion, Subscription
+from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, Subscription
 from ..._model.operators.operators import TABLE
+from ..._model.operators.recognition import name_operator
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
@@ -36,7 +37,8 @@ from ..._observe.operators.users import fold_users, keep_operator, name_users
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
 from ..._parse.operators import olm
-from .needed import NEEDED_BY, Needs, list_operands
+from ..._plan.operator_requests import PackageWish
+from .needed import NEEDED_BY, Needs, list_definitions, list_operands
 
 #: of a definition that OLM has made
 _MADE_BY_OLM = ("olm.managed", "true")
@@ -68,6 +70,7 @@ class Remover:
     :param scope: objects of the intent, so that an operator that another intent uses stays; None: all objects of the
         collection
     :param permitted: worst permitted effect on a node
+    :param packages: packages of the settings (operators_packages), by operator
     """
 
     def __init__(
@@ -79,8 +82,12 @@ class Remover:
         pause: typing.Callable[[float], None],
         scope: typing.Optional[Scope] = None,
         permitted: Disruption = "drain",
+        packages: typing.Optional[typing.Mapping[str, PackageWish]] = None,
     ) -> None:
         self._scope, self._permitted = scope, permitted
+        wishes = packages or {}
+        self._packages = {name: wish.package for name, wish in wishes.items() if wish.package}
+        self._usual = _USUAL | {wish.namespace for wish in wishes.values() if wish.namespace}
         self._cluster, self._check_mode = cluster, check_mode
         self._outcomes: list[Outcome] = []
         self._stays: list[RetainedObject] = []
@@ -104,12 +111,16 @@ class Remover:
         """
         if not self._cluster.serves(GROUP):
             return Removed()
-        needs, left = Needs(self._cluster, self._scope, self._permitted), typing.cast(list[Subscription], [])
-        for item, uid in self._list_own_subscriptions():
-            stay = needs.explain_stay(item.package, self._list_changed())
+        needs = Needs(self._cluster, self._scope, self._permitted, self._packages)
+        left: list[Subscription] = []
+        own = [(item, uid, needs.recognize(item)) for item, uid in self._list_own_subscriptions()]
+        # those that other operators need come after these operators
+        own.sort(key=lambda row: (row[0].namespace not in self._usual, not row[2].isdisjoint(NEEDED_BY)))
+        for item, uid, operators in own:
+            stay = needs.explain_stay(item.package, operators, self._list_changed())
             if stay is not None:
                 self._stays.append(stay)
-            if stay is not None or not self._remove_operator(item, uid):
+            if stay is not None or not self._remove_operator(item, uid, operators):
                 left.append(item)
         self._delete_operator_groups()
         for kind in ("Subscription", "OperatorGroup"):
@@ -135,16 +146,14 @@ class Remover:
             return self._cluster.list(kind, selector=ORIGINALS if kind == "ClusterServiceVersion" else "").items
         others = (*self._list_olm_objects("OperatorGroup"), *self._list_olm_objects("ClusterServiceVersion"))
         spaces = {str(mapping_at(item, "metadata").get("namespace", "")) for item in others}
-        return self._cluster.list(kind, only=of_namespaces(_USUAL | spaces)).items
+        return self._cluster.list(kind, only=of_namespaces(self._usual | spaces)).items
 
     def _list_own_subscriptions(self) -> list[tuple[Subscription, str]]:
-        """Return the Subscriptions of the collection, each with its uid. Those that other operators need come after
-        these operators.
-        """
+        """Return the Subscriptions of the collection, each with its uid, by namespace and name."""
         found = [(olm.parse_subscription(item), _read_uid(item)) for item in self._list_olm_objects("Subscription")]
         return sorted(
             ((item, uid) for item, uid in found if item.ours),
-            key=lambda pair: (pair[0].namespace not in _USUAL, pair[0].package in NEEDED_BY, pair[0].place),
+            key=lambda pair: (pair[0].namespace not in self._usual, pair[0].place),
         )
 
     def _list_changed(self) -> set[tuple[str, str, str]]:
@@ -155,13 +164,14 @@ class Remover:
             if outcome.changed
         }
 
-    def _remove_operator(self, subscription: Subscription, uid: str) -> bool:
+    def _remove_operator(self, subscription: Subscription, uid: str, operators: typing.Collection[str]) -> bool:
         """Remove one operator with its objects. Return whether it was removed completely.
 
         :param subscription: Subscription of the operator
         :param uid: uid of the Subscription
+        :param operators: operators of the table that it may be
         """
-        space = subscription.namespace
+        space, subject = subscription.namespace, name_operator(subscription.package, operators)
         uids: dict[str, str] = {}
         versions, mine = [], []
         for item in self._list_olm_objects("ClusterServiceVersion"):
@@ -170,18 +180,18 @@ class Remover:
             if version.namespace == space and version.name in (subscription.installed, subscription.current):
                 mine.append(version)
                 uids[version.name] = _read_uid(item)
-        definitions = self._list_definitions(subscription, mine, versions)
-        operands = list_operands(self._cluster, subscription.package, definitions)
+        definitions = list_definitions(self._cluster, subscription, mine, versions)
+        operands = list_operands(self._cluster, operators, definitions)
         users = [user for definition in (*definitions, *operands) for user in self._list_users(definition)]
         if users:
             # before its configuration is deleted, which they need as well
-            self._stays.append(keep_operator(f"operator {subscription.package}", fold_users(users)))
+            self._stays.append(keep_operator(subject, fold_users(users)))
             return False
         for definition in definitions:
             if not self._objects(definition):
                 self._stays.append(
                     RetainedObject(
-                        f"operator {subscription.package}",
+                        subject,
                         "objects of this collection that the operator must release still exist; rerun the teardown",
                     )
                 )
@@ -227,29 +237,6 @@ class Remover:
             )
         elif there is not None:
             self._delete_object("Operator", "", name, _read_uid(there), stays=True)
-
-    def _list_definitions(
-        self,
-        subscription: Subscription,
-        mine: typing.Sequence[ServiceVersion],
-        versions: typing.Sequence[ServiceVersion],
-    ) -> list[Resource]:
-        """Return the CustomResourceDefinitions of an operator, even if its ClusterServiceVersion is already gone,
-        without those that another operator owns.
-
-        :param subscription: Subscription of the operator
-        :param mine: ClusterServiceVersions of the operator
-        :param versions: ClusterServiceVersions of all namespaces
-        """
-        label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
-        owned = {name for version in mine for name in version.definitions}
-        others = {name for version in versions if version not in mine for name in version.definitions}
-        found = self._cluster.list("CustomResourceDefinition").items
-        return [
-            item
-            for item in found
-            if (name_of(item) in owned or label in labels_of(item)) and name_of(item) not in others
-        ]
 
     def _list_instances(self, definition: Resource) -> tuple[Kind, tuple[Resource, ...]]:
         kind = kind_of_definition(definition)

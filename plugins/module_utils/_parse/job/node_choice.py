@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Parse which nodes the pods of a job may use: nodeSelector, required node affinity and tolerations of a pod template,
+and the taints of a node.
+
+[k8s.io/component-helpers scheduling/corev1 nodeaffinity and ToleratesTaint]
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.job.job import NodeChoice, NodeRequirement
+from ..kubernetes.resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
+
+#: effects of taints that keep pods from a node
+_EFFECTS = ("NoSchedule", "NoExecute")
+#: entries of a list
+_MOST = 1000
+
+
+def parse_node_choice(spec: Resource, what: str) -> NodeChoice:
+    """Return the nodes on which the pods of a template may run.
+
+    :param spec: ``spec`` of the pod template
+    :param what: name of the template in messages
+    :raises ResourceError: a part has an unexpected form
+    """
+    required = mapping_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    return NodeChoice(
+        {str(key): str(value) for key, value in mapping_at(spec, "nodeSelector").items()},
+        tuple(_parse_term(term, what) for term in _list_entries(required, "nodeSelectorTerms", what)),
+        tuple(_list_entries(spec, "tolerations", what)),
+    )
+
+
+def parse_taints(node: Resource) -> tuple[str, tuple[dict[str, typing.Any], ...]]:
+    """Return the name of a v1 Node and its taints that keep pods away.
+
+    :raises ResourceError: the taints have an unexpected form
+    """
+    taints = _list_entries(mapping_at(node, "spec"), "taints", f"Node {name_of(node)}")
+    return str(name_of(node)), tuple(item for item in taints if item.get("effect") in _EFFECTS)
+
+
+def _parse_term(term: Resource, what: str) -> tuple[NodeRequirement, ...]:
+    """Return the requirements of one term of node affinity. A term without any matches no node."""
+    return tuple(
+        NodeRequirement(
+            str(item.get("key") or ""),
+            str(item.get("operator") or ""),
+            tuple(texts_of(item, "values", what)),
+            key == "matchFields",
+        )
+        for key in ("matchExpressions", "matchFields")
+        for item in _list_entries(term, key, what)
+    )
+
+
+def _list_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
+    found = items_of(parent, key, what)
+    if len(found) > _MOST:
+        raise ResourceError(f"{what}: {key} has {len(found)} entries; the limit is {_MOST}")
+    return found

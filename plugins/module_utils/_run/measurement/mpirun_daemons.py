@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Start the daemons that mpirun requests in the other pods of a group."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.measurement.collectives import CollectiveRun
+from ..._observe.kubernetes.shell import Clock, Shell
+from ..._parse.pods.agent import Request, parse_requests
+from ..._render.measurement import collectives as render
+from .collective_pods import CollectivePlace, run_short
+from .measuring_plan import Say, start_workers
+from .soak_counters import AT_ONCE
+
+#: seconds between two reads of the requests of mpirun
+PAUSE = 1.0
+#: text that no command prints
+NEVER = "\0"
+
+
+class MpirunDaemons:
+    """The daemons of mpirun in the pods of the groups of a run."""
+
+    def __init__(self, clock: Clock, say: Say) -> None:
+        self._clock = clock
+        self._say = say
+
+    def start(
+        self,
+        subject: str,
+        run: CollectiveRun,
+        first: Shell,
+        asks: Shell,
+        places: typing.Mapping[str, CollectivePlace],
+        shell: typing.Callable[[CollectivePlace], Shell],
+        end: float,
+        seconds: int,
+    ) -> None:
+        """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or the time is over.
+
+        A daemon runs in the background of its pod: either it detaches by itself, or its command leaves it in the
+        background and ends after some seconds.
+
+        :param subject: name of the test, for messages
+        :param run: nodes and settings of the test
+        :param first: connection to the first pod, in which mpirun runs
+        :param asks: further connection to the first pod, through which the requests are read
+        :param places: pods of the group, by host name
+        :param shell: opens a connection to a pod
+        :param end: monotonic time in seconds at which the time is over
+        :param seconds: time limit of the run
+        """
+        left, told = len(places) - 1, False
+        while left > 0 and self._clock() < end:
+            first.wait_for(NEVER, PAUSE)
+            running = first.running
+            # a pod may request any number of daemons
+            requests = parse_requests(run_short(asks, render.take_requests(run), self._clock, end).output)[:left]
+            with start_workers(min(AT_ONCE, len(requests))) as pool:
+                codes = list(
+                    pool.map(lambda request: self._start_daemon(request, places, shell, end, seconds), requests)
+                )
+            for request, code in zip(requests, codes):
+                left -= 1
+                run_short(asks, render.answer_request(run, request.number, code), self._clock, end)
+            if not running:
+                return
+            if not told and self._clock() >= end - render.AGENT_LIMIT / 2:
+                told = True
+                self._say(
+                    f"{subject}: mpirun requested {len(places) - 1 - left} of {len(places) - 1} daemons within"
+                    f" {render.AGENT_LIMIT / 2:.0f} s"
+                )
+
+    def _start_daemon(
+        self,
+        request: Request,
+        places: typing.Mapping[str, CollectivePlace],
+        shell: typing.Callable[[CollectivePlace], Shell],
+        end: float,
+        seconds: int,
+    ) -> int:
+        """Start a daemon in the pod of the requested host, and return its exit code. Only pods of the group are
+        accepted as host, because the request comes from inside a pod.
+
+        :param request: request of mpirun, with the host and the command line
+        :param places: pods of the group, by host name
+        :param shell: opens a connection to a pod
+        :param end: monotonic time in seconds at which the time is over
+        :param seconds: time limit of the run
+        """
+        place = places.get(request.host)
+        if place is None or self._clock() >= end:
+            return 1
+        command = render.start_daemon(request.words, seconds)
+        ended = run_short(shell(place), command, self._clock, end, render.AGENT_LIMIT)
+        return ended.exit_code if ended.exit_code is not None else 1

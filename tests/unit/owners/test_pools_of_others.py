@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Pools of addresses of nv-ipam and two intents without a name: neither a run nor a teardown of one takes a pool from
+the networks of the other."""
+
+from __future__ import annotations
+
+import copy
+import json
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from tests.unit.owners.test_table import Server as Api
+from tests.unit.run.test_intents import applied, objects_of, removed, scope_of
+
+Item = dict[str, typing.Any]
+POOLS: dict[str, Item] = {
+    "IPPool": {"name": "common", "create": True, "per_node_block_size": 8},
+    "CIDRPool": {
+        "name": "common",
+        "create": True,
+        "kind": "CIDRPool",
+        "per_node_network_prefix": 28,
+        "gateway_index": 1,
+    },
+}
+
+
+def pool_intent(fabric: str, kind: str, selector: str, create: bool = True, name: str = "") -> Intent:
+    pool = {**POOLS[kind], "create": create}
+    wanted = {
+        "name": fabric,
+        "profile": "rdma_shared",
+        "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+        "resource_name": fabric,
+        "network": {"name": f"net-{fabric}", "namespace": "jobs"},
+        "ipam": {"type": "nv-ipam", "range": "100.64.0.0/16", "pool": pool},
+    }
+    return parse_intent([wanted], None, {"intent_name": name or "default", "node_selector": {"kind": selector}})
+
+
+def _is_pool(outcome: Outcome, kind: str) -> bool:
+    return outcome.applied.kind.partition(".")[0] == kind
+
+
+@pytest.mark.parametrize("name", ["", "prod"])
+@pytest.mark.parametrize("kind", POOLS)
+def test_a_teardown_leaves_a_pool_that_a_network_of_another_intent_uses(kind: str, name: str) -> None:
+    mine = pool_intent("compute", kind, "a", name=name)
+    theirs = pool_intent("storage", kind, "b", create=False)
+    api = Api(*objects_of(mine), *objects_of(theirs))
+    (kept,) = (item.applied for item in removed(api, scope_of(mine), KINDS[:-1]) if _is_pool(item, kind))
+    assert kept.action == "kept" and "MacvlanNetwork net-storage" in kept.refusal
+    assert kind in {key[0] for key in api.items}
+    # its own networks keep no pool
+    alone = Api(*objects_of(mine))
+    removed(alone, scope_of(mine), KINDS[:-1])
+    assert kind not in {key[0] for key in alone.items}
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_a_network_of_a_user_keeps_the_pool(kind: str) -> None:
+    mine = pool_intent("compute", kind, "a")
+    ipam = {"type": "nv-ipam", "poolName": "common", "poolType": kind.lower()}
+    attachment: Item = {
+        "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": "team-x", "namespace": "team-x", "uid": "x"},
+        "spec": {"config": json.dumps({"plugins": [{"type": "macvlan", "ipam": ipam}]})},
+    }
+    api = Api(*objects_of(mine), attachment)
+    (kept,) = removed(api, scope_of(mine), (f"{kind}.nv-ipam.nvidia.com",))
+    assert kept.applied.action == "kept" and "NetworkAttachmentDefinition team-x/team-x" in kept.applied.refusal
+    assert kind in {key[0] for key in api.items}
+    attachment["spec"]["config"] = json.dumps({"type": "macvlan", "ipam": {**ipam, "poolName": "other"}})
+    api = Api(*objects_of(mine), attachment)
+    removed(api, scope_of(mine), (f"{kind}.nv-ipam.nvidia.com",))
+    assert kind not in {key[0] for key in api.items}
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_a_run_of_a_second_intent_takes_no_pool(kind: str) -> None:
+    """A pool of the same name and range gives addresses to the nodes of its own intent."""
+    mine, theirs = pool_intent("compute", kind, "a"), pool_intent("compute", kind, "b")
+    api = Api(*objects_of(mine))
+    before = copy.deepcopy(api.items)
+    done = applied(api, theirs)[kind]
+    assert (done.action, done.reason) == ("refused", "OtherIntent")
+    assert {key: item for key, item in api.items.items() if key[0] == kind} == {
+        key: item for key, item in before.items() if key[0] == kind
+    }
