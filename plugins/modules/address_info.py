@@ -65,7 +65,7 @@ addresses:
       type: list
       elements: str
     unread_pools:
-      description: Pools of nv-ipam whose objects are invalid, each with the reason.
+      description: Pools of nv-ipam and of whereabouts whose objects are invalid, each with the reason.
       type: list
       elements: dict
     errors:

@@ -22,7 +22,7 @@ options:
   namespace:
     description:
       - Namespace of the operator.
-      - The default is the namespace of its C(SriovOperatorConfig) or of itself.
+      - The default is the namespace of its Deployment, else of its C(SriovOperatorConfig).
       - If there is neither, the default is where the guide for this kind of cluster installs it. That is
         C(openshift-sriov-network-operator) on OpenShift and C(sriov-network-operator) elsewhere.
     type: str

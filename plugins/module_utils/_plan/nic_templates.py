@@ -107,7 +107,10 @@ def by_operator(
         for kind, group in _make_groups(membership, fabric, platforms, fleet).items():
             made = _build_nic_template(fabric, kind, group, fleet)
             named = made["metadata"]["name"] if isinstance(made, dict) else ""
-            ours = next((item for item in there if item.ours and item.name == named), None)
+            place = group[0].nic.namespace
+            ours = next(
+                (item for item in there if (item.ours, item.name, item.namespace) == (True, named, place)), None
+            )
             if all(card.settled for card in group) and ours is None:
                 continue
             why = made if isinstance(made, str) else unread or _explain_other_templates(group, there)

@@ -161,7 +161,7 @@ def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen)
     found = next((item for item in seen.controllers if item.operator == operator.name), None)
     if found is None:
         # labels that somebody writes would be written twice
-        return not seen.held_by_olm(operator) and not (operator.name == NFD and seen.labelled)
+        return not seen.held_by_olm(operator) and not (operator.name == NFD and seen.has_labels)
     same = (found.release, found.name.partition("/")[0]) == (chart.release, chart.namespace)
     return found.origin == "helm" and same and operator.name in seen.made
 
@@ -226,7 +226,7 @@ def _wants_package(operator: Operator, seen: OperatorsSeen, wishes: OperatorRequ
         return _has_requested_package(operator, seen, wishes)
     there = [item for item in seen.controllers if item.operator == operator.name]
     # of somebody else, or labels that somebody else writes
-    return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.labelled)
+    return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.has_labels)
 
 
 def _has_requested_package(operator: Operator, seen: OperatorsSeen, wishes: OperatorRequests) -> bool:

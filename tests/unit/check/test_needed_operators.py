@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverHost
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
     OPERATORS,
     TABLE,
@@ -298,7 +299,19 @@ def test_what_somebody_else_installed_is_used_and_never_touched() -> None:
 
 
 def test_labels_that_somebody_writes_are_not_written_twice() -> None:
-    assert list(made(SRIOV, seen_of(labelled=("worker-1",)))) == ["sriov-network-operator"]
+    assert list(made(SRIOV, seen_of(labelled=NODES))) == ["sriov-network-operator"]
+
+
+def test_labels_of_a_single_node_keep_node_feature_discovery_from_no_node() -> None:
+    """A kubelet may write each label of node.kubernetes.io and its subdomains on its own Node."""
+    hosts = tuple(DriverHost(name) for name in NODES)
+    for labelled, installed in (((), True), (NODES[:1], True), (NODES, False)):
+        seen = seen_of(labelled=labelled, hosts=hosts)
+        assert ("node-feature-discovery" in made(SRIOV, seen)) is installed
+        by_olm = plan.list_packages(SRIOV, dataclasses.replace(seen, olm=True), plan.OperatorRequests())
+        assert ("nfd" in [item["package"] for item in by_olm]) is installed
+    alone = dataclasses.replace(seen, labelled=NODES[:1], hosts=hosts[:1])
+    assert "node-feature-discovery" not in made(SRIOV, alone)
 
 
 def test_a_mirror_own_values_and_what_is_left_alone() -> None:

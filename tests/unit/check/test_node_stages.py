@@ -498,6 +498,61 @@ def test_two_fabrics_that_fit_are_not_guessed() -> None:
     assert names(named, "worker-1") == ["mlx5_2", "mlx5_3", "mlx5_5"]
 
 
+def _report_master(guid: str, *devices: str) -> tuple[SeenSubnet, ...]:
+    """Return the subnets of a node whose HCAs report another master."""
+    return tuple(
+        dataclasses.replace(seen, master=dataclasses.replace(seen.master, guid=guid))
+        if seen.master is not None and (not devices or seen.rdma_device in devices)
+        else seen
+        for seen in world.subnets()
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "liars", "clear"),
+    [
+        (3, ("0x00000000deadbeef",), True),
+        # each reports another one, and most nodes report the same
+        (5, ("0x00000000deadbeef", "0x00000000deadbee0"), True),
+        (5, ("0x00000000deadbee1", "0x00000000deadbee2", "0x00000000deadbee3"), False),
+        (16, ("0x00000000deadbeef", "0x00000000deadbeef"), False),
+        # of two nodes, it is not known which one is wrong
+        (2, ("0x00000000deadbeef",), False),
+    ],
+)
+def test_single_node_with_another_subnet_manager_does_not_hide_the_fabric(
+    count: int, liars: tuple[str, ...], clear: bool
+) -> None:
+    nodes = {f"n{number:02}": world.node(1) for number in range(count)}
+    subnets = {name: world.subnets() for name in nodes}
+    odd = dict(zip(sorted(nodes, reverse=True), liars))
+    subnets |= {name: _report_master(guid, "mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5") for name, guid in odd.items()}
+    membership = resolve_members(world.fabric(), nodes, subnets)
+    assert membership.resolved is clear
+    if not clear:
+        assert "select.subnet_manager" in membership.remedy and all(name in membership.why for name in odd)
+        return
+    assert membership.subnet_managers == (world.MASTERS[1].guid,)
+    assert {name for name in nodes if not membership.members[name]} == {*odd}
+    assert all(
+        [member.rail for member in membership.members[name]] == [0, 1, 2, 3] for name in nodes if name not in odd
+    )
+
+
+def test_single_node_with_another_subnet_manager_shifts_no_rail_of_another_node() -> None:
+    """It claims that the slot of an HCA, whose port is down on worker-1, is on another fabric."""
+    nodes = {f"worker-{number}": world.node(number) for number in (1, 2, 3, 4)}
+    subnets = {name: world.subnets() for name in nodes}
+    subnets["worker-1"] = world.subnets(mlx5_0=SeenSubnet("mlx5_0", 1, error="the port is DOWN"))
+    subnets["worker-4"] = _report_master("0x00000000deadbeef", "mlx5_0")
+    membership = resolve_members(world.fabric(subnet_manager=(world.MASTERS[1].guid,)), nodes, subnets)
+    assert [(member.hca.name, member.rail) for member in membership.members["worker-1"]] == [
+        ("mlx5_1", 1),
+        ("mlx5_4", 2),
+        ("mlx5_5", 3),
+    ]
+
+
 def test_a_missing_hca_leaves_a_gap_and_does_not_shift_the_rails() -> None:
     down = world.subnets(mlx5_0=SeenSubnet("mlx5_0", 1, error="the port is DOWN"))
     membership = resolve_members(world.fabric(), NODES, {"worker-1": down, "worker-2": world.subnets()})

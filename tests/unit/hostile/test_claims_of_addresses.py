@@ -76,6 +76,16 @@ def claim(objects: Objects, number: int, *addresses: str) -> None:
     shown += [{"type": "ExternalIP", "address": address} for address in addresses]
 
 
+@pytest.mark.parametrize("spec", [{"range": "abc"}, {"range": COMPUTE, "allocations": {"x": {}}}, {"allocations": []}])
+def test_invalid_pool_of_whereabouts_in_a_namespace_of_a_tenant_refuses_no_fabric(
+    objects: Objects, spec: dict[str, typing.Any]
+) -> None:
+    pool = {"kind": "IPPool", "metadata": {"name": "bad", "namespace": "team-x"}, "spec": spec}
+    refused, findings = judge({**objects, "IPPool.whereabouts.cni.cncf.io": [pool]})
+    assert refused == set() and [*findings] == ["leases"]
+    assert findings["leases"].status == "warn" and "team-x/bad" in findings["leases"].why
+
+
 def test_addresses_of_one_node_are_named_and_refuse_no_fabric(objects: Objects) -> None:
     claim(objects, 7, "10.56.0.9", "10.57.8.9")
     refused, findings = judge(objects)

@@ -182,6 +182,12 @@ def test_a_state_a_card_and_an_attachment_too_large_to_be_read_fail_by_their_nam
     assert states["worker-2"].last_sync_error == f"SriovNetworkNodeState worker-2: {CAUSE}"
     cards = nics.observe(cluster)
     assert ([card.name for card in cards.devices], cards.errors) == (["a"], (f"NicDevice card-2: {CAUSE}",))
+    # in a namespace of a tenant, who writes no status
+    theirs = {"kind": "NicDevice", "metadata": {"name": "card-2", "namespace": "team-x"}, "spec": {}, "status": {}}
+    before = server.objects["nicdevices"]
+    server.objects["nicdevices"] = (*before, theirs)
+    assert nics.observe(cluster) == cards
+    server.objects["nicdevices"] = before
     owner = {"ownerReferences": [{"kind": "Node", "name": "worker-2"}]}
     for item in server.objects["nicdevices"]:
         item["metadata"].update(owner)

@@ -1098,17 +1098,28 @@ def test_a_teardown_resumes_no_health_check_of_a_node_that_is_away(checked: Site
     assert _resume(checked, mine)[0] == [] and world.paused("MHC") and world.paused("NHC")
 
 
-@pytest.mark.parametrize(("cordon", "resumed"), [("linerate.rdma", []), ("kubectl-cordon", BOTH)])
+@pytest.mark.parametrize(
+    ("cordon", "label", "resumed"),
+    [
+        ("linerate.rdma", True, []),
+        ("kubectl-cordon", True, BOTH),
+        # a kubelet may cordon its Node, and every client chooses the name of its field manager
+        ("linerate.rdma", False, BOTH),
+    ],
+)
 def test_a_teardown_resumes_no_health_check_of_a_node_that_the_collection_cordoned(
-    checked: Site, cordon: str, resumed: list[str]
+    checked: Site, cordon: str, label: bool, resumed: list[str]
 ) -> None:
     world = typing.cast(Checked, checked.world)
     mine = dataclasses.replace(PAUSE, intent_name="compute")
     checks = HealthChecks(checked.cluster, checked.said.append)
     checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "compute")
     fields: Resource = {"f:spec": {"f:unschedulable": {}}}
-    change = {"metadata": {"managedFields": [{"manager": cordon, "fieldsV1": fields}]}, "spec": {"unschedulable": True}}
-    world.put("Node", merged(world.seen("worker-1"), change))
+    metadata = {
+        "managedFields": [{"manager": cordon, "fieldsV1": fields}],
+        "labels": {PROOF: "marked"} if label else {},
+    }
+    world.put("Node", merged(world.seen("worker-1"), {"metadata": metadata, "spec": {"unschedulable": True}}))
     assert _resume(checked, mine)[0] == resumed
 
 
@@ -1165,6 +1176,18 @@ def test_what_watches_a_node_that_did_not_come_back_stays_paused(checked: Site) 
         and not world.paused("MHC")
         and not world.paused("NHC")
     )
+
+
+def test_a_node_that_cordons_itself_as_the_collection_keeps_no_health_check_paused(checked: Site) -> None:
+    """NodeRestriction lets a kubelet write spec.unschedulable of its Node, under any field manager."""
+    world = typing.cast(Checked, checked.world)
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0], "")
+    fields: Resource = {"f:spec": {"f:unschedulable": {}}}
+    metadata = {"managedFields": [{"manager": "linerate.rdma", "fieldsV1": fields}]}
+    world.put("Node", merged(world.seen("worker-3"), {"metadata": metadata, "spec": {"unschedulable": True}}))
+    checks.release_all()
+    assert not world.paused("MHC") and not world.paused("NHC")
 
 
 def test_a_node_that_marks_itself_and_stays_away_keeps_no_health_check_paused(checked: Site) -> None:

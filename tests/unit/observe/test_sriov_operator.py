@@ -174,7 +174,15 @@ def in_namespace(item: dict[str, typing.Any], namespace: str) -> dict[str, typin
 @pytest.mark.parametrize(
     ("configs", "deployments", "openshift", "expected"),
     [
-        ([in_namespace(CONFIG, "there")], [deployment(CONTAINER)], True, "there"),
+        # a tenant may create one, but gives no Deployment rights in the whole cluster
+        ([in_namespace(CONFIG, "there")], [deployment(CONTAINER)], True, "ops"),
+        ([in_namespace(CONFIG, "there")], [], True, "there"),
+        (
+            [in_namespace(CONFIG, "there")],
+            [deployment(CONTAINER), in_namespace(deployment(CONTAINER), "elsewhere")],
+            False,
+            "sriov-network-operator",
+        ),
         # of another name it is none that the operator obeys
         ([{**CONFIG, "metadata": {"name": "mine", "namespace": "there"}}], [deployment(CONTAINER)], True, "ops"),
         ([], [deployment(CONTAINER), in_namespace(deployment({"image": "x"}), "elsewhere")], False, "ops"),
@@ -287,7 +295,7 @@ class Large(dict[str, typing.Any]):
 def test_a_server_that_does_not_answer_tells_no_namespace() -> None:
     with pytest.raises(ApiError):
         namespace_of_operator(
-            typing.cast(Cluster, Api(SriovOperatorConfig=ApiError(0, "Unreachable", "refused", "GET")))
+            typing.cast(Cluster, Api(Deployment=[], SriovOperatorConfig=ApiError(0, "Unreachable", "refused", "GET")))
         )
 
 

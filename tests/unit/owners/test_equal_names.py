@@ -123,7 +123,12 @@ def of_tenant(intent: Intent, kind: str = "SriovNetworkNodePolicy", namespace: s
     return typing.cast(Item, made)
 
 
-NIC_DEVICE = {"kind": "NicDevice", "metadata": {"name": "n", "namespace": "nvidia-network-operator"}, "spec": {}}
+NIC_DEVICE = {
+    "kind": "NicDevice",
+    "metadata": {"name": "n", "namespace": "nvidia-network-operator"},
+    "spec": {},
+    "status": {"node": "a0"},
+}
 KINDS_OF_NODES = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicConfigurationTemplate")
 
 
@@ -135,6 +140,14 @@ def test_an_object_that_a_tenant_labels_in_its_own_namespace_keeps_no_network(ki
     assert (scope.doubt, scope.strange, scope.known) == ("", {}, {"compute"})
     kinds = ("SriovNetwork", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig")
     assert not [done for done in removed(api, scope, kinds) if done.applied.action == "kept"]
+
+
+def test_template_beside_a_card_of_a_tenant_makes_no_doubt() -> None:
+    """A tenant may create a NicDevice in its namespace, but not write its status."""
+    one, _two = intents()
+    theirs = {"kind": "NicDevice", "metadata": {"name": "n", "namespace": "team-x"}, "spec": {}}
+    items = (*objects_of(one), node("a"), node("b"), NIC_DEVICE, theirs)
+    assert learnt(Api(*items, of_tenant(one, "NicConfigurationTemplate")), one).doubt == ""
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_NODES)

@@ -299,8 +299,14 @@ def template(**status: typing.Any) -> dict[str, typing.Any]:
 
 def test_whose_a_template_is_and_on_which_cards_it_decides() -> None:
     label = "app.kubernetes.io/managed-by"
-    assert nic_template(template(nicDevices=["a", "b"]), label, "linerate.rdma") == NicTemplate("t", True, ("a", "b"))
-    assert nic_template(template(), label, "helm") == NicTemplate("t", False, ())
+    made = template(nicDevices=["a", "b"])
+    assert nic_template(made, label, "linerate.rdma") == NicTemplate("t", True, ("a", "b"), namespace="default")
+    made["metadata"] |= {"namespace": "nic", "managedFields": [{"manager": "linerate.rdma"}]}
+    assert nic_template(made, label, "linerate.rdma") == NicTemplate("t", True, ("a", "b"), namespace="nic")
+    # copied with its label
+    made["metadata"]["managedFields"] = [{"manager": "kubectl-create"}]
+    assert nic_template(made, label, "linerate.rdma").ours is False
+    assert nic_template(template(), label, "helm") == NicTemplate("t", namespace="default")
     with pytest.raises(ResourceError):
         nic_template(template(nicDevices="a"), label, "helm")
 

@@ -1027,6 +1027,11 @@ DATA: dict[str, Data] = {
         [{"metadata": {"name": "card", "ownerReferences": [{"kind": "Node", "name": "worker-1"}]}}],
         ("worker-1", ""),
     ),
+    "operators.nic_configuration_operator.is_reported": Data(
+        parser("operators.nic_configuration_operator.is_reported"),
+        [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
+        (True, False),
+    ),
     "operators.nic_configuration_operator.nic_template": Data(
         lambda item: parser("operators.nic_configuration_operator.nic_template")(
             item, "app.kubernetes.io/managed-by", "linerate.rdma"
@@ -1137,8 +1142,8 @@ DATA: dict[str, Data] = {
             )
         ],
     ),
-    "kubernetes.roll_mark.is_proven": Data(
-        parser("kubernetes.roll_mark.is_proven"),
+    "kubernetes.roll_mark.is_in_roll": Data(
+        parser("kubernetes.roll_mark.is_in_roll"),
         [
             {
                 "metadata": {

@@ -94,9 +94,20 @@ def test_a_template_that_is_there_is_kept() -> None:
         template["metadata"]["name"]
         for _fabric, template in planned(NicDevices(tuple(cards())), tools=False, ats_enabled=False).objects
     ]
-    found = planned(NicDevices(tuple(cards())), [NicTemplate(name, ours=True)])
+    found = planned(NicDevices(tuple(cards())), [NicTemplate(name, ours=True, namespace=NAMESPACE)])
     assert [template["metadata"]["name"] for _fabric, template in found.objects] == [name]
     assert planned(NicDevices(tuple(cards())), [NicTemplate(name, ours=False)]) == ByOperator()
+    # of a tenant, who took its name, its label and the field manager
+    theirs = NicTemplate(name, ours=True, namespace="aaa-team-x")
+    assert planned(NicDevices(tuple(cards())), [theirs]) == ByOperator()
+
+
+def test_template_of_a_tenant_does_not_hide_the_cards_of_the_own_one() -> None:
+    now = min(fabric.virtual_functions for fabric in FLEET.intent.fabrics)
+    there = _there(_planned_with(1_000, ()), numbered())
+    there = _there(_planned_with(now, there), numbered())
+    theirs = [dataclasses.replace(item, namespace="aaa-team-x", cards=()) for item in there]
+    assert there and _planned_with(now, [*theirs, *there]).going == ()
 
 
 def _refused(found: ByOperator, text: str) -> None:
@@ -193,6 +204,7 @@ def _applied(known: typing.Sequence[NicDevice]) -> list[NicTemplate]:
             ours=True,
             cards=tuple(card.name for card in known if _selects(template, card)),
             serials=tuple(template["spec"]["nicSelector"]["serialNumbers"]),
+            namespace=NAMESPACE,
         )
         for _fabric, template in planned(NicDevices(tuple(known)), tools=False, ats_enabled=False).objects
     ]
@@ -206,6 +218,7 @@ def _there(found: ByOperator, known: typing.Sequence[NicDevice]) -> list[NicTemp
             ours=True,
             cards=tuple(card.name for card in known if _selects(made, card)),
             template=made["spec"]["template"],
+            namespace=NAMESPACE,
         )
         for _fabric, made in found.objects
     ]

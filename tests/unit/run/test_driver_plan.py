@@ -231,13 +231,25 @@ def test_pods_that_the_drain_cannot_evict_block_it_unless_the_intent_permits_it(
     assert (drain["deleteEmptyDir"], drain["force"]) == (True, False)
 
 
+def test_label_of_node_feature_discovery_on_another_node_takes_no_node_out_of_the_plan() -> None:
+    """A kubelet may write each label of node.kubernetes.io and its subdomains on its own Node."""
+    intent = intent_of("none")
+    for liar in ("web", "a1"):
+        nodes = [
+            node(name, {"feature.node.kubernetes.io/x": "y"} if name == liar else {}) for name in ("a0", "a1", "web")
+        ]
+        planned = read(intent, Cluster(Node=tuple(nodes)))
+        assert [item.node for item in planned.nodes if item.action == "drain"] == ["a0", "a1"][: 1 + (liar == "web")]
+        assert refusals(intent, planned)
+
+
 def test_node_that_is_away_closes_the_gate() -> None:
     away = node("a1")
     away["status"]["conditions"][0]["status"] = "False"
     intent = intent_of()
     planned = read(intent, Cluster(Node=(node("a0"), away)))
     assert planned.closed == ()
-    away["metadata"]["labels"] = {}
+    away["metadata"]["labels"] = {"feature.node.kubernetes.io/cpu": "x"}
     planned = read(intent, Cluster(Node=(node("a0"), away)))
     assert [text for text in refusals(intent, planned) if "a1: NotReady or cordoned" in text]
 

@@ -28,7 +28,8 @@ def node(name: str, **labels: str) -> Item:
 
 
 def gate(intent: Intent, *items: Item) -> None:
-    api, removal = Api(*objects_of(intent), *items), Removal(KINDS, SELECTOR, scope=scope_of(intent))
+    named = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, operator_namespace="sriov"))
+    api, removal = Api(*objects_of(named), *items), Removal(KINDS, SELECTOR, scope=scope_of(intent))
     refuse_removal(typing.cast(Cluster, api), removal, intent.cluster.disruption, intent.cluster)
 
 
@@ -92,6 +93,7 @@ def test_driver_of_another_field_manager_stays(ours: tuple[str, ...], refused: b
         gate(intent, *items)
 
 
+POLICY = "SriovNetworkNodePolicy"
 CHECK = {
     "kind": "NodeHealthCheck",
     "metadata": {"name": "nhc", "labels": {}},
@@ -144,6 +146,32 @@ def sriov(rdma_mode: str = "", most: int = 1, disruption: str = "reboot") -> Int
     return intent_of("compute", "a", disruption=disruption, node_pool=pool)
 
 
+def anywhere() -> Intent:
+    """Return an intent that does not name the namespace of the operator."""
+    intent = sriov()
+    return dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, operator_namespace=None))
+
+
+def forged(kind: str = "a") -> Item:
+    """Return a policy of a tenant with the label and the field manager of the collection."""
+    (own,) = (item for item in objects_of(sriov()) if item["kind"] == POLICY)
+    own["metadata"].update(namespace="team-x", uid="forged", name="theirs")
+    own["spec"]["nodeSelector"] = {"kind": kind}
+    return own
+
+
+def operator() -> list[Item]:
+    """Return the Deployment of the operator, and the ClusterRoleBinding that gives it rights."""
+    container = {"name": "sriov-network-operator", "image": "o:1", "command": ["sriov-network-operator"]}
+    metadata = {"name": "sriov-network-operator", "namespace": "sriov", "labels": {}}
+    template = {"spec": {"serviceAccountName": "operator", "containers": [container]}}
+    account = {"kind": "ServiceAccount", "namespace": "sriov", "name": "operator"}
+    return [
+        {"kind": "Deployment", "metadata": metadata, "spec": {"template": template}},
+        {"kind": "ClusterRoleBinding", "metadata": {"name": "operator", "labels": {}}, "subjects": [account]},
+    ]
+
+
 @pytest.mark.parametrize(
     ("intent", "items", "why"),
     [
@@ -158,6 +186,15 @@ def sriov(rdma_mode: str = "", most: int = 1, disruption: str = "reboot") -> Int
         (sriov(), [settings(disableDrain=True)], ""),
         # the operator reads the one of its own namespace
         (sriov(), [UPGRADE, settings(), settings("team-x", disableDrain=True)], "Working towards 4.20.3"),
+        # in the namespace of a policy whose label and field manager a tenant chose
+        (sriov(), [UPGRADE, settings(), settings("team-x", disableDrain=True), forged()], "Working towards 4.20.3"),
+        (sriov(), [forged("DOES-NOT-EXIST")], ""),
+        # the namespace of the operator is not known
+        (anywhere(), [UPGRADE, settings("a"), settings("b", disableDrain=True)], "Working towards 4.20.3"),
+        (anywhere(), [settings("a"), settings("b")], ""),
+        # its Deployment shows it
+        (anywhere(), [UPGRADE, settings("team-x", disableDrain=True), *operator()], "Working towards 4.20.3"),
+        (anywhere(), [UPGRADE, settings("team-x"), settings("sriov", disableDrain=True), *operator()], ""),
     ],
 )
 def test_nodes_that_must_not_go_down_end_the_teardown(intent: Intent, items: list[Item], why: str) -> None:

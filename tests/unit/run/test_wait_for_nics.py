@@ -5,12 +5,14 @@ says why. The server is played."""
 
 from __future__ import annotations
 
+import types
 import typing
 import weakref
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import NicState
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nic_configuration_operator import nic_state
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators import wait_for_nics as module
@@ -100,6 +102,15 @@ def test_a_failure_that_lasts_ends_the_wait_with_its_cause(play: Play) -> None:
 
 def test_a_failure_that_the_operator_gets_over(play: Play) -> None:
     assert play(card("NonVolatileConfigUpdateFailed"), card("UpdateStarted"), card("UpdateSuccessful")).wait() == {}
+
+
+def test_card_of_a_tenant_with_the_name_of_another_one_does_not_count() -> None:
+    """A user with rights in a namespace may create a NicDevice there, but not write its status."""
+    theirs = {**card("UpdateSuccessful", template={}), "status": {}}
+    theirs["metadata"]["namespace"] = "team-x"
+    for items in ([card("UpdateSuccessful"), theirs], [theirs, card("UpdateSuccessful")]):
+        api = types.SimpleNamespace(pages=lambda _kind, items=items: iter(items))
+        assert wait_for_nics(typing.cast(Cluster, api), {"card": TEMPLATE}, 0.0, lambda: 0.0, lambda _s: None) == {}
 
 
 def test_one_that_never_ends(play: Play) -> None:

@@ -19,7 +19,7 @@ from ..._model.base.phrases import count_of, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Intent
 from ..._model.intent.networks import Ipam, NvIpamPool
-from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UnreadPool, UsedNetwork, widen_network
+from ..._model.kubernetes.addresses import LEASES, AddressFacts, SharedPool, UnreadPool, UsedNetwork, widen_network
 from ..._model.run.findings import UNKNOWN, WARN, Finding
 from ..._parse.kubernetes.addresses import Network, RangeError, parse_network
 
@@ -138,12 +138,26 @@ def check_claims(found: typing.Iterable[tuple[str, Overlaps]]) -> list[Finding]:
 
 
 def check_unread_pools(intent: Intent, seen: AddressFacts) -> typing.Iterator[Finding]:
-    """Yield a warning about invalid nv-ipam pools that no fabric of the intent names. A tenant may have created them,
-    so they keep no fabric from being applied.
+    """Yield a warning about invalid nv-ipam pools that no fabric of the intent names, and one about invalid pools of
+    whereabouts. A tenant may have created them, so they keep no fabric from being applied.
 
     :param seen: addresses that are in use in the cluster
     """
-    others = [item for item in seen.unread_pools if not is_own_pool(intent, item)]
+    leases = [item for item in seen.unread_pools if item.kind == LEASES]
+    if leases:
+        texts = [f"{item.namespace}/{item.name}: {item.why}" for item in leases]
+        yield Finding(
+            "network.addresses",
+            "leases",
+            WARN,
+            f"{count_of(len(leases), 'IPPool')} of whereabouts not read",
+            "all IPPools of whereabouts read",
+            "Addresses that these pools assigned to pods that no longer exist are unknown:"
+            f" {format_clause(join_first(texts, _SHOWN, '; '))}.",
+            "Correct or delete these pools (kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml). Then run stage"
+            " network again.",
+        )
+    others = [item for item in seen.unread_pools if item.kind != LEASES and not is_own_pool(intent, item)]
     if others:
         texts = [f"{item.kind} {item.namespace}/{item.name}: {item.why}" for item in others]
         yield Finding(

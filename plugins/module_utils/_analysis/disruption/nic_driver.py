@@ -25,7 +25,9 @@ def list_driver_nodes(
     change: DriverChange, nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
 ) -> tuple[str, ...]:
     """Return the names of the nodes on which the operator loads, restarts or removes the driver. For the driver of
-    NICs, these are the nodes of the inventory if node feature discovery has not labelled any node yet.
+    NICs, these are the nodes with its label of node feature discovery. Before a driver is loaded, a node of the
+    inventory that node feature discovery has not labelled yet is one of them too. This is decided for each node,
+    because a kubelet can write these labels of its Node.
 
     :param nodes: nodes of the cluster
     :param inventory: names of the nodes of the inventory
@@ -38,13 +40,18 @@ def list_driver_nodes(
             if node.labels.get(GPU_LABEL) == "true" and node.labels.get(GPU_DRIVER_LABEL) != "false"
         )
     known = [node for node in nodes if node.name not in change.kept_out]
-    if not any(key.startswith(NFD_LABELS) for node in known for key in node.labels):
-        return tuple(node.name for node in known if node.name in inventory)
-    return tuple(
-        node.name
-        for node in known
-        if node.labels.get(NIC_LABEL) == "true"
-        and (not change.affinity or any(labels_match(term, node.labels) for term in change.affinity))
+    return tuple(node.name for node in known if _has_driver(node, change, inventory))
+
+
+def _has_driver(node: ClusterNode, change: DriverChange, inventory: typing.Container[str]) -> bool:
+    """Return whether the operator loads or removes the driver of NICs on a node. It removes none without the label.
+
+    :param inventory: names of the nodes of the inventory
+    """
+    if change.action == "load" and not any(key.startswith(NFD_LABELS) for key in node.labels):
+        return node.name in inventory
+    return node.labels.get(NIC_LABEL) == "true" and (
+        not change.affinity or any(labels_match(term, node.labels) for term in change.affinity)
     )
 
 

@@ -8,6 +8,7 @@ the same subnet manager. Ethernet has no such authority, so the selectors of the
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
@@ -22,6 +23,8 @@ from .layouts import HcasByNode, address_of, number_rails
 
 #: of the subnet managers that nodes tell of, in the words of a finding
 _MOST = 8
+#: nodes of a subnet manager that a finding names
+_NAMED = 2
 
 Nodes = typing.Mapping[str, NodeHcas]
 Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
@@ -108,9 +111,10 @@ def resolve_members(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membershi
 
     On InfiniBand, HCAs that see the same subnet manager form a group. The group with ``hcas_per_node`` HCAs on every
     node is the fabric. If no group has that, it is the only group with that number on at least one node, so that the
-    fabric is still identified while a port is down. GUIDs in ``select.subnet_manager`` select the group explicitly.
-    Several GUIDs are possible, since after a failover another manager is the master. On Ethernet, the selectors select
-    the members.
+    fabric is still identified while a port is down. A single node that reports another subnet manager than the others
+    does not hide the fabric: see ``_select_clear_groups``. GUIDs in ``select.subnet_manager`` select the group
+    explicitly. Several GUIDs are possible, since after a failover another manager is the master. On Ethernet, the
+    selectors select the members.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: subnets that the ports of each node see; a node that could not be read may be missing
@@ -143,7 +147,7 @@ def resolve_members(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membershi
     count = fabric.select.hcas_per_node
     exact = [guid for guid, group in groups.items() if all(len(group.get(name, ())) == count for name in nodes)]
     partly = [guid for guid, group in groups.items() if any(len(members) == count for members in group.values())]
-    choice = exact or partly
+    choice = exact or _select_clear_groups(groups, partly, count, len(nodes))
     if len(choice) == 1:
         chosen = {name: groups[choice[0]].get(name, ()) for name in nodes}
         return _build_membership(fabric, (choice[0],), chosen, _find_possible(fabric, nodes, chosen, groups))
@@ -187,6 +191,29 @@ def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Gr
                     counted.add(guid)
                     groups.setdefault(guid, {}).setdefault(name, []).append((hca, port))
     return {guid: {name: tuple(pairs) for name, pairs in groups[guid].items()} for guid in sorted(groups)}
+
+
+def _select_clear_groups(
+    groups: typing.Mapping[str, Group], partly: typing.Sequence[str], count: int, nodes: int
+) -> typing.Sequence[str]:
+    """Return the groups that may be the fabric, so that a single node cannot hide it. A group that two nodes or more
+    witness, and most of all witnesses, is the only candidate if each other group has a single witness, or if all nodes
+    but one witness it.
+
+    :param groups: HCAs by subnet manager and node
+    :param partly: groups with a witness, that is a node with the number of HCAs of the fabric
+    :param count: number of HCAs of the fabric on a node
+    :param nodes: number of nodes
+    :returns: candidates: one, if the fabric is clear
+    """
+    witnesses = {guid: {name for name, members in groups[guid].items() if len(members) == count} for guid in partly}
+    several = [guid for guid in partly if len(witnesses[guid]) > 1]
+    almost_all = [guid for guid in several if len(witnesses[guid]) >= nodes - 1]
+    everyone = set().union(*witnesses.values())
+    for clear in (several, almost_all):
+        if len(clear) == 1 and 2 * len(witnesses[clear[0]]) > len(everyone):
+            return clear
+    return partly
 
 
 def find_masters(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], str]:
@@ -233,23 +260,29 @@ def _find_possible(
 ) -> dict[str, list[Hca]]:
     """Return the HCAs of each node that are or may be on the fabric: the members, and HCAs that see no subnet manager.
 
-    A PCI address whose HCA is on another fabric on one node is left out on all nodes, since the slot determines the
-    fabric.
+    A PCI address whose HCA is on another fabric is left out on all nodes, since the slot determines the fabric. If
+    nodes differ, most nodes decide, because a single node may report anything.
 
     :param nodes: HCAs of each node that could be read
     :param chosen: HCAs on the fabric, by node
     :param groups: HCAs by subnet manager and node
     """
     mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
-    others = {
-        address_of(hca)
-        for group in groups.values()
-        for name, pairs in group.items()
-        for hca, _port in pairs
-        if hca.name not in mine.get(name, ())
-    }
+    others: dict[str, dict[str, Hca]] = {}
+    for group in groups.values():
+        for name, pairs in group.items():
+            others.setdefault(name, {}).update({hca.name: hca for hca, _port in pairs if hca.name not in mine[name]})
+    here = collections.Counter(address_of(hca) for pairs in chosen.values() for hca, _port in pairs)
+    elsewhere = collections.Counter(address_of(hca) for hcas in others.values() for hca in hcas.values())
     return {
-        name: [hca for hca in find_candidates(fabric, node) if hca.name in mine[name] or address_of(hca) not in others]
+        name: [
+            hca
+            for hca in find_candidates(fabric, node)
+            if hca.name in mine[name]
+            or (
+                hca.name not in others.get(name, ()) and not elsewhere[address_of(hca)] >= max(1, here[address_of(hca)])
+            )
+        ]
         for name, node in nodes.items()
     }
 
@@ -265,7 +298,9 @@ def _describe_manager_groups(groups: typing.Mapping[str, Group], between: str = 
 def _describe_manager_group(groups: typing.Mapping[str, Group], guid: str) -> str:
     counts = sorted({len(members) for members in groups[guid].values()})
     span = count_of(counts[0], "HCA") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} HCAs"
-    return f"{guid} (seen by {span} on {count_of(len(groups[guid]), 'node')})"
+    names = sorted(groups[guid])
+    named = f": {', '.join(names)}" if len(names) <= _NAMED else ""
+    return f"{guid} (seen by {span} on {count_of(len(names), 'node')}{named})"
 
 
 def _normalize_guid(guid: str) -> str:

@@ -70,6 +70,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A node failed, so the addresses of its pods were not released.",
             "The CNI plugin failed when a pod ended.",
             "The reconciler of whereabouts does not run.",
+            "An IPPool is invalid, so its allocations are unknown (subject `leases`).",
         ),
         look=(
             "kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml",

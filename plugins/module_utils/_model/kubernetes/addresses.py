@@ -71,11 +71,15 @@ class SharedPool:
     nodes: tuple[Subdomain, ...] = ()
 
 
+#: kind of the pools of whereabouts, which have the leases of addresses
+LEASES = "IPPool.whereabouts.cni.cncf.io"
+
+
 @dataclasses.dataclass(frozen=True)
 class UnreadPool:
-    """A pool of nv-ipam whose object is invalid.
+    """A pool of nv-ipam or of whereabouts whose object is invalid.
 
-    :ivar kind: IPPool or CIDRPool
+    :ivar kind: IPPool or CIDRPool of nv-ipam, or LEASES
     :ivar why: the invalid text and its required format
     """
 
@@ -109,7 +113,7 @@ class AddressFacts:
     :ivar unclear: attachments whose addresses are not known, each with the reason
     :ivar errors: reads that the API server refused
     :ivar unread: nodes whose addresses are invalid or could not be read
-    :ivar unread_pools: pools of nv-ipam whose objects are invalid
+    :ivar unread_pools: pools of nv-ipam and of whereabouts whose objects are invalid
     """
 
     taken: tuple[UsedNetwork, ...] = ()

@@ -246,6 +246,7 @@ class NicTemplate:
     :ivar cards: names of the NicDevices that it manages
     :ivar serials: serial numbers in its selector; empty if it selects by model and PCI address only
     :ivar template: settings that it requires of its cards
+    :ivar namespace: namespace of the object
     """
 
     name: str
@@ -253,6 +254,7 @@ class NicTemplate:
     cards: tuple[str, ...] = ()
     serials: tuple[str, ...] = ()
     template: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    namespace: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

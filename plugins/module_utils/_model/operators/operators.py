@@ -278,6 +278,13 @@ class OperatorsSeen:
     leave: tuple[str, ...] = ()
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
+    @property
+    def has_labels(self) -> bool:
+        """Return whether node feature discovery labels the nodes: two managed nodes have its labels, or each one. A
+        kubelet can write these labels of its Node, so the labels of a single node do not prove it.
+        """
+        return len(self.labelled) > 1 or (bool(self.labelled) and len(self.labelled) == len(self.hosts))
+
     def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
         """Return the ClusterServiceVersions and Subscriptions of an operator. Outside of the operator's usual namespace
         only a ClusterServiceVersion counts, since an editor can create a Subscription there that installs nothing.

@@ -9,6 +9,7 @@ import ipaddress
 import typing
 
 from ..._model.kubernetes.addresses import (
+    LEASES,
     AddressFacts,
     AddressLease,
     SharedPool,
@@ -35,7 +36,7 @@ class _Reader:
 
     :ivar errors: errors of objects and kinds that could not be read
     :ivar unread: nodes whose objects could not be read
-    :ivar unread_pools: pools of nv-ipam whose objects are invalid
+    :ivar unread_pools: pools of nv-ipam and of whereabouts whose objects are invalid
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -67,17 +68,26 @@ class _Reader:
                 self.errors.append(error.seen)
 
     def leases(self) -> set[AddressLease]:
-        return {lease for found in self.parsed("IPPool.whereabouts.cni.cncf.io", parse.parse_leases) for lease in found}
+        return {lease for found in self._pools(LEASES, LEASES, parse.parse_leases) for lease in found}
 
     def shared_pools(self) -> typing.Iterator[SharedPool]:
-        """Yield the pools of nv-ipam. An invalid pool is added to ``unread_pools``. A tenant may have created it."""
-        for kind in ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"):
-            for item in self.objects(kind):
-                try:
-                    yield parse.shared_pool(item)
-                except ResourceError as error:
-                    namespace, _slash, name = full_name_of(item).rpartition("/")
-                    self.unread_pools.append(UnreadPool(kind.partition(".")[0], namespace, name, error.seen))
+        """Yield the pools of nv-ipam."""
+        for kind in ("IPPool", "CIDRPool"):
+            yield from self._pools(f"{kind}.nv-ipam.nvidia.com", kind, parse.shared_pool)
+
+    def _pools(
+        self, kind: str, name: str, parser: typing.Callable[[Resource], typing.Any]
+    ) -> typing.Iterator[typing.Any]:
+        """Yield the pools of a kind. An invalid pool is added to ``unread_pools``. A tenant may have created it.
+
+        :param name: name of the kind in ``unread_pools``
+        """
+        for item in self.objects(kind):
+            try:
+                yield parser(item)
+            except ResourceError as error:
+                namespace, _slash, of_pool = full_name_of(item).rpartition("/")
+                self.unread_pools.append(UnreadPool(name, namespace, of_pool, error.seen))
 
     def pods(self) -> typing.Iterator[tuple[str, str, tuple[str, ...]]]:
         """Yield name, node and addresses of each pod. If the kubelet wrote an invalid pod status, its node is added to
@@ -127,7 +137,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
         tuple(unclear),
         errors,
         tuple(reader.unread),
-        tuple(reader.unread_pools),
+        tuple(dict.fromkeys(reader.unread_pools)),
     )
 
 

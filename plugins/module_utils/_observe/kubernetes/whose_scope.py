@@ -14,6 +14,7 @@ from ..._model.kubernetes.scope import Scope, find_made_for, find_selector, read
 from ..._model.node.node_tuning import NAMESPACE as TUNING
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, name_of, read_namespace
+from ..._parse.operators.nic_configuration_operator import is_reported
 from ..operators.sriov_operator import find_namespace
 from .client import Cluster
 from .errors import ApiError
@@ -87,8 +88,8 @@ class _Places:
         if group == _POLICY:
             return filter(None, [find_namespace(self._cluster, self._scope.operator)])
         try:
-            # the operator makes them in its own namespace
-            return {read_namespace(item) for item in self._cluster.pages(group)}
+            # the operator makes them in its own namespace, and writes their status, which no other user can
+            return {read_namespace(item) for item in self._cluster.pages(group) if is_reported(item)}
         except ApiError as error:
             if error.status == 0:
                 raise

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import typing
+
 from ..._model.base.marks import LABEL, MANAGER
 from ..._model.node.firmware import NicDevice, NicDevices, NicTemplate, UnreadNic
-from ..._parse.kubernetes.resource import ResourceError
-from ..._parse.operators.nic_configuration_operator import nic_device, nic_template, node_of
+from ..._parse.kubernetes.resource import ResourceError, read_namespace
+from ..._parse.operators.nic_configuration_operator import is_reported, nic_device, nic_template, node_of
 from ..kubernetes.client import Cluster
 from ..kubernetes.errors import ApiError
 
@@ -15,24 +17,42 @@ from ..kubernetes.errors import ApiError
 def observe(cluster: Cluster) -> NicDevices:
     """Return all NicDevices. Without the operator there are none. Devices that could not be read are in ``unread`` if
     their node is known. All other errors are in ``errors``.
+
+    A NicDevice in a namespace without any NicDevice that has a status is not one of the operator: a user with rights in
+    that namespace created it. While no NicDevice has a status, those that belong to a Node count.
     """
     devices: list[NicDevice] = []
     errors: list[str] = []
-    unread: list[UnreadNic] = []
+    failed: list[_Failed] = []
+    spaces: set[str] = set()
     try:
         for item in cluster.pages("NicDevice"):
             try:
+                if is_reported(item):
+                    spaces.add(read_namespace(item))
                 devices.append(nic_device(item))
             except ResourceError as error:
-                node = node_of(item)
-                if node:
-                    unread.append(UnreadNic(node, error.seen))
-                else:
-                    errors.append(str(error))
+                failed.append(_Failed(read_namespace(item), node_of(item), error))
     except ApiError as error:
         if not error.absent:
             errors.append(error.seen)
-    return NicDevices(tuple(devices), tuple(errors), tuple(unread))
+    known = [item for item in failed if (item.namespace in spaces if spaces else item.node)]
+    return NicDevices(
+        tuple(devices),
+        (*(str(item.error) for item in known if not item.node), *errors),
+        tuple(UnreadNic(item.node, item.error.seen) for item in known if item.node),
+    )
+
+
+class _Failed(typing.NamedTuple):
+    """A NicDevice that could not be read.
+
+    :ivar node: name of its node; empty if it is not known
+    """
+
+    namespace: str
+    node: str
+    error: ResourceError
 
 
 def read_templates(cluster: Cluster) -> tuple[NicTemplate, ...]:

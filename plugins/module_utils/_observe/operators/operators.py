@@ -9,6 +9,7 @@ import typing
 
 from ..._model.base.marks import SELECTOR, is_ours
 from ..._model.intent.intent import Intent
+from ..._model.job.stack import Controller, PolicyState
 from ..._model.kubernetes.admission import OPENSHIFT_GROUP
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.drivers import OF_GPUS, OF_NICS, DriverPolicy
@@ -26,7 +27,7 @@ from ..._model.operators.operators import (
 from ..._model.operators.sriov_operator import OlmObject
 from ..._parse.job.stack import parse_policy_state
 from ..._parse.kubernetes.core import parse_node
-from ..._parse.kubernetes.resource import labels_of, name_of
+from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
 from ..._parse.operators.charts import olm_examples
 from ..._parse.operators.drivers import driver_host, driver_policy, driver_selector
 from ..._parse.operators.nfd_and_olm import olm_object
@@ -64,7 +65,7 @@ def observe(
     reader = JobReader(cluster)
     labels = collect_needed_labels(intent)
     configurations = [
-        reader.all(operator.configuration, parse_policy_state) for operator in TABLE if operator.configuration
+        reader.all(operator.configuration, _read_configuration) for operator in TABLE if operator.configuration
     ]
     packages: dict[str, list[OlmObject]] = {}
     for kind in ("ClusterServiceVersion", "Subscription"):
@@ -88,7 +89,9 @@ def observe(
         olm=olm,
         job=job,
         controllers=controllers,
-        configurations=tuple(item for items in configurations for item in items),
+        configurations=_select_configurations(
+            (item for items in configurations for item in items), controllers, packages
+        ),
         packages={name: tuple(items) for name, items in sorted(packages.items())},
         labelled=tuple(
             node.name
@@ -101,6 +104,48 @@ def observe(
         ),
         hosts=tuple(host for node, host in seen_nodes if node.name in nodes),
         errors=reader.errors,
+    )
+
+
+class _Configuration(typing.NamedTuple):
+    """An object that configures an operator.
+
+    :ivar namespace: its namespace; empty if its kind has none
+    :ivar reported: whether it has a status, which only the operator writes
+    """
+
+    namespace: str
+    reported: bool
+    state: PolicyState
+
+
+def _read_configuration(item: Resource) -> _Configuration:
+    place = mapping_at(item, "metadata").get("namespace") or ""
+    return _Configuration(str(place), bool(mapping_at(item, "status")), parse_policy_state(item))
+
+
+def _select_configurations(
+    found: typing.Iterable[_Configuration],
+    controllers: typing.Iterable[Controller],
+    packages: typing.Mapping[str, typing.Iterable[OlmObject]],
+) -> tuple[PolicyState, ...]:
+    """Return the objects that configure an operator: those without a namespace, those in a namespace of the operator,
+    and those on which the operator reports. A user with rights in another namespace can create an object there.
+
+    :param packages: ClusterServiceVersions and Subscriptions, by operator
+    """
+    places = {(item.operator, item.name.partition("/")[0]) for item in controllers}
+    places |= {
+        (operator, item.namespace)
+        for operator, items in packages.items()
+        for item in items
+        if item.kind == "ClusterServiceVersion"
+    }
+    kinds = {operator.configuration: operator.name for operator in TABLE if operator.configuration}
+    return tuple(
+        item.state
+        for item in found
+        if item.reported or not item.namespace or (kinds.get(item.state.kind), item.namespace) in places
     )
 
 

@@ -56,8 +56,9 @@ _Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Return the namespace of the operator. This is the named one, else the only namespace with an SriovOperatorConfig,
-    else the only namespace with the operator.
+    """Return the namespace of the operator. This is the named one, else the only namespace with a Deployment of the
+    operator that has rights in the whole cluster, else the only namespace with an SriovOperatorConfig. A tenant can
+    create an SriovOperatorConfig, but cannot give a Deployment these rights.
 
     If all of these fail, it is the namespace in which the guide for this kind of cluster installs the operator. Objects
     that the user may not read count as absent. A later check then reports that the operator is missing there.
@@ -131,7 +132,8 @@ def _choose_usual_namespace(cluster: Cluster) -> str:
 
 
 def _find_operator_namespace(configs: _Read, deployments: _Read) -> str:
-    """Return the namespace of the operator with as few requests as possible; empty if it is not known.
+    """Return the namespace of the operator; empty if it is not known. Beside several Deployments with the rights of the
+    operator, configuration objects do not show it.
 
     :param configs: function that returns the namespaces of its configuration objects
     :param deployments: function that returns the namespaces of its Deployments
@@ -141,7 +143,8 @@ def _find_operator_namespace(configs: _Read, deployments: _Read) -> str:
         there = set(namespaces)
         return there.pop() if len(there) == 1 else ""
 
-    return only(configs()) or only(deployments())
+    proven = set(deployments())
+    return only(proven or configs())
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:

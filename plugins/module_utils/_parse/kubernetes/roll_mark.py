@@ -27,12 +27,19 @@ KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _MOST = MIB // 4
 
 
-def is_proven(resource: Resource) -> bool:
-    """Return whether the mark of a v1 Node was written by a roll and not by the node itself. This holds if the API
-    server uses NodeRestriction, as kubeadm and OpenShift configure it.
+def is_in_roll(resource: Resource) -> bool:
+    """Return whether a roll has marked a v1 Node and not released it. The label decides, because a kubelet can write
+    the annotation of its Node, and can cordon its Node under the name of any field manager. This holds if the API
+    server uses NodeRestriction, as kubeadm and OpenShift configure it. The annotation or the cordon must be there too,
+    so that a label alone, which a roll never leaves, has no effect.
+
+    :raises ResourceError: the object has an unexpected form
     """
-    return ANNOTATION in mapping_at(resource, "metadata", "annotations") and PROOF in mapping_at(
-        resource, "metadata", "labels"
+    if PROOF not in mapping_at(resource, "metadata", "labels"):
+        return False
+    cordoned = mapping_at(resource, "spec").get("unschedulable") is True
+    return ANNOTATION in mapping_at(resource, "metadata", "annotations") or (
+        cordoned and find_manager(resource, "unschedulable") == MANAGER
     )
 
 

@@ -15,6 +15,7 @@ from ..._model.boundary.devices import PCI_ADDRESS
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.node.firmware import NicDevice, NicState, NicTemplate
+from ..kubernetes.foreign import is_copied
 from ..kubernetes.resource import (
     Resource,
     ResourceError,
@@ -23,6 +24,7 @@ from ..kubernetes.resource import (
     mapping_at,
     name_of,
     normalize_known,
+    read_namespace,
     text_at,
     text_of,
 )
@@ -64,6 +66,15 @@ def nic_device(resource: Resource) -> NicDevice:
     )
 
 
+def is_reported(resource: Resource) -> bool:
+    """Return whether a NicDevice has a status. The status is a subresource, so a user that may create NicDevices in a
+    namespace writes none, and only the daemon of the operator does.
+
+    :raises ResourceError: the object is not a valid NicDevice
+    """
+    return bool(mapping_at(resource, "status"))
+
+
 def node_of(resource: Resource) -> str:
     """Return the node of a NicDevice whose status may be invalid. The daemon of the operator makes the Node the owner
     of the NicDevice [nic-configuration-operator internal/controller/devicediscovery_controller.go]. Return an empty
@@ -97,7 +108,8 @@ def nic_state(resource: Resource) -> NicState:
 
 
 def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
-    """Parse a NicConfigurationTemplate, and determine whether linerate.rdma created it.
+    """Parse a NicConfigurationTemplate, and determine whether linerate.rdma created it. A copy with its label is not
+    one that linerate.rdma created.
 
     :param label: name of the label that marks the creator
     :param manager: value of that label on objects that linerate.rdma created
@@ -112,8 +124,9 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
         raise ResourceError(f"NicConfigurationTemplate {name}: spec.nicSelector.serialNumbers is not a list")
     return NicTemplate(
         name,
-        mapping_at(resource, "metadata", "labels").get(label) == manager,
+        mapping_at(resource, "metadata", "labels").get(label) == manager and not is_copied(resource),
         tuple(map(str, cards or ())),
         tuple(map(str, serials or ())),
         mapping_at(resource, "spec", "template"),
+        read_namespace(resource),
     )

@@ -25,7 +25,7 @@ from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_pause
 from .removal_driver import find_driver_users
 from .removal_jobs import find_unended, list_own
 from .removal_reboots import find_ended_by_reboot
-from .removal_roll import list_removal_blockers
+from .removal_roll import list_of_operator, list_removal_blockers
 
 #: kinds whose removal may drain or reboot nodes
 _OF_NODES = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicClusterPolicy")
@@ -50,7 +50,8 @@ def refuse_removal(
     """
     found: dict[Disruption, list[str]] = {"drain": [], "reboot": []}
     for kind in _OF_NODES:
-        for item in list_own(cluster, kind, removal):
+        own = list_own(cluster, kind, removal)
+        for item in own if kind == "NicClusterPolicy" else list_of_operator(cluster, own, intent):
             effect = _find_effect(kind, item)
             if effect != "none":
                 found[effect].append(_describe(kind, item))

@@ -17,8 +17,9 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.operators.sriov_operator import find_namespace
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.resource import mapping_at, name_of
+from ..._parse.kubernetes.resource import name_of, read_namespace
 from ..._parse.operators import sriov_operator
 from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.gate import read_gate_inputs
@@ -45,11 +46,16 @@ def list_removal_blockers(
     if not policies and not pools:
         return ()
     nodes = tuple(map(core.parse_node, cluster.list("Node").items))
-    # in another namespace the operator reads none, and a tenant may have created some
-    places = {str(mapping_at(item, "metadata").get("namespace") or "") for item in (*policies, *pools)}
-    every = tuple(map(sriov_operator.node_pool, _list_served(cluster, _POOL, places)))
-    settings = _read_settings(cluster, places)
-    rebooted, drained = _find_disturbed(nodes, policies, [pool for pool in every if _is_taken(pool, pools)], settings)
+    place = find_namespace(cluster, intent.operator_namespace)
+    policies, pools = (_select_place(items, place) for items in (policies, pools))
+    if not policies and not pools:
+        return ()
+    every = tuple(map(sriov_operator.node_pool, _list_served(cluster, _POOL, place)))
+    settings = _read_settings(cluster, place)
+    # of an operator in an unknown namespace, a tenant may have created the settings
+    spares = bool(place) and settings.disable_drain
+    removed = [pool for pool in every if _is_taken(pool, pools)]
+    rebooted, drained = _find_disturbed(nodes, policies, removed, settings, spares)
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
         return ()
@@ -57,6 +63,27 @@ def list_removal_blockers(
     found = list_roll_blockers(rolls, drained, stand, (), intent, ())
     evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
     return (*_explain_unpermitted(rebooted, intent), *found, *read_drain_blockers(cluster, evicted, intent))
+
+
+def list_of_operator(
+    cluster: Cluster, items: typing.Sequence[Resource], intent: typing.Optional[ClusterIntent]
+) -> list[Resource]:
+    """Return the objects that the SR-IOV network operator reads: those in its namespace; all, if that is not known.
+
+    :param items: SriovNetworkNodePolicies or SriovNetworkPoolConfigs
+    :param intent: settings of the intent that all fabrics share; None if they are not known
+    :raises ApiError: the API server cannot be reached
+    """
+    named = intent.operator_namespace if intent is not None else None
+    return _select_place(items, find_namespace(cluster, named) if items else "")
+
+
+def _select_place(items: typing.Sequence[Resource], place: str) -> list[Resource]:
+    """Return the objects in a namespace. A tenant may have created others, with any label and field manager.
+
+    :param place: name of the namespace; empty for all namespaces
+    """
+    return [item for item in items if place in ("", read_namespace(item))]
 
 
 def _explain_unpermitted(rebooted: typing.Iterable[str], intent: ClusterIntent) -> tuple[str, ...]:
@@ -79,11 +106,13 @@ def _find_disturbed(
     policies: typing.Sequence[Resource],
     pools: typing.Sequence[NodePool],
     settings: OperatorSettings,
+    spares: bool,
 ) -> tuple[set[str], set[str]]:
     """Return the names of the nodes that the operator reboots, and of those that it only drains.
 
     :param policies: SriovNetworkNodePolicies that the removal takes. One whose spec could not be read selects all nodes
     :param pools: removed SriovNetworkPoolConfigs with an RDMA mode
+    :param spares: whether the operator drains no node
     """
     removed = [sriov_operator.parse_policy(item) for item in policies]
     selected = {node.name for node in nodes if any(takes_node(policy, node) for policy in removed)}
@@ -91,7 +120,7 @@ def _find_disturbed(
     if settings.mode == "systemd":
         # the operator applies every change at boot
         rebooted |= selected
-    return rebooted, set() if settings.disable_drain else selected - rebooted
+    return rebooted, set() if spares else selected - rebooted
 
 
 def _plan_rolls(
@@ -117,25 +146,27 @@ def _plan_rolls(
     return [PoolPlan(pool, tuple(members[pool]), turn.at_once, None, turn.limit) for pool, turn in turns.items()]
 
 
-def _read_settings(cluster: Cluster, places: typing.Container[str]) -> OperatorSettings:
+def _read_settings(cluster: Cluster, place: str) -> OperatorSettings:
     """Return the settings of the operator. Of several operators, the worst settings count.
 
-    :param places: namespaces of the operators
+    :param place: namespace of the operator; empty if it is not known
     """
     found = [
         sriov_operator.operator_settings(item)
-        for item in _list_served(cluster, "SriovOperatorConfig", places)
+        for item in _list_served(cluster, "SriovOperatorConfig", place)
         if name_of(item) == "default"
     ]
     mode = "systemd" if any(one.mode == "systemd" for one in found) else "daemon"
     return OperatorSettings(any(one.disable_drain for one in found), mode)
 
 
-def _list_served(cluster: Cluster, kind: str, places: typing.Container[str]) -> tuple[Resource, ...]:
-    """Return the objects of a kind in some namespaces. A kind that the API server does not serve has none."""
+def _list_served(cluster: Cluster, kind: str, place: str) -> tuple[Resource, ...]:
+    """Return the objects of a kind in a namespace. A kind that the API server does not serve has none.
+
+    :param place: name of the namespace; empty for all namespaces
+    """
     try:
-        found = cluster.list(kind).items
-        return tuple(item for item in found if str(mapping_at(item, "metadata").get("namespace") or "") in places)
+        return cluster.list(kind, place).items
     except ApiError as error:
         if error.absent:
             return ()

@@ -23,8 +23,8 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.machines import read_machine_pools
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import health_check as parse
-from ..._parse.kubernetes.resource import find_manager, mapping_at, texts_of
-from ..._parse.kubernetes.roll_mark import is_proven
+from ..._parse.kubernetes.resource import mapping_at, texts_of
+from ..._parse.kubernetes.roll_mark import is_in_roll
 
 #: writes that somebody else may come before, one after the other
 _TRIES = 5
@@ -95,14 +95,14 @@ class HealthChecks:
     def _list_nodes_away(self, resources: typing.Iterable[Resource]) -> list[str]:
         """Return the nodes that a roll has not released, Ready or not, because a node stays Ready for some time after
         its reset begins, and the nodes that are NotReady because of a roll of their MachineConfigPool. A roll of the
-        collection is recognized by a label that no kubelet may write, or by the cordon of the collection. A roll of a
-        MachineConfigPool is recognized by the status of the pool, because the kubelet can write its annotations of a
-        Node. A pool also reports that it is updating while any of its nodes is NotReady.
+        collection is recognized by a label that no kubelet may write. A roll of a MachineConfigPool is recognized by
+        the status of the pool, because the kubelet can write its annotations of a Node. A pool also reports that it is
+        updating while any of its nodes is NotReady.
 
         :raises ApiError: the pools cannot be read
         """
         nodes = [(item, core.parse_node(item)) for item in resources]
-        away = [node.name for item, node in nodes if is_in_roll(item, node)]
+        away = [node.name for item, node in nodes if is_in_roll(item)]
         lost = [node for item, node in nodes if not node.ready and node.name not in away]
         if not lost or not self._cluster.serves(_POOLS):
             return away
@@ -171,15 +171,6 @@ class HealthChecks:
             "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
             "spec": {"pauseRequests": wanted or None},
         }
-
-
-def is_in_roll(item: Resource, node: ClusterNode) -> bool:
-    """Return whether a node has the mark of a roll or the cordon of the collection.
-
-    :param item: v1 Node
-    :param node: the same node
-    """
-    return is_proven(item) or (node.unschedulable and find_manager(item, "unschedulable") == MANAGER)
 
 
 def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:

@@ -12,7 +12,8 @@ from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import RetainedObject
 from ..._parse.kubernetes.core import parse_node
 from ..._parse.kubernetes.health_check import PAUSE_REQUEST, PAUSED
-from .health_checks import HealthChecks, is_in_roll
+from ..._parse.kubernetes.roll_mark import is_in_roll
+from .health_checks import HealthChecks
 from .paused_pools import explain_other_pause
 
 #: nodes that a message names
@@ -28,8 +29,8 @@ def resume_own_checks(
     checks: HealthChecks, scope: Scope, check_mode: bool
 ) -> tuple[list[HealthCheck], list[RetainedObject]]:
     """Resume the health checks that runs of an intent have paused. A check stays paused if a run of another intent
-    paused it, and while a node that it watches is not Ready, or has the mark of a roll or the cordon of the collection.
-    Return the resumed ones, and those that stay.
+    paused it, and while a node that it watches is not Ready, or has the mark of a roll. Return the resumed
+    ones, and those that stay.
 
     :param checks: client of the cluster
     :param scope: objects of the intent
@@ -43,7 +44,7 @@ def resume_own_checks(
     for check in paused:
         watched = [(item, node) for item, node in nodes if check.watches(node.name)]
         other = explain_other_pause(check.intent, tuple(node for _item, node in watched), scope)
-        away = [node.name for item, node in watched if not node.ready or is_in_roll(item, node)]
+        away = [node.name for item, node in watched if not node.ready or is_in_roll(item)]
         if other:
             stays.append(_retain(check, other, _BY_OTHERS))
         elif away:

@@ -12,7 +12,7 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.resource import ResourceError, name_of
-from ..._parse.operators.nic_configuration_operator import nic_state
+from ..._parse.operators.nic_configuration_operator import is_reported, nic_state
 from ..._plan.nic_templates import find_progress
 from ..._render.cluster.names import Object
 
@@ -64,7 +64,8 @@ def _find_progress(
     cluster: Cluster, wanted: typing.Mapping[str, Object]
 ) -> dict[str, tuple[typing.Literal["done", "waits", "failed"], str]]:
     """Return the progress of each desired card. Other NicDevices are not kept, because a daemon of the operator may
-    create any number of them, of any size. An invalid NicDevice is treated as absent.
+    create any number of them, of any size. An invalid NicDevice is treated as absent, and so is one without a status,
+    which a user with rights in another namespace may have created with the name of a card.
 
     :param wanted: template by the name of the NicDevice
     :returns: progress and reason by the name of the NicDevice
@@ -74,7 +75,7 @@ def _find_progress(
     for item in cluster.pages("NicDevice"):
         try:
             name = name_of(item)
-            if name in wanted:
+            if name in wanted and is_reported(item):
                 found[name] = find_progress(nic_state(item), wanted[name])
         except ResourceError:
             continue
