@@ -39,7 +39,19 @@ from .pki import Pki
 from .processes import Processes, end
 
 FOLDER = pathlib.Path(__file__).parent.parent / ".lab"
+#: of playbooks without rdma_report_dir
+REPORT = FOLDER.parent / "build/report"
 CLONE_NEWNET = 0x40000000
+
+
+def set_report_aside(report: pathlib.Path) -> None:
+    """Rename the report folder of a cluster that ends, in place of that of the cluster before it. A run on the next
+    cluster would be refused there.
+    """
+    kept = report.with_name(f"{report.name}-before")
+    if report.exists():
+        shutil.rmtree(kept, ignore_errors=True)
+        report.rename(kept)
 
 
 class Lab:
@@ -136,6 +148,7 @@ class Lab:
             for path in self.folder.iterdir():
                 if path != self.processes.logs:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            set_report_aside(REPORT)
             left = [name for name, there in self._leftovers().items() if there]
             if left:
                 raise StepError(

@@ -50,12 +50,19 @@ class ActionModule(ControllerAction):
         pods = by_pods(nodes, variables)
         access = access_of(variables, self._templar.template)
         show(access)
+        uid = read_cluster_uid_of(variables, self._templar.template) if access else ""
         if options["runs_dir"] and access:
-            uid = read_cluster_uid_of(variables, self._templar.template)
             refuse_other_cluster(options["runs_dir"], access, uid)
         check_mode = bool(self._task.check_mode)
         start = RunStart(
-            "", "", check_mode, tuple(map(str, nodes)), by_pods=tuple(pods), access=access, process=get_holder()
+            "",
+            "",
+            check_mode,
+            tuple(map(str, nodes)),
+            by_pods=tuple(pods),
+            access=access,
+            process=get_holder(),
+            cluster_uid=uid,
         )
         folder = start_run(options, start, ansible_version)
         return {

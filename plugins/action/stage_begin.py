@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import (
     resume_run,
     start_run,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._app.same_cluster import refuse_other_cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
     DISRUPTION,
@@ -125,9 +126,11 @@ class ActionModule(ControllerAction):
             self._template_variable(variables, "rdma_strict_images", False)
         )
         images = {name: str(self._template_variable(variables, name, "")) for name in IMAGES if name in variables}
+        uid = read_cluster_uid_of(variables, self._templar.template) if access else ""
         if options["resume_from"]:
-            uid = read_cluster_uid_of(variables, self._templar.template) if access else ""
             return resume_run(options, nodes, check_mode, strict, images, get_holder(), access, uid, Display().warning)
+        if access:
+            refuse_other_cluster(options["report_dir"], access, uid, "run")
         written = read_as_written(nodes, variables)
         of_nodes = find_misspelt_of_nodes(written, variables)
         names = (*list_names(variables), *of_nodes)
@@ -143,6 +146,7 @@ class ActionModule(ControllerAction):
             strict_images=strict,
             access=access,
             process=get_holder(),
+            cluster_uid=uid,
         )
         places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
         cause = find_cause(variables.get("ansible_inventory_sources"))

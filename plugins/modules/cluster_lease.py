@@ -104,6 +104,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
     verify_lease,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.same_cluster import OtherClusterError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import BETWEEN
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 
@@ -116,7 +117,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         taken = has_taken(module)
         try:
             release_lease(module, connect)
-        except ApiError as error:
+        except (ApiError, OtherClusterError) as error:
             module.warn(f"The Lease was not released, and expires {BETWEEN} s after its last renewal: {error}")
         return {"held": False, "taken": taken}
     if module.params["state"] == "confirmed":

@@ -164,10 +164,7 @@ def _describe_access_source(found: Credentials, variables: typing.Mapping[str, t
 
 
 def _format_server_address(found: Credentials, server: typing.Any) -> str:
-    from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import shown_url
-
-    # what follows '?' or '#' can't be part of an API server's address, and may be a token
-    return cut_text(found.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0]), _MOST_OF_A_NAME)
+    return cut_text(found.redact_server(server), _MOST_OF_A_NAME)
 
 
 def _in_kubeconfig(found: Credentials) -> tuple[str, str]:

@@ -22,14 +22,16 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
+from .._app.same_cluster import refuse_switched_server
 from .._model.base import escape
 from .._model.base.text import cut_text
 from .._observe.kubernetes.client import Cluster
 from .._observe.kubernetes.errors import CONFIGURATION, ApiError, api_error
+from .._observe.kubernetes.identity import read_cluster_uid
 from .._observe.kubernetes.outcome import Outcome
 from .._parse.kubernetes.no_answer import cause_of
 from .credentials import Credentials, find_credentials
-from .fact_modules import FACT_SPEC
+from .fact_modules import FACT_SPEC, find_folder
 from .module import INTENT_SPEC
 
 #: characters of a line of progress
@@ -101,6 +103,7 @@ def connect(module: AnsibleModule) -> Cluster:
     kubernetes.core. Fail the module if the library kubernetes is not installed.
 
     :raises ApiError: the configuration is missing or invalid, or the API server does not answer
+    :raises OtherClusterError: the run of the module began with another cluster
     """
     if not HAS_KUBERNETES:
         module.fail_json(msg=missing_required_lib("kubernetes"))
@@ -108,7 +111,12 @@ def connect(module: AnsibleModule) -> Cluster:
     found = find_credentials(options, os.environ)
     # Ansible hides what options hold; what the environment holds is as secret
     module.no_log_values.update(found.secrets)
-    return Cluster(make_client(options, found).client)
+    made = make_client(options, found)
+    cluster, folder = Cluster(made.client), find_folder(module)
+    if folder is not None:
+        server = f"API server {escape.escape_line(found.redact_server(made.configuration.host))}"
+        refuse_switched_server(folder, server, lambda: read_cluster_uid(cluster))
+    return cluster
 
 
 def select_options(module: AnsibleModule) -> dict[str, typing.Any]:

@@ -119,6 +119,11 @@ class Credentials:
             texts += [user, user.partition(":")[2]]
         return frozenset(part for text in texts for part in (text, *text.split()) if part.strip())
 
+    def redact_server(self, server: typing.Any) -> str:
+        """Return the URL of an API server without secrets."""
+        # what follows '?' or '#' can't be part of an API server's address, and may be a token
+        return self.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0])
+
     def redact_credentials(self, text: str) -> str:
         """Return ``text`` with the secrets redacted."""
         for secret in sorted(self.secrets, key=len, reverse=True):

@@ -21,11 +21,13 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._app.same_cluster import refuse_switched_cluster
 from .._model.base.errors import RdmaError
 from .._model.base.load import to_data
 from .._model.run.guard import Guard
 from .._model.run.lease import WAIT, Holder
 from .._observe.kubernetes.client import Cluster
+from .._observe.kubernetes.identity import read_cluster_uid
 from .._observe.process import process
 from .._run.cluster.lease import Keeper
 from .._store.files import read_json, remove_file, write_text
@@ -58,6 +60,7 @@ def hold_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldL
     :param cluster: client of the API server
     :raises LeaseHeld: another run holds the Lease
     :raises LeaseLost: this run held the Lease before, and no longer does
+    :raises OtherClusterError: the run began with another cluster
     :raises ApiError: the API server refuses, or cannot be reached
     """
     me, note = _identify_holder(module), _find_note_path(module)
@@ -65,6 +68,10 @@ def hold_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldL
         yield HeldLease(cluster, me.run, Guard(_refuse_in_check_mode))
         return
     end_by_interrupt()
+    folder = find_folder(module)
+    if folder is not None and not _is_noted(note, me):
+        # a run that holds the Lease loses it on another cluster
+        refuse_switched_cluster(folder, lambda: read_cluster_uid(cluster))
     keeper = Keeper(cluster, me, _name_module(module))
     _take_lease(module, keeper, _is_noted(note, me))
     if note:

@@ -134,7 +134,7 @@ def resume_run(
     if damaged:
         raise ResumeError(damaged[0], "Run all stages, without rdma_from")
     invocation = Invocation(COLLECTION_VERSION, strict_images, images or {}, access, cluster_uid)
-    then = read_run_uid(FactFolder(report_dir, start.run))
+    then = read_run_uid(FactFolder(report_dir, start.run), start)
     check_run(start, records, resume_from, options, tuple(map(str, nodes)), invocation, then)
     unproven = explain_unproven_cluster(access, then, cluster_uid) if list_stages_before(resume_from) else ""
     if unproven:
@@ -146,7 +146,12 @@ def resume_run(
         remove_record(records_dir(report_dir), stage)
     folder = FactFolder(report_dir, start.run)
     folder.resume(
-        dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment)), process=process),
+        dataclasses.replace(
+            start,
+            resumes=(*start.resumes, Resume(resume_from, moment)),
+            process=process,
+            cluster_uid=then or cluster_uid,
+        ),
         list_kept_kinds(resume_from),
     )
     return folder

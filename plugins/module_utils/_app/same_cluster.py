@@ -1,28 +1,38 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the cluster that a teardown uses with that of the run in the report folder. An intent on two clusters has
-objects of the same names on both, so a wrong kubeconfig would remove those of the other cluster.
+"""Compare the cluster that an invocation or a module uses with that of a run. An intent on two clusters has objects of
+the same names on both, so a wrong kubeconfig would change or remove those of the other cluster.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shlex
+import typing
 
 from .._check.resume import find_server
 from .._model.base.errors import RdmaError
+from .._model.run.facts import RunStart
 from .._store.facts import FactFolder
 from .._store.files import FileError
 from .._store.run_start import read_start
 
+#: what begins on another cluster than that of the run in the report folder
+Begun = typing.Literal["teardown", "run"]
+
 
 class OtherClusterError(RdmaError):
-    """The error that the run in the report folder used another cluster than a teardown."""
+    """The error that a teardown, a new run or a module uses another cluster than the run of the report folder."""
 
 
-def read_run_uid(folder: FactFolder) -> str:
-    """Return the uid of the namespace kube-system that stage validate of a run has read. Return an empty text if it is
-    not known.
+def read_run_uid(folder: FactFolder, start: typing.Optional[RunStart] = None) -> str:
+    """Return the uid of the namespace kube-system of the cluster of a run: from its start record, or else as stage
+    validate has read it. Return an empty text if it is not known.
+
+    :param start: start record of the run; None if it is not known
     """
+    if start is not None and start.cluster_uid:
+        return start.cluster_uid
     with contextlib.suppress(FileError):
         fact = folder.read("access")
         uid = fact.value.get("cluster_uid") if fact is not None and isinstance(fact.value, dict) else None
@@ -30,33 +40,93 @@ def read_run_uid(folder: FactFolder) -> str:
     return ""
 
 
-def refuse_other_cluster(runs_dir: str, access: str, cluster_uid: str) -> None:
+def refuse_other_cluster(runs_dir: str, access: str, cluster_uid: str, begun: Begun = "teardown") -> None:
     """Raise an error if the run in a report folder used another cluster. If the uid of the namespace kube-system is not
     known on both sides, the URLs of the API servers decide. A folder without a readable run proves nothing.
 
     :param runs_dir: report folder of the stages
     :param access: source of the credentials, context and API server of this invocation
     :param cluster_uid: uid of the namespace kube-system of its cluster; empty if it is not known
+    :param begun: what begins: a teardown, or a new run of the stages
     :raises OtherClusterError: the run used another cluster
     """
-    try:
-        start = read_start(runs_dir)
-    except FileError:
-        return
+    start = _read_start(runs_dir)
     if start is None:
         return
-    then = read_run_uid(FactFolder(runs_dir, start.run))
+    then = read_run_uid(FactFolder(runs_dir, start.run), start)
     servers = find_server(start.access), find_server(access)
     if then and cluster_uid:
         if then == cluster_uid:
             return
         seen = f"its namespace kube-system had the uid {then}, and now it has the uid {cluster_uid}"
     elif all(servers) and servers[0] != servers[1]:
-        seen = f"it used {servers[0]}, and this teardown uses {servers[1]}"
+        seen = f"it used {servers[0]}, and this {begun} uses {servers[1]}"
     else:
         return
+    used = f"Run {start.run} in {runs_dir} used another cluster than this {begun}: {seen}"
+    if begun == "teardown":
+        raise OtherClusterError(
+            f"{used}. Nothing was removed",
+            "Set rdma_kubeconfig to the cluster of the run. If this cluster is the right one, set rdma_report_dir to"
+            " the report folder of a run on it, or to a new folder. Then run the teardown again",
+        )
     raise OtherClusterError(
-        f"Run {start.run} in {runs_dir} used another cluster than this teardown: {seen}. Nothing was removed",
-        "Set rdma_kubeconfig to the cluster of the run. If this cluster is the right one, set rdma_report_dir to the"
-        " report folder of a run on it, or to a new folder. Then run the teardown again",
+        f"{used}. Nothing was started",
+        "Select the cluster of the run: kubectl config use-context CONTEXT, or -e rdma_kubeconfig=FILE. If this cluster"
+        " is the right one, name another report folder (-e rdma_report_dir=FOLDER), or move the old report:"
+        f" mv {shlex.quote(runs_dir)} {shlex.quote(f'{runs_dir}-before')}. Then start the run again",
     )
+
+
+def refuse_switched_server(folder: FactFolder, server: str, read_uid: typing.Callable[[], str]) -> None:
+    """Raise an error if a module of a run uses another API server than the run, and it is not proven that both serve
+    the same cluster. The kubeconfig, or its current context, may have been changed since the run began.
+
+    :param folder: fact folder of the run
+    :param server: API server of the module, in the form of :func:`find_server`
+    :param read_uid: function that returns the uid of the namespace kube-system by this API server; empty if it cannot
+        be read
+    :raises OtherClusterError: the API server is another one
+    """
+    start = _read_start(folder.report_dir, folder.run)
+    then = find_server(start.access) if start is not None else ""
+    if start is None or not then or then.rstrip("/") == server.rstrip("/"):
+        return
+    uid = read_run_uid(folder, start)
+    if not uid or uid != read_uid():
+        _raise_switched(folder.run, f"it began with {then}, and now it would use {server}")
+
+
+def refuse_switched_cluster(folder: FactFolder, read_uid: typing.Callable[[], str]) -> None:
+    """Raise an error if a run that is about to take the Lease uses another cluster than at its begin. A uid that is not
+    known on one side proves nothing.
+
+    :param folder: fact folder of the run
+    :param read_uid: function that returns the uid of the namespace kube-system of the cluster that the run uses now
+    :raises OtherClusterError: the cluster is another one
+    """
+    then = read_run_uid(folder, _read_start(folder.report_dir, folder.run))
+    now = read_uid() if then else ""
+    if now and now != then:
+        _raise_switched(folder.run, f"its namespace kube-system had the uid {then}, and now it has the uid {now}")
+
+
+def _raise_switched(run: str, seen: str) -> typing.NoReturn:
+    raise OtherClusterError(
+        f"Run {run} began with another cluster than the kubeconfig selects now: {seen}. Nothing was changed there",
+        "Do not switch the current context of the kubeconfig during a run: give the run a kubeconfig of its own"
+        " (kubectl config view --minify --raw --context CONTEXT > FILE, then -e rdma_kubeconfig=FILE). Then run all"
+        " stages again",
+    )
+
+
+def _read_start(report_dir: str, run: str = "") -> typing.Optional[RunStart]:
+    """Return the start record of the run in a folder. Return None if there is none, or if it cannot be read.
+
+    :param run: id of the run, without which a record of any run counts
+    """
+    try:
+        start = read_start(report_dir)
+    except FileError:
+        return None
+    return start if start is not None and run in ("", start.run) else None

@@ -81,6 +81,7 @@ class RunStart:
     :ivar by: user and machine, or user and job of AWX, that began the run; empty if not known
     :ivar access: access to the cluster: source of the credentials, context and API server, without secrets; empty if
         none is configured
+    :ivar cluster_uid: uid of the namespace kube-system of the cluster at the begin of the run; empty if it was not read
     :ivar unchecked_hosts: number of nodes that are reached by ssh without a known check of their host keys
     :ivar process: identity of the process ansible-playbook that began or resumed the run last; empty if not known
     """
@@ -107,6 +108,7 @@ class RunStart:
     access: str = ""
     unchecked_hosts: Count = 0
     process: str = ""
+    cluster_uid: str = ""
     schema: int = FACT_SCHEMA
 
 
