@@ -52,6 +52,7 @@ class RollCluster(GateInputs, PodsOfCluster):
         would lose limits of CRI-O
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
     :ivar paused_by_others: names of the MachineConfigPools that interrupted runs of other intents left paused
+    :ivar own_boot: boot ID of the machine that runs ansible-playbook; empty if it is not known
     """
 
     marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
@@ -62,6 +63,7 @@ class RollCluster(GateInputs, PodsOfCluster):
     kubelets: tuple[HostConfig, ...] = ()
     machines: frozenset[str] = frozenset()
     paused_by_others: frozenset[str] = frozenset()
+    own_boot: str = ""
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
         """Return the reason why a node must not be reset by its BMC, with a remedy: the machine config operator reboots
@@ -452,6 +454,12 @@ def _looked_into(
     if not node.boot_id:
         blockers.append(
             "the kubelet of the node does not report a boot ID, so a reset could not be verified. Restart the kubelet."
+        )
+    elif node.boot_id == cluster.own_boot and not step.pool:
+        # the machine config operator goes on without this run, and uncordons the node
+        blockers.append(
+            "ansible-playbook runs on this node (its machine has the same boot ID), so the reset would end the run, and"
+            " the node would stay cordoned. Run the playbook on a machine that is not reset, such as another node."
         )
     blockers += list_drain_blockers(going, intent.drain)
     blockers += list_node_blockers(node, cluster, intent.pause_health_checks, awaited)

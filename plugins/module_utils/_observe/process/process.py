@@ -47,6 +47,14 @@ def is_alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     return now == start if now else None
 
 
+def read_boot_id(proc: str = "/proc") -> str:
+    """Return the ID of this boot of this machine, also in a container. Return an empty string if it cannot be read.
+
+    :param proc: folder in which procfs is mounted
+    """
+    return _read_boot_and_namespace(proc)[0]
+
+
 def _read_boot_and_namespace(proc: str) -> tuple[str, str]:
     """Return the ID of this boot, and the identity of the PID namespace of this process. Both are empty if they cannot
     be read.

@@ -15,6 +15,7 @@ from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.client import Cluster as Api
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.kubernetes.roll_mark import parse_mark
@@ -118,6 +119,7 @@ class RollClusterReader:
             etcd=stand.etcd,
             health_checks=stand.health_checks,
             upgrade=stand.upgrade,
+            own_boot=read_boot_id(),
         )
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
