@@ -15,7 +15,12 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_json, write_text
-from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm_machine_and_lease
+from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import (
+    CONFIRM_SPEC,
+    confirm_machine_and_lease,
+    connect_confirmed,
+)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._containerd import ContainerdRestart
 from ansible_collections.linerate.rdma.plugins.plugin_utils._node_output import cleaning_up, limit_answers, marked_loss
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, remove_effects
 from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
@@ -45,10 +50,14 @@ class ActionModule(ActionBase):
         "options": {"type": "dict", "default": {}},
         "writes": {"type": "bool", "default": False},
         "in_turn": {"type": "str"},
+        "restarts_containerd": {"type": "bool", "default": False},
         **CONFIRM_SPEC,
     }
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
-        "required_if": [("writes", True, ("facts_dir", "run"))],
+        "required_if": [
+            ("writes", True, ("facts_dir", "run")),
+            ("restarts_containerd", True, ("facts_dir", "run", "in_turn")),
+        ],
         "required_by": {"in_turn": ("run",)},
     }
     #: the node, as soon as it is asked
@@ -89,9 +98,12 @@ class ActionModule(ActionBase):
                     return {**result, "failed": True, "msg": str(error)}
             if not given["in_turn"] or self._task.check_mode:
                 return remove_effects(action.run(task_vars=task_vars))
-            return self._run_in_turn(path_of(given["in_turn"], str(given["run"])), action, node, task_vars)
+            path = path_of(given["in_turn"], str(given["run"]))
+            return self._run_in_turn(path, given, action, node, task_vars)
 
-    def _run_in_turn(self, path: str, action: ActionBase, node: str, task_vars: typing.Optional[Result]) -> Result:
+    def _run_in_turn(
+        self, path: str, given: Result, action: ActionBase, node: str, task_vars: typing.Optional[Result]
+    ) -> Result:
         """Run the module unless it failed on an earlier node. The file names the node until the module has succeeded
         there, so the module also counts as failed if its process was killed or the node was lost.
 
@@ -104,11 +116,28 @@ class ActionModule(ActionBase):
                 " the stage again"
             )
             return {"failed": True, "msg": stopped}
-        write_text(path, json.dumps({"node": node}))
-        answer: Result = remove_effects(action.run(task_vars=task_vars))
-        if not (answer.get("failed") or answer.get("unreachable")):
-            pathlib.Path(path).unlink()
+        answer: Result = {}
+        try:
+            restart = self._check_restart(given, node) if given["restarts_containerd"] else None
+            write_text(path, json.dumps({"node": node}))
+            answer = remove_effects(action.run(task_vars=task_vars))
+            if answer.get("failed") or answer.get("unreachable"):
+                return answer
+            if restart is not None:
+                restart.wait()
+        except RdmaError as error:
+            return {**answer, "failed": True, "msg": str(error)}
+        pathlib.Path(path).unlink()
         return answer
+
+    def _check_restart(self, given: Result, node: str) -> ContainerdRestart:
+        """Return the restart of containerd on a node.
+
+        :raises RdmaError: containerd must not be restarted there, or the API server does not answer
+        """
+        restart = ContainerdRestart(node, self._low_level_execute_command, connect_confirmed("on_node", given))
+        restart.check()
+        return restart
 
     def cleanup(self, force: bool = False) -> None:
         """Remove the temporary folder on the node. ansible-core calls this after ``run``.

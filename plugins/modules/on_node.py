@@ -43,6 +43,16 @@ options:
         all later nodes of this C(ansible-playbook) without running O(module).
       - Set C(throttle) of the task to 1, so that one node follows the other.
     type: str
+  restarts_containerd:
+    description:
+      - Whether O(module) restarts containerd. Set O(in_turn) as well.
+      - The module runs only if the unit of containerd has C(KillMode=process), so that running containers continue, and
+        if containerd can read its configuration (C(containerd config dump)).
+      - The module counts as failed until C(ctr plugins ls) reports the CRI plugin of containerd as C(ok), the unit
+        C(kubelet) is active if it was active before, and the C(Node) of the host is Ready, if the cluster has one. If
+        C(ctr) reports no plugins, only a status that the kubelet reports 45 s or more after the restart counts.
+    type: bool
+    default: false
   facts_dir:
     description: Report folder on the controller.
     type: path

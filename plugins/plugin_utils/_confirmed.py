@@ -73,22 +73,36 @@ def confirm_machine_and_lease(
     """
     if check_mode:
         return
-    checked = ArgumentSpecValidator(CONFIRM_SPEC).validate(
-        {option: given[option] for option in CONFIRM_SPEC if given.get(option) is not None}
-    )
-    if checked.error_messages:
-        raise RdmaError("; ".join(checked.error_messages), "Correct the option")
-    caller = typing.cast(typing.Any, Caller(name, checked.validated_parameters, False))
+    caller = _make_caller(name, given)
     cluster = connect(caller)
     host = variables or {}
     _require_same_machine(
         cluster,
         str(host["inventory_hostname"]),
         bool(host.get(LISTED)),
-        str(checked.validated_parameters.get("run") or ""),
+        str(caller.params.get("run") or ""),
         say,
     )
     verify_lease(caller, cluster, LONGEST + START)
+
+
+def connect_confirmed(name: str, given: typing.Mapping[str, typing.Any]) -> Cluster:
+    """Return a client of the API server of the run.
+
+    :param name: name of the action, without that of the collection
+    :param given: options, of which only those in CONFIRM_SPEC are used
+    :raises RdmaError: an option is invalid, or the API server does not answer
+    """
+    return connect(_make_caller(name, given))
+
+
+def _make_caller(name: str, given: typing.Mapping[str, typing.Any]) -> typing.Any:
+    checked = ArgumentSpecValidator(CONFIRM_SPEC).validate(
+        {option: given[option] for option in CONFIRM_SPEC if given.get(option) is not None}
+    )
+    if checked.error_messages:
+        raise RdmaError("; ".join(checked.error_messages), "Correct the option")
+    return Caller(name, checked.validated_parameters, False)
 
 
 def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> None:

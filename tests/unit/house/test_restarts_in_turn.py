@@ -96,7 +96,9 @@ def test_each_restart_on_nodes_is_in_turn() -> None:
         and task["linerate.rdma.on_node"]["options"] != {"daemon_reload": True}
     ]
     assert len(found) == 2
-    assert [(task["throttle"], task["linerate.rdma.on_node"]["in_turn"]) for task in found] == [(1, "containerd")] * 2
+    asked = [(task["throttle"], task["linerate.rdma.on_node"]) for task in found]
+    ways = [(throttle, task["in_turn"], task["restarts_containerd"]) for throttle, task in asked]
+    assert ways == [(1, "containerd", True)] * 2
 
 
 def test_drop_in_without_a_restart_does_not_stay() -> None:
