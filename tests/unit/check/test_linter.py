@@ -282,6 +282,39 @@ def test_policies_that_can_live_beside_each_other(policy: Policy, other: Policy)
     assert find_objections(policy, beside(other)) == ()
 
 
+@pytest.mark.parametrize("ranges", [("", ""), ("#0-1", "#2-3")], ids=["the whole function", "ranges of it"])
+def test_another_policy_with_the_same_resource_on_a_function_is_a_failure(ranges: tuple[str, str]) -> None:
+    mine = changed(STORAGE, vfs_count=4, pf_names=(f"eth1{ranges[0]}",), vendor="8086")
+    theirs = changed(STORAGE, name="theirs", vfs_count=7, pf_names=() if not ranges[1] else (f"eth1{ranges[1]}",))
+    (found,) = find_objections(mine, beside(theirs))
+    assert (found.check, found.where, found.function) == ("network.lint_overlap", "node", "eth1")
+    assert "policy theirs (resource igb)" in found.measured
+    assert "It offers the virtual functions of the other range to no pod" in found.why
+    assert "a resource_name of its own" in found.remedy
+
+
+def test_a_policy_that_asks_for_the_same_functions_in_the_same_way_takes_nothing() -> None:
+    assert find_objections(STORAGE, beside(changed(STORAGE, name="theirs"))) == ()
+
+
+def test_the_policy_of_all_nodes_of_the_fabric_is_removed_with_its_effect_in_mind() -> None:
+    """A node of another model joins, so that each node needs a policy of its own."""
+    common = changed(STORAGE, name="linerate-storage", root_devices=(IGB.address,))
+    single = changed(common, name="linerate-storage-w1", node_selector={**LABEL, "kubernetes.io/hostname": "w1"})
+    nodes = {name: ClusterNode(name, {**LABEL, "kubernetes.io/hostname": name}, True) for name in ("w1", "w2")}
+    (found,) = find_objections(single, dataclasses.replace(beside(common), nodes=nodes))
+    assert "remove the node with other addresses from the group rdma_nodes" in found.remedy
+    assert "removes the virtual functions of 2 nodes: the operator drains each node and evicts the pods" in found.remedy
+    assert found.remedy.index("Stop the jobs first") < found.remedy.index("kubectl delete sriovnetworknodepolicy")
+
+
+def test_the_deletion_of_a_policy_of_others_names_the_drains() -> None:
+    theirs = changed(STORAGE, name="old", pf_names=("eth1",))
+    (found,) = find_objections(changed(STORAGE, pf_names=("eth1",)), beside(theirs))
+    assert "removes the virtual functions of 1 node: the operator drains each node" in found.remedy
+    assert "rdma_nodes" not in found.remedy
+
+
 def test_an_unknown_list_of_supported_nics_refuses_nothing() -> None:
     assert (
         find_objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check

@@ -18,6 +18,7 @@ import re
 import typing
 
 from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
+from ...._model.base.phrases import count_of
 from ...._model.kubernetes.objects import ClusterNode
 from ...._model.operators.sriov_operator import Policy, StateInterface
 from .policy_context import OVERLAP, ClusterBefore, Objection
@@ -25,6 +26,8 @@ from .policy_fields import check_fields
 from .policy_functions import check_functions, check_link, check_rdma
 from .policy_selection import check_selection, select_functions
 
+#: label by which a policy selects a single node
+HOSTNAME = "kubernetes.io/hostname"
 _RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -74,11 +77,7 @@ def _check_other_policies(
                 f"The policy {other.name} (resource {other.resource_name}) is in force on {len(shared)} of the same"
                 " nodes. The webhook does not accept both policies."
             )
-            remedy = (
-                f"If the policy {other.name} is not needed, delete it (kubectl delete sriovnetworknodepolicy"
-                f" {other.name}). Otherwise exclude its functions from select of the fabric. Then run stage network"
-                " again."
-            )
+            remedy = _describe_removal(policy, other, len(world.nodes_selected_by(other)))
             yield Objection(OVERLAP, "webhook", refused, "virtual functions that no other policy requests", why, remedy)
             continue
         for node in shared:
@@ -86,6 +85,45 @@ def _check_other_policies(
                 yield from (
                     dataclasses.replace(item, node=node.name) for item in _check_shared(policy, other, interface)
                 )
+
+
+def _describe_removal(policy: Policy, other: Policy, nodes: int) -> str:
+    """Return the remedy for a policy that blocks another one, with the effect of its deletion.
+
+    :param policy: policy that would be applied
+    :param other: policy in the cluster that the webhook does not accept beside it
+    :param nodes: number of nodes that ``other`` selects
+    """
+    effect = (
+        f"The deletion removes the virtual functions of {count_of(nodes, 'node')}: the operator drains each node and"
+        " evicts the pods that use them, and a pod with a ResourceClaim loses its devices without an eviction"
+    )
+    delete = f"kubectl delete sriovnetworknodepolicy {other.name} -n NAMESPACE (the namespace of the operator)"
+    if _is_of_all_nodes(policy, other):
+        return (
+            f"The policy {other.name} is of the same fabric. An earlier run applied it to all nodes, because their NICs"
+            " had equal PCI addresses, and now a node has other addresses. To keep the fabric as it is, remove the node"
+            " with other addresses from the group rdma_nodes of the inventory, and remove from it the label in"
+            " rdma_cluster.node_selector. Otherwise replace the policy by one for each node, at a time when all of"
+            f" these nodes may be drained. {effect}. Stop the jobs first, then run {delete}. In both cases run stage"
+            " network again."
+        )
+    return (
+        f"If the policy {other.name} is needed, exclude its functions from select of the fabric. If it is not needed,"
+        f" delete it at a time when these nodes may be drained. {effect}. Stop the jobs first, then run {delete}. In"
+        " both cases run stage network again."
+    )
+
+
+def _is_of_all_nodes(policy: Policy, other: Policy) -> bool:
+    """Return whether a policy is for a single node and the other one is for all nodes of the same fabric."""
+    selector = {key: value for key, value in policy.node_selector.items() if key != HOSTNAME}
+    return (
+        HOSTNAME in policy.node_selector
+        and selector == other.node_selector
+        and policy.resource_name == other.resource_name
+        and policy.name.startswith(f"{other.name}-")
+    )
 
 
 def _explain_refusal(policy: Policy, other: Policy) -> str:
@@ -129,10 +167,13 @@ def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> t
 
     :param interface: physical function as the config daemon reports it
     """
-    if other.net_filter or other.resource_name == policy.resource_name or not policy_selects(other, interface):
+    if other.net_filter or not policy_selects(other, interface):
         return
     (mine,), (theirs,) = find_wanted_by(policy, interface).groups, find_wanted_by(other, interface).groups
-    if mine.last < theirs.first or mine.first > theirs.last:
+    same = mine.resource == theirs.resource
+    if same and dataclasses.replace(theirs, policy=mine.policy) == mine:
+        return
+    if not same and (mine.last < theirs.first or mine.first > theirs.last):
         return
     measured = (
         f"virtual functions {mine.first} to {mine.last} in this policy, {theirs.first} to {theirs.last} in policy"
@@ -142,9 +183,17 @@ def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> t
         "If two policies request the same virtual functions, the operator gives them to only one policy. The lower"
         f" priority value wins: {policy.priority} in this policy, {other.priority} in the other policy."
     )
+    if same:
+        why = (
+            f"Both policies use the resource {policy.resource_name} on the same physical function. The operator then"
+            " keeps only one of the two ranges: that of the lower priority value, or of the later name if the values"
+            f" are equal ({policy.priority} in this policy, {other.priority} in the other policy). It offers the"
+            " virtual functions of the other range to no pod."
+        )
     remedy = (
-        f"Give each policy separate virtual functions ({interface.name}#0-3 and {interface.name}#4-7 in select.netdev),"
-        f" or delete the policy {other.name}. Then run stage network again."
+        f"Give each policy separate virtual functions ({interface.name}#0-3 and {interface.name}#4-7 in select.netdev)"
+        f"{' and a resource_name of its own' if same else ''}, or delete the policy {other.name} at a time when its"
+        " nodes may be drained. Then run stage network again."
     )
     yield Objection(
         OVERLAP,
