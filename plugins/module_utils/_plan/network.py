@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from .._analysis.addresses import in_use as ipam
+from .._analysis.fleet.nics_in_use import find_nics_in_use
 from .._analysis.readiness.state import Target
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import lint_all, read_held, select_remaining
@@ -56,12 +57,14 @@ class NetworkPlan:
         because of a failure
     :ivar unmade: reason why the objects of a fabric could not be rendered, by fabric
     :ivar lint: findings of the linter about the objects
+    :ivar in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address
     """
 
     hosts: tuple[Item, ...] = ()
     objects: tuple[Item, ...] = ()
     unmade: dict[str, str] = dataclasses.field(default_factory=dict)
     lint: LintFacts = dataclasses.field(default_factory=LintFacts)
+    in_use: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
 
 def plan(
@@ -94,7 +97,10 @@ def plan(
     policies = [
         (name, parse_policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"
     ]
-    findings = lint_all(intent.fabrics, policies, read_cluster_before(operators, answers.hcas, intent.cluster), nodes)
+    in_use = None if platforms is None else _find_nics_in_use(nodes, answers, platforms)
+    findings = lint_all(
+        intent.fabrics, policies, read_cluster_before(operators, answers.hcas, intent.cluster, in_use), nodes
+    )
     stopped = read_held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(
@@ -111,7 +117,20 @@ def plan(
         ),
         {**rendered.unmade, **refused},
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
+        in_use or {},
     )
+
+
+def _find_nics_in_use(
+    nodes: typing.Iterable[str], answers: NodeAnswers, platforms: typing.Mapping[str, ObservedPlatform]
+) -> dict[str, dict[str, str]]:
+    """Return the use of the physical functions that a node itself uses, by node. A node whose default routes are
+    unknown is left out.
+
+    :param platforms: observed platform of each node
+    """
+    found = {node: find_nics_in_use(answers.hcas.get(node), platforms.get(node)) for node in nodes}
+    return {node: used for node, used in found.items() if used is not None}
 
 
 def _find_policy_entries(

@@ -315,6 +315,35 @@ def test_the_deletion_of_a_policy_of_others_names_the_drains() -> None:
     assert "rdma_nodes" not in found.remedy
 
 
+@pytest.mark.parametrize("key", ["eth1", IGB.address])
+def test_a_policy_on_the_default_route_of_a_node_is_held_back_unless_a_waiver_covers_it(key: str) -> None:
+    world = dataclasses.replace(WORLD, in_use={"w1": {key: "the default route of the node"}})
+    findings = lint(FABRIC, (changed(STORAGE, mtu=9000),), world, ("w1",))
+    (found,) = [one for one in findings if one.check == "network.lint_uplink"]
+    assert (found.subject, found.status) == ("storage w1 eth1", "fail")
+    assert "default route of the node; MTU 1500 -> 9000; virtual functions 0 -> 4" in found.measured
+    assert "on all nodes at the same time, without a drain" in found.why and "select.pci" in found.remedy
+    assert read_held({"storage": findings}, ()).keys() == {"storage"}
+    assert not read_held({"storage": findings}, (Waiver("network.lint_uplink", "console", "storage w1 eth1"),))
+
+
+def test_a_function_that_does_not_change_or_serves_only_a_bond_may_be_selected() -> None:
+    there = changed(IGB, vfs_count=4)
+    for state, used in ((there, "the default route of the node"), (IGB, "the bond bond1")):
+        world = dataclasses.replace(
+            WORLD, states={"w1": NodeState("w1", interfaces=(state,))}, in_use={"w1": {"eth1": used}}
+        )
+        assert find_objections(STORAGE, world) == ()
+
+
+def test_a_node_whose_default_route_is_unknown_is_a_warning() -> None:
+    (found,) = [
+        one for one in lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, in_use={}), ("w1",)) if one.status == "warn"
+    ]
+    assert (found.check, found.subject) == ("network.lint_uplink", "storage w1")
+    assert "ip route show default" in found.remedy
+
+
 def test_an_unknown_list_of_supported_nics_refuses_nothing() -> None:
     assert (
         find_objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check

@@ -119,6 +119,23 @@ def test_objects_carry_their_fabric() -> None:
     assert planned.hosts == () and planned.unmade == {} and planned.lint.held == {}
 
 
+def test_a_fabric_on_the_default_route_is_held_back_and_the_plan_of_drains_knows_the_nic() -> None:
+    answers = NodeAnswers({"worker-1": NodeHcas((NIC,))}, {})
+
+    def render(waivers: typing.Any, *uplinks: str) -> network.NetworkPlan:
+        platform = NodePlatform(kernel="6.8.0", machine="x86_64", functions=(), uplinks=uplinks)
+        intent = parse_intent([{**FABRIC, "rdma": False}], waivers)
+        platforms = {"worker-1": ObservedPlatform(platform, None)}
+        return network.plan(intent, ["worker-1"], answers, FREE, operators(8), platforms)
+
+    held = render(None, "eth1")
+    assert held.lint.held.keys() == {"storage"} and "carries the default route" in held.lint.held["storage"]
+    waiver = {"check": "network.lint_uplink", "subject": "storage *", "reason": "console at hand"}
+    assert render([waiver], "eth1").lint.held == {} == render(None, "eth0").lint.held
+    used = {"eth1": "the default route of the node", "0000:01:00.0": "the default route of the node"}
+    assert render([waiver], "eth1").in_use == {"worker-1": used}
+
+
 def test_members_of_nodes_that_answered() -> None:
     answers = NodeAnswers({"worker-1": NodeHcas((NIC,))}, {})
     functions = network._list_functions(parse_intent([FABRIC]), answers, ["worker-1", "worker-2"], ())

@@ -178,6 +178,19 @@ def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[st
     :param wanted: desired state of the physical function
     :param interface: physical function as the config daemon reports it
     """
+    found = list_function_changes(wanted, interface)
+    if interface.admin_state == "down":
+        found.append("link down -> up")
+    # one virtual function speaks for the others
+    return (*found, *itertools.islice(_vf_changes(wanted, interface), 1))
+
+
+def list_function_changes(wanted: WantedInterface, interface: StateInterface) -> list[str]:
+    """Return the changes of a physical function itself, as text. It has no link during these changes.
+
+    :param wanted: desired state of the physical function
+    :param interface: physical function as the config daemon reports it
+    """
     found = []
     # a larger MTU than the wanted one stays
     if wanted.mtu > (interface.mtu or 0):
@@ -186,10 +199,7 @@ def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[st
         found.append(f"eSwitch mode {interface.eswitch_mode or 'legacy'} -> {wanted.eswitch_mode or 'legacy'}")
     if wanted.vfs_count != interface.vfs_count:
         found.append(f"virtual functions {interface.vfs_count} -> {wanted.vfs_count}")
-    if interface.admin_state == "down":
-        found.append("link down -> up")
-    # one virtual function speaks for the others
-    return (*found, *itertools.islice(_vf_changes(wanted, interface), 1))
+    return found
 
 
 def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:

@@ -406,6 +406,27 @@ EXPLAINED: dict[str, Explanation] = {
             " report the NIC. Then run stage network again."
         ),
     ),
+    "network.lint_uplink": Explanation(
+        means=(
+            "A fabric selects a physical function that carries the default route of its node. The physical function"
+            " loses its link while the operator creates virtual functions on it or changes its MTU."
+        ),
+        measured=(
+            "The interfaces of the default routes of each node, with the interfaces below them (bond, bridge, VLAN),"
+            " compared with the physical functions that the policies change."
+        ),
+        causes=(
+            "The node has one NIC for all of its traffic.",
+            "`select` has only `vendor` and `device`, and the NIC of the node itself is of the same model.",
+            "The default routes of the node could not be read (warn).",
+        ),
+        look=("ip route show default", "ip -d link show DEVICE"),
+        remedy=(
+            "Exclude the NIC with `select.pci` or `select.netdev`, or move the default route to another NIC. If the"
+            " loss of the link is acceptable, add a waiver for the finding, and apply the policy to one node first,"
+            " with access to its console. Then run stage network again."
+        ),
+    ),
     "network.namespace_accepted": Explanation(
         means="The API server rejected the namespace of the pods.",
         measured="The response of the API server to the object.",

@@ -142,6 +142,7 @@ WHAT = {
         "lint_rdma",
         "lint_read",
         "lint_select",
+        "lint_uplink",
         "namespace_accepted",
         "object_accepted",
         "policy_accepted",

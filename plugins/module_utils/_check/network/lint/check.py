@@ -119,6 +119,7 @@ def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
     outcome = {
         "webhook": "The operator's webhook rejects the policy. ",
         "node": "The API server would accept the policy, but the policy fails on the node. ",
+        "effect": "Neither the webhook nor the config daemon rejects the policy. ",
         "nowhere": "Neither the webhook nor the config daemon rejects the policy. ",
     }[item.where]
     status: typing.Literal["fail", "warn"] = WARN if item.where == "nowhere" else FAIL

@@ -19,10 +19,10 @@ from ...._model.operators.sriov_operator import NodeState, OperatorFacts, Policy
 #: ids of the findings
 POLICY, SELECT, FUNCTIONS = "network.lint_policy", "network.lint_select", "network.lint_functions"
 OVERLAP, LINK, RDMA = "network.lint_overlap", "network.lint_link", "network.lint_rdma"
-OPERATOR = "network.lint_operator"
+OPERATOR, UPLINK = "network.lint_operator", "network.lint_uplink"
 LIST = "supported-nic-ids"
 
-Where = typing.Literal["webhook", "node", "nowhere"]
+Where = typing.Literal["webhook", "node", "effect", "nowhere"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +36,8 @@ class ClusterBefore:
     :ivar hcas: HCAs that each node itself reports (node_info); may be empty
     :ivar rdma_mode: RDMA mode that the nodes will get; empty if they keep the present one
     :ivar nic_policies: NicClusterPolicies of the cluster
+    :ivar in_use: use of the physical functions that a node itself uses, by node (find_nics_in_use); a node whose
+        default routes are unknown is left out. None if the platform of no node was read
     """
 
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
@@ -45,6 +47,7 @@ class ClusterBefore:
     hcas: typing.Mapping[str, NodeHcas] = dataclasses.field(default_factory=dict)
     rdma_mode: str = ""
     nic_policies: tuple[NicPolicy, ...] = ()
+    in_use: typing.Optional[typing.Mapping[str, typing.Mapping[str, str]]] = None
 
     @functools.cached_property
     def _labelled(self) -> typing.Mapping[tuple[str, str], set[str]]:
@@ -75,12 +78,16 @@ class ClusterBefore:
 
 
 def read_cluster_before(
-    seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent
+    seen: OperatorFacts,
+    hcas: typing.Mapping[str, NodeHcas],
+    cluster: ClusterIntent,
+    in_use: typing.Optional[typing.Mapping[str, typing.Mapping[str, str]]] = None,
 ) -> ClusterBefore:
     """Build the state of the cluster from the answer of sriov_operator_info, the HCAs of the nodes and the intent.
 
     :param seen: result of the module sriov_operator_info: the operator and its objects
     :param cluster: settings of the intent that all fabrics share
+    :param in_use: use of the physical functions that a node itself uses, by node; None if it was not read
     """
     return ClusterBefore(
         {node.name: node for node in seen.nodes},
@@ -90,6 +97,7 @@ def read_cluster_before(
         hcas,
         (cluster.node_pool and cluster.node_pool.rdma_mode) or "",
         seen.nic_policies,
+        in_use,
     )
 
 
@@ -99,7 +107,8 @@ class Objection:
 
     :ivar check: id of the finding
     :ivar where: component that detects it: ``webhook``; ``node``, after the API server accepted the policy; or
-        ``nowhere``, so that it has an effect that the user does not expect
+        ``nowhere``, so that it has an effect that the user does not expect. ``effect`` is as ``nowhere``, but the
+        effect is so severe that the policy must not be applied
     :ivar measured: observed value; the message of the webhook if the webhook detects it
     :ivar expected: expected value
     :ivar why: consequence of the violation

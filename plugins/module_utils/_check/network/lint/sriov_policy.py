@@ -25,6 +25,7 @@ from .policy_context import OVERLAP, ClusterBefore, Objection
 from .policy_fields import check_fields
 from .policy_functions import check_functions, check_link, check_rdma
 from .policy_selection import check_selection, select_functions
+from .policy_uplinks import check_uplinks
 
 #: label by which a policy selects a single node
 HOSTNAME = "kubernetes.io/hostname"
@@ -45,7 +46,9 @@ def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ..
         *_check_other_policies(policy, nodes, world),
     ]
     for node in nodes:
-        for interface in select_functions(policy, world.states.get(node.name), world):
+        interfaces = tuple(select_functions(policy, world.states.get(node.name), world))
+        found += check_uplinks(policy, node.name, interfaces, world)
+        for interface in interfaces:
             objects = [
                 *check_functions(policy, interface),
                 *check_link(policy, interface),

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check whether a SriovNetworkNodePolicy changes a physical function that carries the default route of its node."""
+
+from __future__ import annotations
+
+import typing
+
+from ...._analysis.controllers.sriov_operator import find_wanted_by, list_function_changes
+from ...._analysis.fleet.nics_in_use import UPLINK as OF_DEFAULT_ROUTE
+from ...._model.operators.sriov_operator import Policy, StateInterface
+from .policy_context import UPLINK, ClusterBefore, Objection
+
+_EXPECTED = "physical functions without the default route of their node"
+_REMEDY = (
+    "Exclude the NIC from the fabric with select.pci or select.netdev, and correct hcas_per_node, or move the default"
+    " route of the node to another NIC. If the loss of the link is acceptable, add a waiver for {check} with this"
+    " subject to rdma_waivers, and apply the policy to one node first, with access to its console: give the label in"
+    " rdma_cluster.node_selector only to this node. Then run stage network again."
+)
+
+
+def check_uplinks(
+    policy: Policy, node: str, interfaces: typing.Sequence[StateInterface], world: ClusterBefore
+) -> typing.Iterator[Objection]:
+    """Yield an objection for each physical function that the policy changes and that carries the default route of the
+    node, and one if the default route of the node is unknown.
+
+    :param node: name of the node
+    :param interfaces: physical functions of the node that the policy selects
+    """
+    if world.in_use is None or policy.external:
+        return
+    used = world.in_use.get(node)
+    for interface in interfaces:
+        changes = list_function_changes(find_wanted_by(policy, interface), interface)
+        if not changes:
+            continue
+        if used is None:
+            yield Objection(
+                UPLINK,
+                "nowhere",
+                "default route of the node unknown",
+                _EXPECTED,
+                "If one of the selected physical functions carries the default route, the node loses its network while"
+                " the operator changes the physical function.",
+                "Run ip route show default on the node, and exclude its interfaces from select of the fabric. Then run"
+                " stages platform and network again.",
+                node=node,
+            )
+            return
+        if OF_DEFAULT_ROUTE in (used.get(interface.name), used.get(interface.address)):
+            yield Objection(
+                UPLINK,
+                "effect",
+                f"the physical function carries {OF_DEFAULT_ROUTE}; {'; '.join(changes)}",
+                _EXPECTED,
+                "The physical function loses its link while the operator creates virtual functions on it or changes its"
+                " MTU. The node then reaches neither the API server nor its storage. Where no virtual functions exist"
+                " yet, the operator does this on all nodes at the same time, without a drain.",
+                _REMEDY.format(check=UPLINK),
+                node=node,
+                function=interface.name or interface.address,
+            )
