@@ -96,11 +96,14 @@ plan:
         - C(rolled_by) is the C(MachineConfigPool) that reboots the node.
         - C(driver) is V(load) if NVIDIA's network operator drains the node to load its driver, and V(remove) if it
           removes the driver without a drain. It is V(reload) if the GPU operator restarts its driver.
+        - C(undrained) is V(true) if the operator makes the change without a drain. Then C(action) is V(drain) all the
+          same if the change takes the link of a NIC that the node uses (C(loses_link)), or changes the resource name of
+          virtual functions that pods use.
       type: list
       elements: dict
     pools:
       description: For each pool its C(nodes), C(at_once), C(waves), C(limit) and C(blockers). A C(MachineConfigPool)
-        also has C(machines).
+        also has C(machines). C(undrained) is V(true) for the nodes that change without a drain at the same time.
       type: list
       elements: dict
     drains:
@@ -129,6 +132,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     OBJECT_SPEC,
     get_objects,
     list_nodes,
+    read_nics_in_use,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -163,7 +167,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     else:
         cluster = connect(module)
         namespace = namespace_of_operator(cluster, intent.operator_namespace) if rendered.are_for_nodes else ""
-        planned = read_plan(cluster, namespace, rendered, nodes, intent)
+        planned = read_plan(cluster, namespace, rendered, nodes, intent, read_nics_in_use(module))
     refused = list_refusals(intent, planned, nodes)
     return {
         "allowed": not refused,

@@ -145,6 +145,18 @@ def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
     return [item for part in parts for item in read_value(folder, kind, part)]
 
 
+def read_nics_in_use(module: AnsibleModule) -> dict[str, dict[str, str]]:
+    """Return the use of the physical functions that a node itself uses, by node, from the fact that network_objects has
+    stored. It is empty if the objects do not come from this fact.
+    """
+    folder, kind = find_folder(module), module.params["objects_from"]
+    fact = folder.value(kind) if kind and folder is not None else None
+    found: dict[str, dict[str, str]] = load(
+        dict[str, dict[str, str]], (fact or {}).get("in_use") or {}, "network_objects"
+    )
+    return found
+
+
 def read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
     """Return the observers of the run. Return None if it has none or could not start them. The measurement then runs
     without them.

@@ -17,7 +17,7 @@ from .sriov_operator import is_evicted
 _NAMED = 5
 _SAME_BY_ROLE = " (platform_delete_unmanaged: true does the same)"
 _ALONE, _LOCAL = "no controller recreates these pods", "the drain deletes the emptyDir data of these pods"
-_DEVICES = "would lose their network devices"
+_DEVICES, _SHARED = "would lose their network devices", "would share their network devices with other pods"
 
 
 def list_drain_blockers(
@@ -67,12 +67,53 @@ def explain_driver_users(users: typing.Sequence[str]) -> str:
     )
 
 
+def explain_function_holders(users: typing.Sequence[str], prefix: str) -> str:
+    """Return why a node must not be drained for a change of its virtual functions, with the remedy: running pods use
+    the functions, and the operator does not evict these pods. Return an empty text if no pod does.
+
+    :param users: the pods, as text
+    :param prefix: prefix of the resources by which the operator finds the pods to evict
+    """
+    if not users:
+        return ""
+    return (
+        f"these running pods {_DEVICES}, because the SR-IOV operator evicts only pods that request a resource of"
+        f" {prefix}, and no pod of a DaemonSet: {join_first(users, _NAMED)}. Wait until they end, or delete them."
+    )
+
+
+def explain_rename_users(users: typing.Optional[typing.Sequence[str]]) -> str:
+    """Return why virtual functions must not get another resource name, with the remedy: running pods use them. The
+    kubelet counts each resource by itself, so it gives the functions to other pods as well.
+
+    :param users: the pods, as text; None if they could not be read
+    """
+    if users is None:
+        return (
+            f"it is unknown whether running pods {_SHARED}, because the pods could not be read. Give the user of the"
+            " kubeconfig the rights in docs/rbac/look.yml, or keep resource_name of the fabric."
+        )
+    return (
+        f"these running pods {_SHARED}, because the device plugin offers their virtual functions again under the other"
+        f" resource name: {join_first(users, _NAMED)}. Wait until they end, delete them, or keep resource_name of the"
+        " fabric."
+    )
+
+
+def takes_devices(blocker: str) -> bool:
+    """Return whether a reason against a change is that running pods would lose or share their network devices.
+
+    :param blocker: the reason, as text
+    """
+    return _DEVICES in blocker or _SHARED in blocker
+
+
 def is_loss(blocker: str) -> bool:
     """Return whether a reason against a drain is that pods or their data would be lost. It has its own remedy.
 
     :param blocker: the reason, as text
     """
-    return any(said in blocker for said in (_ALONE, _LOCAL, _DEVICES))
+    return any(said in blocker for said in (_ALONE, _LOCAL, _DEVICES, _SHARED))
 
 
 def _format_pod_names(pods: typing.Iterable[ClusterPod]) -> str:

@@ -18,6 +18,11 @@ from .health_checks import HOW, explain_remediation_risk, list_watching
 
 #: names of the MachineConfigPools of control-plane nodes
 _CONTROL = ("master", "control-plane")
+#: remedy for an operator that changes all nodes of a policy at the same time
+_LABEL_FEWER = (
+    "Exclude the NICs under 'measured' of network.disruption from select of the fabric, or give the label in"
+    " rdma_cluster.node_selector to at most {most} further node at a time, and run stage network after each"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,9 +202,10 @@ def list_roll_blockers(
         if roll.machines and roll.name in pools:
             found.append(explain_too_many(pools[roll.name], mine))
         elif mine and roll.at_once != 1:
+            how = _LABEL_FEWER.format(most=1) if roll.undrained else "Set its maxUnavailable to 1"
             found.append(
                 f"{_describe_pool(roll)} allows more than one control-plane node to go down at the same time"
-                f" ({roll.limit}). Set its maxUnavailable to 1."
+                f" ({roll.limit}). {how}."
             )
         found += list_pool_blockers(roll, intent)
         how = (
@@ -231,6 +237,12 @@ def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent) -> tuple[str, ...]
         return ()
     more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
     other = "" if roll.at_once is None else f", or rdma_cluster.node_pool.max_unavailable to {roll.at_once}"
+    if roll.undrained:
+        how = f"{_LABEL_FEWER.format(most=most)}, or set rdma_cluster.node_pool.max_unavailable to {roll.at_once}"
+        return (
+            f"{_describe_pool(roll)} changes {more} at the same time ({roll.limit}), and the intent permits {most}"
+            f" ({limit}). {how}.",
+        )
     return (
         f"{_describe_pool(roll)} allows {more} to go down at the same time ({roll.limit}), and the intent permits"
         f" {most} ({limit}). Set {_name_limit(roll)} to {most}{other}.",
@@ -266,6 +278,8 @@ def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: Clu
 def _describe_pool(roll: PoolPlan) -> str:
     if roll.machines:
         return f"MachineConfigPool {roll.name}"
+    if roll.undrained:
+        return "the SR-IOV operator"
     if roll.driver == "reload":
         return "the GPU operator"
     if roll.driver:

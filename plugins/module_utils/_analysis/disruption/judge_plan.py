@@ -18,7 +18,7 @@ from ..._model.kubernetes.disruption import (
 )
 from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from ..controllers.drain import is_loss
+from ..controllers.drain import is_loss, takes_devices
 from .lost_pods import is_drained
 
 #: pods that are named
@@ -104,6 +104,9 @@ def check_plan(
     found += _report_unlisted(planned, inventory, cluster)
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
+        blocked = [_report_blocked(node) for node in planned.nodes if node.blockers]
+        if blocked:
+            return (*found, *blocked)
         return (
             *found,
             build_pass("network.drain", "cluster", "no node is drained or rebooted", "nothing that blocks a drain"),
@@ -222,13 +225,18 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             why,
             _describe_unknown_remedy(node),
         )
-    measured = {
-        "nothing": "nothing changes",
-        "configure": "virtual functions are created where none exist, without a drain or reboot",
-    }.get(node.action if node.driver != "remove" else "")
+    created = "; ".join(node.reasons) or "virtual functions are created where none exist"
+    measured = {"nothing": "nothing changes", "configure": f"{created}, without a drain or reboot"}.get(
+        node.action if node.driver != "remove" else ""
+    )
     measured = measured or f"{_describe_action(node, planned)}: {'; '.join(node.reasons)}"
     if _RANK[node.action] > _RANK[cluster.disruption]:
         why = f"The change of the node needs a {node.action}. The intent does not allow that, so nothing was applied."
+        if node.undrained:
+            why = (
+                "The change takes the link of a NIC that the node uses, or virtual functions that pods use, without a"
+                " drain. That counts as a drain. The intent does not allow that, so nothing was applied."
+            )
         # the level of the whole plan, since a lower one would be refused for the other nodes
         level = _find_needed_level(planned)
         remedy = (
@@ -249,6 +257,20 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
         return Finding(
             "network.disruption", subject, WARN, measured, f"{expected}; no running pod loses a device", why, remedy
         )
+    if node.undrained:
+        why = (
+            "The operator makes this change without a drain. A NIC that carries the default route or a bond has no link"
+            " during the change, so the node may be unreachable until it ends."
+            if node.loses_link
+            else "The operator makes this change without a drain, and pods may use the virtual functions."
+        )
+        remedy = (
+            "If the run had --check, nothing was applied: stop the jobs on the node and get access to its console, then"
+            " run stage network without --check. Otherwise the change was applied: if the node does not return, restore"
+            " its network from the console, then run stage network again."
+        )
+        expected = f"{expected}; no NIC in use changes"
+        return Finding("network.disruption", subject, WARN, measured, expected, why, remedy)
     if node.pods and not is_drained(node, planned):
         why = (
             "disableDrain is true, so the operator does not evict pods. These pods lose their virtual functions while"
@@ -298,6 +320,8 @@ def _describe_unknown_remedy(node: NodePlan) -> str:
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
     if node.driver == "remove":
         return "NIC driver removed without a drain"
+    if node.undrained:
+        return "change of NICs in use without a drain"
     drains = is_drained(node, planned)
     pods = f", {count_of(len(node.pods), 'pod is', 'pods are')} evicted" if node.pods and drains else ""
     if drains:
@@ -331,6 +355,8 @@ def _report_blocked(node: NodePlan) -> Finding:
     why = (
         "The operator would cordon the node and wait forever, so nothing was applied."
         if held
+        else "The pods would lose their network devices or share them, so nothing was applied."
+        if any(map(takes_devices, node.blockers))
         else "The operator would end these pods for good, or delete their data, so nothing was applied."
     )
     steps = []
@@ -388,6 +414,8 @@ def _list_turns(pool: PoolPlan) -> Finding:
 def _name_pool(pool: PoolPlan) -> str:
     if pool.machines:
         return f"MachineConfigPool {pool.name}"
+    if pool.undrained:
+        return "NICs in use"
     if pool.driver == "reload":
         return f"driver of ClusterPolicy {pool.name}"
     if pool.driver:

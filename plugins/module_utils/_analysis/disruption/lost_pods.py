@@ -59,7 +59,7 @@ def is_drained(node: NodePlan, planned: DisruptionPlan) -> bool:
 
     :param planned: the plan with the node
     """
-    if node.driver == "remove" or node.action not in ("drain", "reboot"):
+    if node.undrained or node.driver == "remove" or node.action not in ("drain", "reboot"):
         return False
     return planned.drains or bool(node.rolled_by) or node.driver in ("load", "reload")
 

@@ -107,6 +107,7 @@ def _add_pool_reboot(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...]
     return dataclasses.replace(
         node,
         action="reboot",
+        undrained=False,
         reasons=(*reasons, *later),
         pods=tuple(names),
         lost=tuple(name for name, pod in names.items() if not pod.owner and not pod.ended),

@@ -86,7 +86,8 @@ def _add_driver(node: NodePlan, change: DriverChange, pods: PodsOfCluster) -> No
     if node.action == "unknown":
         return node
     reasons = (*node.reasons, change.reason)
-    disturbed = node.action in ("drain", "reboot")
+    disturbed = node.action in ("drain", "reboot") and not node.undrained
+    node = dataclasses.replace(node, undrained=False)
     if change.action == "remove":
         if disturbed:
             return dataclasses.replace(node, reasons=reasons)

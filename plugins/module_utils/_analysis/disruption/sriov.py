@@ -18,6 +18,7 @@ from ..._model.kubernetes.disruption import (
     Budget,
     ClusterPod,
     DisruptionPlan,
+    FunctionHolder,
     MachinePool,
     NodePlan,
     NodePool,
@@ -28,6 +29,7 @@ from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ..controllers.budgets import PodsOfCluster, find_held_pods
+from ..controllers.drain import explain_function_holders
 from ..controllers.gate import GateInputs, list_pauses, list_roll_blockers
 from ..controllers.sriov_operator import (
     Turn,
@@ -39,6 +41,15 @@ from ..controllers.sriov_operator import (
     is_evicted,
     list_changes,
     turn_of,
+)
+from .function_use import (
+    Rename,
+    add_undrained_users,
+    describe_configuration,
+    list_disturbed_functions,
+    list_link_losses,
+    list_renames,
+    list_users,
 )
 from .machine_config import Machines, merge
 
@@ -60,6 +71,8 @@ class Live(PodsOfCluster):
     :ivar host_configs: MachineConfigs and KubeletConfigs to apply
     :ivar kubelet_configs: KubeletConfigs that the collection does not manage
     :ivar unread: reason for each kind of object that could not be read, by kind
+    :ivar in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address
+    :ivar holders: running pods that may use virtual functions, by node; None if they were not read
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -73,6 +86,8 @@ class Live(PodsOfCluster):
     host_configs: tuple[HostConfig, ...] = ()
     kubelet_configs: tuple[HostConfig, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    in_use: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    holders: typing.Optional[typing.Mapping[str, typing.Sequence[FunctionHolder]]] = None
 
 
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
@@ -113,9 +128,10 @@ def add_gate(
     :param cluster: settings of the intent that all fabrics share
     :param inventory: names of the nodes of the inventory
     """
-    drained = {node.node for node in planned.nodes if node.action == "drain"}
+    # a node that loses its link is as unreachable as one that reboots
+    drained = {node.node for node in planned.nodes if node.action == "drain" and not node.loses_link}
     # without a drain, a node that does not reboot remains available
-    drains = {pool: planned.drains or pool.machines for pool in planned.pools}
+    drains = {pool: planned.drains or pool.machines or pool.undrained for pool in planned.pools}
     drains.update({pool: pool.driver != "remove" for pool in planned.pools if pool.driver})
     turns = (
         dataclasses.replace(pool, nodes=tuple(name for name in pool.nodes if drains[pool] or name not in drained))
@@ -158,17 +174,46 @@ def _plan_node(
     pool = next(iter(find_pools(node, live.pools)), NodePool(""))
     reboots = _find_reboots(wanted, state, pool, live.settings)
     drains = tuple(_list_disturbances(wanted, state))
+    renames = list_renames(wanted, state)
+    losses = list_link_losses(wanted, state, live.in_use.get(name, {}))
+    users = _find_rename_users(renames, live, name, prefix)
+    held = bool(renames) and (users is None or bool(users))
     action: Action = (
         "reboot"
         if reboots
         else "drain"
-        if drains
+        if drains or held or losses
         else "configure"
         if _normalize_interfaces(wanted) != _normalize_interfaces(state.wanted)
         else "nothing"
     )
-    planned = NodePlan(name, action, (*reboots, *drains), pool=pool.name, listed=listed)
-    return _add_pods(planned, node, live, prefix) if action in ("drain", "reboot") else planned
+    if action == "configure":
+        return NodePlan(name, action, describe_configuration(wanted, state, renames), pool=pool.name, listed=listed)
+    reasons = (*reboots, *drains, *losses, *(rename.text for rename in renames if held))
+    undrained = action == "drain" and not drains
+    planned = NodePlan(
+        name, action, reasons, pool=pool.name, listed=listed, undrained=undrained, loses_link=bool(losses)
+    )
+    if undrained:
+        return add_undrained_users(planned, renames if held else (), users)
+    lost = list_disturbed_functions(wanted, state)
+    return _add_pods(planned, node, live, prefix, lost) if action in ("drain", "reboot") else planned
+
+
+def _find_rename_users(
+    renames: typing.Sequence[Rename], live: Live, node: str, prefix: str
+) -> typing.Optional[tuple[FunctionHolder, ...]]:
+    """Return the pods that use virtual functions which get another resource name. Return None if they are unknown.
+
+    :param renames: existing virtual functions that get another resource name
+    :param node: name of the node
+    :param prefix: prefix of the resources of virtual functions
+    """
+    if live.holders is None:
+        return None
+    addresses = frozenset(address for rename in renames for address in rename.addresses)
+    resources = {f"{prefix}/{rename.resource}" for rename in renames}
+    return list_users(live.holders.get(node, ()), addresses, resources)
 
 
 def _list_disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) -> typing.Iterator[str]:
@@ -243,22 +288,37 @@ def _name_interface(interface: StateInterface) -> str:
     return f"{interface.name} {interface.address}".strip()
 
 
-def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> NodePlan:
+def _add_pods(
+    planned: NodePlan, node: ClusterNode, live: Live, prefix: str, functions: typing.Container[str]
+) -> NodePlan:
+    """Return the plan of a node with the pods that it evicts, and with those that lose virtual functions although the
+    operator does not evict them.
+
+    :param functions: PCI addresses of the virtual functions that the operator removes or resets
+    """
     here = live.list_pods(node.name)
+    full = planned.action == "reboot"
+    evicted = [_name_pod(pod) for pod in here if is_evicted(pod, full and not live.settings.disable_drain, prefix)]
+    left = [
+        holder.pod
+        for holder in list_users((live.holders or {}).get(node.name, ()), functions)
+        if holder.pod not in evicted and not (full and holder.stays)
+    ]
     if live.settings.disable_drain:
         # without a drain no pod is evicted, and those with a virtual function lose it
-        return dataclasses.replace(
-            planned, pods=tuple(_name_pod(pod) for pod in here if is_evicted(pod, False, prefix) and not pod.ended)
-        )
-    full = planned.action == "reboot"
-    going = [pod for pod in here if is_evicted(pod, full, prefix)]
+        going = [_name_pod(pod) for pod in here if is_evicted(pod, False, prefix) and not pod.ended]
+        return dataclasses.replace(planned, pods=(*going, *left))
+    gone = [pod for pod in here if is_evicted(pod, full, prefix)]
     machines = find_machine_pool(node, live.machine_pools)
     held = explain_what_holds_back(machines) if machines else ""
     return dataclasses.replace(
         planned,
-        pods=tuple(map(_name_pod, going)),
-        lost=tuple(_name_pod(pod) for pod in going if not pod.owner and not pod.ended),
-        blockers=find_held_pods(going, full, prefix, live.budget_index) + ((held,) if held else ()),
+        pods=tuple(map(_name_pod, gone)),
+        lost=tuple(_name_pod(pod) for pod in gone if not pod.owner and not pod.ended),
+        blockers=(
+            *find_held_pods(gone, full, prefix, live.budget_index),
+            *filter(None, (explain_function_holders(left, prefix), held)),
+        ),
     )
 
 
@@ -269,12 +329,16 @@ def _name_pod(pod: ClusterPod) -> str:
 def _list_pools(
     nodes: typing.Sequence[NodePlan], known: typing.Mapping[str, ClusterNode], live: Live
 ) -> tuple[PoolPlan, ...]:
-    names = list_disturbed(nodes)
+    alone = tuple(node.node for node in nodes if node.undrained and node.loses_link)
+    undrained = {node.node for node in nodes if node.undrained}
+    names = tuple(name for name in list_disturbed(nodes) if name not in undrained)
+    limit = "the operator creates the first virtual functions of a NIC without a drain, on all nodes at the same time"
+    at_once = (PoolPlan("", alone, len(alone), 1, limit, undrained=True),) if alone else ()
     if not names:
-        return ()
+        return at_once
     if live.settings.disable_drain:
         limit = "disableDrain is true: the operator cordons and drains no node, and nodes do not wait for each other"
-        return (PoolPlan("", names, None, 1, limit),)
+        return (*at_once, PoolPlan("", names, None, 1, limit))
     groups: dict[str, list[str]] = {}
     turns: dict[str, Turn] = {}
     blocked: dict[str, dict[str, None]] = {}
@@ -283,7 +347,8 @@ def _list_pools(
         groups.setdefault(turn.pool, []).append(name)
         turns.setdefault(turn.pool, turn)
         blocked.setdefault(turn.pool, {}).update({turn.blocked: None} if turn.blocked else {})
-    return tuple(_plan_pool(turns[pool], tuple(members), tuple(blocked[pool])) for pool, members in groups.items())
+    turned = (_plan_pool(turns[pool], tuple(members), tuple(blocked[pool])) for pool, members in groups.items())
+    return (*at_once, *turned)
 
 
 def _plan_pool(turn: Turn, nodes: tuple[str, ...], blockers: tuple[str, ...]) -> PoolPlan:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..boundary.devices import PciAddress
 from ..boundary.kubernetes import Label, ObjectName, Subdomain, Uid
 from ..boundary.words import Word
 
@@ -162,6 +163,24 @@ class ClusterPod:
     unread: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class FunctionHolder:
+    """A running pod that may use virtual functions of its node.
+
+    :ivar pod: its namespace and name
+    :ivar addresses: PCI addresses of its devices, from its network-status
+    :ivar resources: names of the resources of virtual functions that it requests, with their prefix
+    :ivar claims: whether it has a ResourceClaim that may be for network devices
+    :ivar stays: whether a drain leaves it on its node, because it is of a DaemonSet
+    """
+
+    pod: str
+    addresses: tuple[PciAddress, ...] = ()
+    resources: tuple[Word, ...] = ()
+    claims: bool = False
+    stays: bool = False
+
+
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
 #: what NVIDIA's network operator does with its driver: load it after a drain, or remove it without one. ``reload``: the
 #: GPU operator restarts its driver after it evicted the pods that use GPUs
@@ -174,7 +193,7 @@ class NodePlan:
 
     :ivar node: name of the node
     :ivar action: ``nothing``, ``configure`` (create the first virtual functions of a device, without effect on pods),
-        ``drain``, ``reboot`` or ``unknown``
+        ``drain``, ``reboot`` or ``unknown``. A change that disturbs the node without a drain counts as ``drain``
     :ivar reasons: reasons for the action; for unknown, the missing information
     :ivar pods: namespace/name of the pods that it evicts from the node
     :ivar lost: those of them that are not recreated
@@ -184,6 +203,8 @@ class NodePlan:
     :ivar listed: whether the inventory contains the node
     :ivar driver: ``load`` if NVIDIA's network operator drains the node to load its driver, ``remove`` if it removes the
         driver and no operator drains the node, ``reload`` if the GPU operator restarts its driver; otherwise empty
+    :ivar undrained: whether the operator makes the change without a drain, and without waiting for other nodes
+    :ivar loses_link: whether a NIC that the node itself uses loses its link during the change
     """
 
     node: str
@@ -196,6 +217,8 @@ class NodePlan:
     listed: bool = True
     rolled_by: str = ""
     driver: DriverAction = ""
+    undrained: bool = False
+    loses_link: bool = False
 
     @property
     def title(self) -> str:
@@ -216,6 +239,7 @@ class PoolPlan:
     :ivar blockers: reasons that block all its nodes
     :ivar driver: for the nodes with a driver of NVIDIA's network operator or of the GPU operator, what the operator
         does with it; empty for a pool
+    :ivar undrained: whether it has the nodes that the operator changes without a drain and at the same time
     """
 
     name: str
@@ -226,6 +250,7 @@ class PoolPlan:
     blockers: tuple[str, ...] = ()
     machines: bool = False
     driver: DriverAction = ""
+    undrained: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,10 +26,12 @@ from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of, why_not_read
 from ..._parse.operators import machine_config, sriov_operator
 from ..._parse.operators.gpu_driver import parse_gpu_driver_change
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
+from ..cluster.function_holders import FunctionHolders
 from ..cluster.removal_driver import find_device_users
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
@@ -141,7 +143,12 @@ class _Reader:
 
 
 def read_plan(
-    cluster: Cluster, namespace: str, rendered: RenderedObjects, inventory: typing.Sequence[str], intent: ClusterIntent
+    cluster: Cluster,
+    namespace: str,
+    rendered: RenderedObjects,
+    inventory: typing.Sequence[str],
+    intent: ClusterIntent,
+    in_use: typing.Optional[typing.Mapping[str, typing.Mapping[str, str]]] = None,
 ) -> DisruptionPlan:
     """Read the state of the cluster, and return which nodes the objects would drain or reboot.
 
@@ -149,6 +156,8 @@ def read_plan(
     :param rendered: objects to apply
     :param inventory: names of the nodes of the run
     :param intent: settings of the intent that all fabrics share
+    :param in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address; None
+        if it is unknown
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
     """
@@ -161,7 +170,7 @@ def read_plan(
     changes = tuple(change for change in (driver, gpu) if change is not None)
     if not rendered.are_for_nodes and not changes:
         return make_untouched_plan(inventory, reader.unread)
-    live = _read_live(reader, namespace, rendered)
+    live = dataclasses.replace(_read_live(reader, namespace, rendered), in_use=in_use or {})
     prefix = intent.resource_prefix
 
     def predict(world: Live) -> DisruptionPlan:
@@ -189,6 +198,13 @@ def read_plan(
         )
     kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
     budgets = reader.kept("PodDisruptionBudget", lambda: keep_budgets(cluster.pages("PodDisruptionBudget")))
+    holders = FunctionHolders(cluster, list_disturbed(planned.nodes), prefix)
+    pods = reader.kept(
+        "Pod",
+        lambda: keep_pods(
+            holders.collect(cluster.pages("Pod", only=is_made_pod), may_leave), budgets, (prefix, *GPU_RESOURCES)
+        ),
+    )
     whole = dataclasses.replace(
         live,
         machine_pools=machine_pools,
@@ -197,9 +213,8 @@ def read_plan(
             *read_lost_ulimits(cluster, live.host_configs, machine_pools, rendered.host_configs),
         ),
         budgets=budgets,
-        pods=reader.kept(
-            "Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix, *GPU_RESOURCES))
-        ),
+        pods=pods,
+        holders=None if "Pod" in reader.unread else holders.found,
     )
     planned = predict(whole)
     gone = [change for change in changes if change.action == "remove"]
