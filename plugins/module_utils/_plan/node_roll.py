@@ -176,7 +176,8 @@ def choose_turn(
     down = [
         node.name
         for node in list_counted_nodes(cluster.nodes, inventory, intent)
-        if node.name not in names and (not node.ready or (node.unschedulable and node.name not in ours))
+        if node.name not in names
+        and (not node.ready or (node.name not in ours and (node.unschedulable or node.name in cluster.taken)))
     ]
     going = [step for step in wave if step.phase != "begin" or not step.goes]
     room, control, why = (
@@ -191,11 +192,15 @@ def choose_turn(
             kept = "another control-plane node is reset first."
         if not kept and step.node in known:
             kept = explain_why_kept(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+        if not kept and not step.pool:
+            kept = _explain_taken(step.node, cluster)
         if not kept and not step.pool and room < 1:
             kept = (
                 f"no further node may be reset ({planned.limit}), because {', '.join(down[:5]) or 'another node'} is"
                 " not Ready or is cordoned. Make that node Ready and uncordon it first."
             )
+            if any(name in cluster.taken for name in down):
+                kept = find_room(cluster, intent, inventory, ours).refusal or kept
         if kept:
             why = why or f"{step.node}: {kept}"
             continue
@@ -467,6 +472,8 @@ def _looked_into(
     blockers += filter(
         None, (explain_upgrade(cluster), _explain_too_many(step, node, cluster), cluster.in_the_way(node, inventory))
     )
+    if not step.pool:
+        blockers += filter(None, (_explain_taken(node.name, cluster),))
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
         blockers += [
@@ -476,6 +483,20 @@ def _looked_into(
     return dataclasses.replace(
         step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers)
     )
+
+
+def _explain_taken(node: str, cluster: RollCluster) -> str:
+    """Return why a BMC must not reset a node because another operator takes it down, with the remedy. Return an empty
+    text if it may.
+    """
+    if "SriovNetworkNodeState" in cluster.unread:
+        return (
+            "it is unknown whether the SR-IOV operator drains nodes (SriovNetworkNodeState:"
+            f" {cluster.unread['SriovNetworkNodeState']}). Give the user of the kubeconfig the rights in"
+            " docs/rbac/look.yml."
+        )
+    why = cluster.taken.get(node, "")
+    return f"{why}. Wait until the operator is done with the node, then rerun." if why else ""
 
 
 def _find_pool_blockers(

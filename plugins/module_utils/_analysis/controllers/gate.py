@@ -34,6 +34,7 @@ class GateInputs:
     :ivar etcd: members of etcd
     :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
     :ivar upgrade: message of an upgrade of OpenShift that is in progress; empty if none is
+    :ivar taken: nodes that another operator drains, or will drain in its next turn, each with the reason as text
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -41,6 +42,7 @@ class GateInputs:
     etcd: tuple[EtcdMember, ...] = ()
     health_checks: tuple[HealthCheck, ...] = ()
     upgrade: str = ""
+    taken: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +51,14 @@ class Room:
 
     :ivar most: maximum number, including the nodes that are unavailable already
     :ivar limit: source of the maximum, as text
-    :ivar away: names of the nodes that are NotReady or cordoned
+    :ivar away: names of the nodes that are NotReady or cordoned, or that another operator takes down
+    :ivar taken: those of them that another operator takes down, each with the reason as text
     """
 
     most: int
     limit: str
     away: tuple[str, ...] = ()
+    taken: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def left(self) -> int:
@@ -66,6 +70,13 @@ class Room:
         """Return why no further node is permitted to go down, with the remedy; empty if a node is."""
         if self.left > 0:
             return ""
+        busy = [name for name in self.away if name in self.taken]
+        if busy:
+            told = "; ".join(f"{name}: {self.taken[name]}" for name in busy[:5])
+            return (
+                f"{told}. These nodes count as unavailable, so no other node may go down ({self.limit}). Wait until the"
+                " operators are done with them, or raise max_unavailable."
+            )
         who = ", ".join(self.away[:5])
         return (
             f"{who}: NotReady or cordoned, so no other node may go down ({self.limit}). Restore these nodes first, or"
@@ -87,9 +98,9 @@ def find_room(
     away = (
         node.name
         for node in list_counted_nodes(stand.nodes, inventory, intent)
-        if node.name not in going and (not node.ready or node.unschedulable)
+        if node.name not in going and (not node.ready or node.unschedulable or node.name in stand.taken)
     )
-    return Room(most, limit, tuple(away))
+    return Room(most, limit, tuple(away), stand.taken)
 
 
 def find_most(intent: ClusterIntent) -> tuple[int, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import typing
 
+from ..._analysis.controllers.operator_turns import find_taken_nodes
 from ..._model.base.errors import ParseError
 from ..._model.kubernetes.disruption import Budget, ClusterPod
 from ..._model.kubernetes.host import HostConfig
@@ -19,7 +20,7 @@ from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.kubernetes.roll_mark import parse_mark
-from ..._parse.operators import machine_config
+from ..._parse.operators import machine_config, sriov_operator
 from ..._plan.node_roll import RollCluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
@@ -27,6 +28,8 @@ from .health_checks import HealthChecks
 from .read_ulimits import read_lost_ulimits
 
 _T = typing.TypeVar("_T")
+#: object by which the SR-IOV operator drains a node
+_STATE = "SriovNetworkNodeState"
 
 
 class RollClusterReader:
@@ -98,6 +101,7 @@ class RollClusterReader:
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
+        states = items(_STATE)
         budgets = (
             kept("PodDisruptionBudget", lambda: keep_budgets(self._cluster.pages("PodDisruptionBudget")))
             if pods
@@ -120,6 +124,7 @@ class RollClusterReader:
             health_checks=stand.health_checks,
             upgrade=stand.upgrade,
             own_boot=read_boot_id(),
+            taken=find_taken_nodes(nodes, map(sriov_operator.node_state, states)),
         )
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
