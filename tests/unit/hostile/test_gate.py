@@ -126,9 +126,9 @@ def test_the_budget_is_that_of_resets() -> None:
     assert ask(SRIOV, stand=stand, intent=two) == ""
     three = dataclasses.replace(WORKER, at_once=3)
     assert "allows 3 nodes to go down at the same time" in ask(three, intent=two, most="3")
-    assert "allows all of its nodes to go down at the same time" in ask(
-        dataclasses.replace(SRIOV, at_once=None), intent=two
-    )
+    every = dataclasses.replace(SRIOV, nodes=("w0", "w1", "w2"), at_once=None)
+    assert "allows all of its nodes to go down at the same time" in ask(every, intent=two)
+    assert "or rdma_cluster.node_pool.max_unavailable to 3." in ask(every, intent=two)
 
 
 @pytest.mark.parametrize("roll", [SRIOV, WORKER, dataclasses.replace(SRIOV, driver="load")])
@@ -140,6 +140,16 @@ def test_one_node_at_a_time_is_the_default_for_each_pool_too(
     assert bool(told) is bool(said) and said in told
     if said:
         assert "1 node at a time, because rdma_cluster.node_pool is not set" in told
+
+
+@pytest.mark.parametrize("roll", [SRIOV, WORKER, dataclasses.replace(SRIOV, driver="reload")])
+@pytest.mark.parametrize("at_once", [2, 8, None])
+def test_an_operator_takes_no_more_nodes_down_than_it_changes(roll: PoolPlan, at_once: typing.Optional[int]) -> None:
+    one = dataclasses.replace(roll, nodes=("w0",), at_once=at_once)
+    assert ask(one, intent=dataclasses.replace(INTENT, node_pool=None)) == ""
+    two = dataclasses.replace(one, nodes=("w0", "w1"))
+    assert ask(two, intent=dataclasses.replace(INTENT, node_pool=DrainPool(2))) == ""
+    assert ask(two, intent=dataclasses.replace(INTENT, node_pool=DrainPool(1))) != ""
 
 
 def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pools_alone() -> None:

@@ -182,7 +182,12 @@ def operator() -> list[Item]:
         (sriov(), [CHECK, settings(configurationMode="systemd")], "a0: NodeHealthCheck nhc would remediate the node"),
         (sriov(disruption="drain"), [settings(configurationMode="systemd")], "rdma_cluster.disruption is 'drain'"),
         (sriov(disruption="drain"), [CHECK], ""),
-        (sriov("exclusive"), [settings(disableDrain=True)], "all of its nodes to go down at the same time"),
+        (
+            sriov("exclusive"),
+            [settings(disableDrain=True), node("a1", kind="a")],
+            "all of its nodes to go down at the same time",
+        ),
+        (sriov("exclusive"), [settings(disableDrain=True)], ""),
         (sriov(), [settings(disableDrain=True)], ""),
         # the operator reads the one of its own namespace
         (sriov(), [UPGRADE, settings(), settings("team-x", disableDrain=True)], "Working towards 4.20.3"),

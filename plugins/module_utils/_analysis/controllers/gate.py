@@ -238,25 +238,26 @@ def list_roll_blockers(
 
 def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent) -> tuple[str, ...]:
     """Return the reason why a pool must not roll, with its remedy: it takes down more nodes at the same time than the
-    intent permits. The result is empty if it may roll.
+    intent permits. The result is empty if it may roll. One node is never too many.
 
     :param roll: nodes that an operator will drain or reboot
     :param intent: settings of the intent that all fabrics share
     """
     most, limit = find_most(intent)
-    if roll.at_once is not None and roll.at_once <= most:
+    # a pool takes down no more nodes than it has in the plan, whatever its own limit is
+    number = min(len(roll.nodes), len(roll.nodes) if roll.at_once is None else roll.at_once)
+    if number <= most:
         return ()
     more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
-    other = "" if roll.at_once is None else f", or rdma_cluster.node_pool.max_unavailable to {roll.at_once}"
+    other = f"rdma_cluster.node_pool.max_unavailable to {number}"
     if roll.undrained:
-        how = f"{_LABEL_FEWER.format(most=most)}, or set rdma_cluster.node_pool.max_unavailable to {roll.at_once}"
         return (
             f"{_describe_pool(roll)} changes {more} at the same time ({roll.limit}), and the intent permits {most}"
-            f" ({limit}). {how}.",
+            f" ({limit}). {_LABEL_FEWER.format(most=most)}, or set {other}.",
         )
     return (
         f"{_describe_pool(roll)} allows {more} to go down at the same time ({roll.limit}), and the intent permits"
-        f" {most} ({limit}). Set {_name_limit(roll)} to {most}{other}.",
+        f" {most} ({limit}). Set {_name_limit(roll)} to {most}, or {other}.",
     )
 
 
