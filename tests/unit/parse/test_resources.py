@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity as theirs
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drain import list_drain_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     LabelExpression,
     LabelSelector,
@@ -185,6 +187,22 @@ def test_a_pod_as_a_drain_sees_it() -> None:
         "status": {"phase": "Succeeded"},
     }
     assert (kubernetes.parse_pod(owned).owner, kubernetes.parse_pod(owned).ended) == ("Job", True)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "recreated"),
+    [
+        ("openshift-etcd", "etcd-guard-m0", True),
+        ("openshift-kube-scheduler", "openshift-kube-scheduler-guard-m0", True),
+        ("openshift-etcd", "etcd-guard-m1", False),
+        ("team-x", "etcd-guard-m0", False),
+        ("openshift-etcd", "debug", False),
+    ],
+)
+def test_openshift_creates_its_guard_pods_again(namespace: str, name: str, recreated: bool) -> None:
+    pod = kubernetes.parse_pod({"metadata": {"name": name, "namespace": namespace}, "spec": {"nodeName": "m0"}})
+    assert bool(pod.owner) is recreated
+    assert bool(list_drain_blockers([pod], DrainOptions())) is not recreated
 
 
 def test_a_budget_without_a_status_allows_nothing() -> None:

@@ -12,10 +12,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.scope import Scope
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_reboots import find_ended_by_reboot
 from tests.unit.run.test_driver_plan import FABRIC, NIC, fields
 from tests.unit.run.test_intents import SELECTOR, Api, intent_of, objects_of, scope_of
 
@@ -270,3 +272,10 @@ def test_a_pool_that_takes_more_nodes_down_than_the_intent_permits_ends_the_tear
     (there,) = (item for item in objects_of(sriov(most=2)) if item["kind"] == "SriovNetworkPoolConfig")
     with pytest.raises(RdmaError, match="allows 2 nodes to go down at the same time"):
         gate(sriov(most=1), node("a0", kind="a"), node("a1", kind="a"), there)
+
+
+@pytest.mark.parametrize(("namespace", "ended"), [("openshift-etcd", 0), ("team-x", 1)])
+def test_guard_pods_of_openshift_end_no_teardown(namespace: str, ended: int) -> None:
+    guard = {**owned(""), "metadata": {"name": "etcd-guard-a0", "namespace": namespace, "uid": "u"}}
+    found = find_ended_by_reboot(typing.cast(Cluster, Api(guard)), {"a0"}, Scope(), DrainOptions())
+    assert len(found) == ended

@@ -11,6 +11,13 @@ import typing
 
 from .disruption import LabelSelector
 
+#: namespaces of the static pods of OpenShift's control plane
+_GUARDED = frozenset(
+    ("openshift-etcd", "openshift-kube-apiserver", "openshift-kube-controller-manager", "openshift-kube-scheduler")
+)
+#: stands for the kind of the controller of a guard pod
+GUARD = "GuardController"
+
 
 @dataclasses.dataclass(frozen=True)
 class EtcdMember:
@@ -72,3 +79,16 @@ class HealthCheck:
         :param node: name of the node
         """
         return self.nodes is None or node in self.nodes
+
+
+def is_guard_pod(namespace: str, name: str, node: str) -> bool:
+    """Return whether a pod is a guard pod of OpenShift. Each operator of the control plane has one on each node of the
+    control plane, so that a drain waits for the static pod. It has no controller in its metadata, and the operator
+    creates it again. Only components of OpenShift create pods in these namespaces. [src openshift/library-go
+    pkg/operator/staticpod/controller/guard getGuardPodName]
+
+    :param namespace: namespace of the pod
+    :param name: name of the pod
+    :param node: name of its node
+    """
+    return namespace in _GUARDED and bool(node) and name.endswith(f"-guard-{node}")

@@ -12,6 +12,7 @@ from ..._model.base.marks import RUN_LABEL, is_ours
 from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
 from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN, UID
 from ..._model.boundary.words import IMAGE, WORD
+from ..._model.kubernetes.control_plane import GUARD, is_guard_pod
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
 from ..._model.kubernetes.objects import ClusterNode, Workload
 from ..._model.node.identity import uuid_of
@@ -152,10 +153,12 @@ def parse_pod(resource: Resource) -> ClusterPod:
     what = f"Pod {name}"
     containers = items_of(spec, "containers", what)
     labels = {str(key): str(value) for key, value in mapping_at(metadata, "labels").items()}
+    namespace, node = text_at(LABEL, metadata, "namespace", what), text_at(SUBDOMAIN, spec, "nodeName", what)
+    guard = GUARD if is_guard_pod(namespace, name, node) else ""
     return ClusterPod(
         name=name,
-        namespace=text_at(LABEL, metadata, "namespace", what),
-        node=text_at(SUBDOMAIN, spec, "nodeName", what),
+        namespace=namespace,
+        node=node,
         labels=labels,
         requests=tuple(
             sorted(
@@ -167,7 +170,7 @@ def parse_pod(resource: Resource) -> ClusterPod:
                 }
             )
         ),
-        owner=normalize_known(WORD, parse_controller(resource)[0]),
+        owner=normalize_known(WORD, parse_controller(resource)[0]) or guard,
         mirror=is_mirror_pod("Pod", resource),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
         uid=text_at(UID, metadata, "uid", what),

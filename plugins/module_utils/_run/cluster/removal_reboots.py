@@ -9,10 +9,11 @@ from __future__ import annotations
 import typing
 
 from ..._model.intent.intent import DrainOptions
+from ..._model.kubernetes.control_plane import is_guard_pod
 from ..._model.kubernetes.scope import Scope
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
-from ..._parse.kubernetes.resource import items_of, mapping_at, why_not_read
+from ..._parse.kubernetes.resource import items_of, mapping_at, name_of, read_namespace, why_not_read
 from .removal_pods import SERVICES, RunningPod, find_running_pods
 
 
@@ -35,5 +36,7 @@ def _is_ended_for_good(pod: Resource, allowed: DrainOptions) -> bool:
     owners = items_of(mapping_at(pod, "metadata"), "ownerReferences", "Pod")
     controllers = [owner.get("kind") for owner in owners if owner.get("controller") is True]
     if not controllers:
+        if is_guard_pod(read_namespace(pod), name_of(pod), str(mapping_at(pod, "spec").get("nodeName") or "")):
+            return False
         return not allowed.force or bool(why_not_read(pod))
     return not any(kind in SERVICES for kind in controllers)
