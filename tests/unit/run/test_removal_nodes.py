@@ -10,7 +10,12 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
+    ClusterIntent,
+    DrainOptions,
+    Intent,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.scope import Scope
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
@@ -18,6 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_reboots import find_ended_by_reboot
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drain_blockers
 from tests.unit.run.test_driver_plan import FABRIC, NIC, fields
 from tests.unit.run.test_intents import SELECTOR, Api, intent_of, objects_of, scope_of
 
@@ -279,3 +285,18 @@ def test_guard_pods_of_openshift_end_no_teardown(namespace: str, ended: int) -> 
     guard = {**owned(""), "metadata": {"name": "etcd-guard-a0", "namespace": namespace, "uid": "u"}}
     found = find_ended_by_reboot(typing.cast(Cluster, Api(guard)), {"a0"}, Scope(), DrainOptions())
     assert len(found) == ended
+
+
+def test_pods_are_looked_at_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    class Pods(tuple[ClusterPod, ...]):
+        def __iter__(self) -> typing.Iterator[ClusterPod]:
+            looks.append(len(self))
+            return super().__iter__()
+
+    pods = Pods(ClusterPod(f"p{number}", "n", f"a{number}", owner="Job") for number in range(3))
+    monkeypatch.setattr(drain_blockers, "keep_pods", lambda *_asked: pods)
+    nodes = {f"a{number}": True for number in range(3)}
+    assert list(drain_blockers.read_drain_blockers(typing.cast(Cluster, Api()), nodes, ClusterIntent())) == []
+    assert looks == [3]

@@ -6,6 +6,7 @@ ask: it deletes the pods, or waits for a PodDisruptionBudget without end.
 
 from __future__ import annotations
 
+import collections
 import functools
 import typing
 
@@ -13,6 +14,7 @@ from ..._analysis.controllers.budgets import BudgetIndex, find_held_pods
 from ..._analysis.controllers.drain import list_drain_blockers
 from ..._analysis.controllers.sriov_operator import is_evicted
 from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.disruption import ClusterPod
 from ..._observe.kubernetes.client import Cluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
 
@@ -40,8 +42,11 @@ def read_drain_blockers(
         (prefix,),
         functools.partial(find_nodes, cluster, nodes),
     )
+    here: dict[str, list[ClusterPod]] = collections.defaultdict(list)
+    for pod in pods:
+        here[pod.node].append(pod)
     for node, full in nodes.items():
-        going = [pod for pod in pods if pod.node == node and (pod.unread or is_evicted(pod, full, prefix))]
+        going = [pod for pod in here.get(node, ()) if pod.unread or is_evicted(pod, full, prefix)]
         for held in find_held_pods(going, full, prefix, index):
             yield f"{node}: {held}. Allow an eviction, for example with one more replica."
         for why in list_drain_blockers(going, intent.drain, ""):
