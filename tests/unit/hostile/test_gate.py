@@ -108,6 +108,14 @@ def test_the_sriov_operator_lets_one_control_plane_node_go() -> None:
     assert "control-plane" not in ask(turn, drained=("c0", "c1")), "a drain leaves etcd where it is"
 
 
+@pytest.mark.parametrize("at_once", [2, None])
+def test_one_control_plane_node_alone_is_never_several(at_once: typing.Optional[int]) -> None:
+    """On OpenShift with a single node, disableDrain must be true, so the operator has no limit."""
+    alone = GateInputs(MASTERS[:1], etcd=ETCD[:1])
+    turn = dataclasses.replace(SRIOV, nodes=("c0",), at_once=at_once)
+    assert ask(turn, stand=alone) == ask(turn) == ""
+
+
 def test_a_kubelet_makes_no_control_plane_of_its_pool() -> None:
     fake = changed(WORKERS, "w1", labels={**INTENT.node_selector, "node.kubernetes.io/microk8s-controlplane": ""})
     stand = dataclasses.replace(

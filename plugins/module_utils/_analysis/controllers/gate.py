@@ -208,11 +208,11 @@ def list_roll_blockers(
     control: dict[bool, list[str]] = {True: [], False: []}
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]
-        mine = any(is_control_plane(node, stand.nodes) for node in rebooted)
+        mine = [node.name for node in rebooted if is_control_plane(node, stand.nodes)]
         control[roll.machines] += [_describe_pool(roll)] if mine else []
         if roll.machines and roll.name in pools:
-            found.append(explain_too_many(pools[roll.name], mine))
-        elif mine and roll.at_once != 1:
+            found.append(explain_too_many(pools[roll.name], bool(mine)))
+        elif len(mine) > 1 and roll.at_once != 1:
             how = _LABEL_FEWER.format(most=1) if roll.undrained else "Set its maxUnavailable to 1"
             found.append(
                 f"{_describe_pool(roll)} allows more than one control-plane node to go down at the same time"
