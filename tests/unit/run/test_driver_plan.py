@@ -212,6 +212,7 @@ def test_driver_is_not_removed_from_under_running_pods(item: Data, refused: list
     assert [text.partition(":")[0] for text in told] == refused
     for text in told:
         assert "shop/train" in text and "kubectl drain" in text and "Then run stage network again" in text
+        assert "A DaemonSet creates its pods again: change its nodeSelector" in text
 
 
 def test_driver_is_not_removed_while_the_pods_are_not_known() -> None:

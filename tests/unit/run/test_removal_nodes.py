@@ -136,8 +136,9 @@ def test_driver_is_not_removed_from_under_pods_that_open_the_devices_of_their_no
     if not counts:
         gate(with_driver(ofed_driver="doca3"), *NODES, item)
         return
-    with pytest.raises(RdmaError, match="Pod team-x/train on b0"):
+    with pytest.raises(RdmaError, match="Pod team-x/train on b0") as told:
         gate(with_driver(ofed_driver="doca3"), *NODES, item)
+    assert "A DaemonSet creates its pods again: change its nodeSelector" in told.value.remedy
 
 
 def settings(namespace: str = "", **spec: typing.Any) -> Item:

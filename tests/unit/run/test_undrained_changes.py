@@ -91,6 +91,7 @@ def test_a_pod_with_a_function_that_the_drain_leaves_blocks_the_change(user: Dat
     found = judge(planned, "network.drain")
     assert found.status == "fail" and "evicts only pods that request a resource of openshift.io" in found.measured
     assert "default/op-a" in found.measured and "lose their network devices" in found.why
+    assert "A DaemonSet creates its pods again: change its nodeSelector" in found.measured
     assert not may_go_on(ClusterIntent(), planned, ("kl-a",))
     # it loses the function all the same where nothing is drained
     undrained = read(MORE, Pod=(user,), SriovOperatorConfig=(UNDRAINED,))

@@ -13,6 +13,8 @@ from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import ClusterPod
 from .sriov_operator import is_evicted
 
+#: remedy for pods that return after they were deleted, and that no drain evicts
+OF_DAEMON_SETS = "A DaemonSet creates its pods again: change its nodeSelector, so that it leaves the node."
 #: of the pods that stop it, those that are named
 _NAMED = 5
 _SAME_BY_ROLE = " (platform_delete_unmanaged: true does the same)"
@@ -63,7 +65,7 @@ def explain_driver_users(users: typing.Sequence[str]) -> str:
     return (
         f"these running pods {_DEVICES}, because the operator removes the driver without a drain:"
         f" {join_first(users, _NAMED)}. Wait until they end, or evict them: kubectl drain NODE --ignore-daemonsets. Let"
-        " pods return after the run: kubectl uncordon NODE."
+        f" pods return after the run: kubectl uncordon NODE. {OF_DAEMON_SETS}"
     )
 
 
@@ -79,6 +81,7 @@ def explain_function_holders(users: typing.Sequence[str], prefix: str) -> str:
     return (
         f"these running pods {_DEVICES}, because the SR-IOV operator evicts only pods that request a resource of"
         f" {prefix}, and no pod of a DaemonSet: {join_first(users, _NAMED)}. Wait until they end, or delete them."
+        f" {OF_DAEMON_SETS}"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import typing
 
+from ..._analysis.controllers.drain import OF_DAEMON_SETS
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent, Disruption
@@ -132,8 +133,8 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> 
             " driver of the NICs from all nodes with the driver at the same time and without a drain. Running pods"
             f" there would lose their network devices: {join_first([str(pod) for pod in users], _NAMED)}. No object of"
             " the cluster was removed",
-            "Wait until these pods end, or evict them: kubectl drain NODE --ignore-daemonsets. Then run the teardown"
-            " again, and let pods return afterwards: kubectl uncordon NODE",
+            f"Wait until these pods end, or evict them: kubectl drain NODE --ignore-daemonsets. {OF_DAEMON_SETS} Then"
+            " run the teardown again, and let pods return afterwards: kubectl uncordon NODE",
         )
     blockers = list_removal_blockers(cluster, policies, pools, intent)
     if blockers:
