@@ -257,6 +257,8 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(
             "listed": True,
             "rolled_by": "",
             "driver": "",
+            "undrained": False,
+            "loses_link": False,
         }
     ]
 

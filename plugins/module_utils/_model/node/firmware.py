@@ -254,7 +254,7 @@ class NicTemplate:
     cards: tuple[str, ...] = ()
     serials: tuple[str, ...] = ()
     template: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
-    namespace: str = ""
+    namespace: Label = ""
 
 
 @dataclasses.dataclass(frozen=True)
