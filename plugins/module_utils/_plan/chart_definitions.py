@@ -17,6 +17,9 @@ from .._parse.kubernetes.resource import Resource, items_of, labels_of, mapping_
 _RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 #: beginnings of the labels that OLM writes
 _OF_OLM = ("olm.managed", "operators.coreos.com/")
+#: field of a definition that the API server does not store [k8s.io/apiextensions-apiserver pkg/apis/apiextensions/v1:
+#: omitempty]
+_NOT_STORED = ("preserveUnknownFields", False)
 #: beginnings of the names of field managers, each with the tool. Hooks of charts write definitions as kubectl or as
 #: apply-crds, so these prove no other owner
 _MANAGERS = {
@@ -97,10 +100,13 @@ def find_owner(definition: Resource, release: str, namespace: str) -> str:
 
 
 def _has_fields(there: typing.Any, wanted: typing.Any) -> bool:
-    """Return whether a value has all fields of another one. The API server adds fields."""
+    """Return whether a value has all fields of another one. The API server adds fields, and stores neither null nor
+    ``preserveUnknownFields: false``.
+    """
     if isinstance(wanted, dict):
         return isinstance(there, dict) and all(
-            key in there and _has_fields(there[key], value) for key, value in wanted.items()
+            value is None or (_has_fields(there[key], value) if key in there else (key, value) == _NOT_STORED)
+            for key, value in wanted.items()
         )
     if isinstance(wanted, list):
         same = isinstance(there, list) and len(there) == len(wanted)

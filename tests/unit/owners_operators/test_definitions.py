@@ -116,6 +116,23 @@ def test_a_definition_with_another_version_differs() -> None:
         select_definitions("network-operator", CHART, [(WANTED, there)])
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "equal"),
+    [("preserveUnknownFields", False, True), ("conversion", None, True), ("group", "x", False)],
+)
+def test_fields_that_the_api_server_does_not_store_are_no_difference(
+    field: str, value: typing.Any, equal: bool
+) -> None:
+    """The definition of another owner is equal to that of the chart, as the API server has it."""
+    there = of_cluster(manage("argocd-controller"), differs=False)
+    wanted = {**WANTED, "spec": {**WANTED["spec"], field: value}}
+    if equal:
+        assert select_definitions("network-operator", CHART, [(wanted, there)]) == ()
+        return
+    with pytest.raises(RdmaError, match="differs"):
+        select_definitions("network-operator", CHART, [(wanted, there)])
+
+
 def test_the_role_names_the_operator_and_judges_before_its_first_write() -> None:
     tasks = yaml.safe_load((ROOT / "roles/operators/tasks/release.yml").read_text(encoding="utf-8"))
     (judged,) = (at for at, task in enumerate(tasks) if "linerate.rdma.chart_definitions" in task)
