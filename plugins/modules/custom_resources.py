@@ -138,7 +138,8 @@ options:
         pods of all namespaces that hold its resources on its nodes.
       - It also fails if the removal takes the driver of NVIDIA's network operator from under pods that use network
         devices, on any node of the cluster, or if the SR-IOV network operator would take nodes down that must not go
-        down now. M(linerate.rdma.sriov_plan) refuses the same nodes.
+        down now, or would take virtual functions from running pods that it does not evict.
+        M(linerate.rdma.sriov_plan) refuses the same nodes.
       - It counts policies, pool configurations and drivers of O(kinds), and MachineConfigs and KubeletConfigs of the
         intent, which M(linerate.rdma.machine_config_roll) removes.
     type: bool

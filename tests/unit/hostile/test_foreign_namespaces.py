@@ -154,7 +154,12 @@ ROWS: dict[str, Row] = {
     "_run/cluster/removal_roll.py _list_served": dict.fromkeys(
         ("SriovNetworkPoolConfig", "SriovOperatorConfig"),
         _test("run/test_removal_nodes", "test_nodes_that_must_not_go_down_end_the_teardown"),
+    )
+    | dict.fromkeys(
+        ("SriovNetworkNodePolicy", "SriovNetworkNodeState"),
+        _test("run/test_removed_functions", "test_states_and_policies_of_a_tenant_hide_no_pod"),
     ),
+    "_run/cluster/removed_functions.py explain_losses": {"Pod": HOLDS},
     "_run/cluster/wait_for_network.py look": {
         "CIDRPool.nv-ipam.nvidia.com": BY_PLACE,
         "IPPool.nv-ipam.nvidia.com": BY_PLACE,

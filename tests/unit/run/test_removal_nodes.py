@@ -248,7 +248,12 @@ def owned(resource: str, **spec: typing.Any) -> Item:
         # a drain evicts the users of virtual functions alone
         (sriov(), [owned("", **SCRATCH), BUDGET], ""),
         (sriov(), [owned(VF), {**BUDGET, "metadata": {**BUDGET["metadata"], "namespace": "team-y"}}], ""),
-        (sriov(), [owned(VF, **SCRATCH), BUDGET, settings(disableDrain=True)], ""),
+        (
+            sriov(),
+            [owned(VF, **SCRATCH), BUDGET, settings(disableDrain=True)],
+            "a0: these running pods would lose their n",
+        ),
+        (sriov(), [owned("", **SCRATCH), BUDGET, settings(disableDrain=True)], ""),
     ],
 )
 def test_pods_that_a_drain_would_lose_or_cannot_evict_end_the_teardown(

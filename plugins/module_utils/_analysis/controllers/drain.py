@@ -69,15 +69,22 @@ def explain_driver_users(users: typing.Sequence[str]) -> str:
     )
 
 
-def explain_function_holders(users: typing.Sequence[str], prefix: str) -> str:
+def explain_function_holders(users: typing.Sequence[str], prefix: str, drains: bool = True) -> str:
     """Return why a node must not be drained for a change of its virtual functions, with the remedy: running pods use
     the functions, and the operator does not evict these pods. Return an empty text if no pod does.
 
     :param users: the pods, as text
     :param prefix: prefix of the resources by which the operator finds the pods to evict
+    :param drains: whether the operator drains nodes
     """
     if not users:
         return ""
+    if not drains:
+        return (
+            f"these running pods {_DEVICES}, because disableDrain is true and the SR-IOV operator evicts no pod:"
+            f" {join_first(users, _NAMED)}. Wait until they end, scale their controllers to 0 replicas, or set"
+            f" disableDrain of the SriovOperatorConfig to false. {OF_DAEMON_SETS}"
+        )
     return (
         f"these running pods {_DEVICES}, because the SR-IOV operator evicts only pods that request a resource of"
         f" {prefix}, and no pod of a DaemonSet: {join_first(users, _NAMED)}. Wait until they end, or delete them."

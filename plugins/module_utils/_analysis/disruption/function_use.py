@@ -145,6 +145,33 @@ def list_users(
     )
 
 
+#: what a drain evicts: all pods, those that request a resource of virtual functions, or nothing
+Evicts = typing.Literal["all", "functions", "none"]
+
+
+def list_left_users(
+    holders: typing.Iterable[FunctionHolder],
+    addresses: typing.Container[str],
+    evicts: Evicts,
+    reboots: bool,
+    resources: typing.Container[str] = (),
+) -> tuple[str, ...]:
+    """Return the pods that lose virtual functions while they run, because no drain evicts them, as text. Pods of
+    DaemonSets do not count before a reboot, which starts them again.
+
+    :param holders: pods of the node that may use virtual functions
+    :param addresses: PCI addresses of the virtual functions that the operator removes or resets
+    :param evicts: pods that the operator evicts before
+    :param reboots: whether the operator reboots the node
+    :param resources: names of resources whose pods count too, with their prefix
+    """
+    return tuple(
+        holder.pod
+        for holder in list_users(holders, addresses, resources)
+        if not (reboots if holder.stays else evicts == "all" or (evicts == "functions" and holder.resources))
+    )
+
+
 def add_undrained_users(
     planned: NodePlan, renames: typing.Sequence[Rename], users: typing.Optional[typing.Sequence[FunctionHolder]]
 ) -> NodePlan:

@@ -43,10 +43,12 @@ from ..controllers.sriov_operator import (
     turn_of,
 )
 from .function_use import (
+    Evicts,
     Rename,
     add_undrained_users,
     describe_configuration,
     list_disturbed_functions,
+    list_left_users,
     list_link_losses,
     list_renames,
     list_users,
@@ -298,12 +300,8 @@ def _add_pods(
     """
     here = live.list_pods(node.name)
     full = planned.action == "reboot"
-    evicted = [_name_pod(pod) for pod in here if is_evicted(pod, full and not live.settings.disable_drain, prefix)]
-    left = [
-        holder.pod
-        for holder in list_users((live.holders or {}).get(node.name, ()), functions)
-        if holder.pod not in evicted and not (full and holder.stays)
-    ]
+    evicts: Evicts = "all" if full and not live.settings.disable_drain else "functions"
+    left = list_left_users((live.holders or {}).get(node.name, ()), functions, evicts, full)
     if live.settings.disable_drain:
         # without a drain no pod is evicted, and those with a virtual function lose it
         going = [_name_pod(pod) for pod in here if is_evicted(pod, False, prefix) and not pod.ended]

@@ -123,7 +123,7 @@ def _refuse_reboots(cluster: Cluster, nodes: typing.Collection[str], scope: Scop
 
 def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> None:
     """Raise an error if pods use the driver of NICs that the removal takes, or if nodes that go down for it must not go
-    down now.
+    down now, or would lose virtual functions that running pods use.
     """
     policies, pools, nic_policies = (list_own(cluster, kind, removal) for kind in _OF_NODES)
     users = find_driver_users(cluster, nic_policies, _scope_of(removal))
@@ -139,7 +139,7 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> 
     blockers = list_removal_blockers(cluster, policies, pools, intent)
     if blockers:
         raise RdmaError(
-            "The SR-IOV network operator would take nodes down that must not go down now:"
+            "The SR-IOV network operator would change nodes that must not be changed now:"
             f" {' '.join(blockers[:5]).rstrip('.')}. No object of the cluster was removed",
             "Correct this, then run the teardown again",
         )

@@ -15,8 +15,8 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.foreign import is_mirror_pod
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of, read_namespace, why_not_read
 
-#: controllers of services. Their pods are no jobs: a drain ends them without a loss, because they run again on another
-#: node, or on this one after its reboot
+#: controllers of services. Their pods are no jobs: a drain or a reboot ends them without a loss, because they run again
+#: on another node, or on this one. removed_functions.py finds those that a drain leaves
 SERVICES = ("DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet")
 #: pods that are returned; any tenant can create pods
 MOST_PODS = 1_000

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the reasons why the nodes that the SR-IOV network operator drains or reboots for a removal must not go down now.
-They are those for which stage network does not apply its objects.
+"""Find the reasons why the nodes that the SR-IOV network operator drains or reboots for a removal must not go down now,
+or must not lose their virtual functions. They are those for which stage network does not apply its objects.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.sriov_operator import NodeState, Policy
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
@@ -24,6 +25,7 @@ from ..._parse.operators import sriov_operator
 from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
+from .removed_functions import RemovedFunctions, explain_losses
 
 #: nodes that a message names
 _NAMED = 10
@@ -34,8 +36,9 @@ _NO_DRAIN = "disableDrain is true: the operator drains no node, and nodes do not
 def list_removal_blockers(
     cluster: Cluster, policies: typing.Sequence[Resource], pools: typing.Sequence[Resource], intent: ClusterIntent
 ) -> tuple[str, ...]:
-    """Return the reasons why the nodes that the operator takes down for a removal must not go down now, each with its
-    remedy; empty if they may go down. All nodes that a removed object selects count.
+    """Return the reasons why the nodes that the operator takes down for a removal must not go down now, or must not
+    lose their virtual functions, each with its remedy; empty if there are none. All nodes that a removed object selects
+    count.
 
     :param policies: SriovNetworkNodePolicies that the removal takes
     :param pools: SriovNetworkPoolConfigs that the removal takes
@@ -55,14 +58,29 @@ def list_removal_blockers(
     # of an operator in an unknown namespace, a tenant may have created the settings
     spares = bool(place) and settings.disable_drain
     removed = [pool for pool in every if _is_taken(pool, pools)]
-    rebooted, drained = _find_disturbed(nodes, policies, removed, settings, spares)
+    taken = tuple(map(sriov_operator.parse_policy, policies))
+    selected = [node for node in nodes if any(takes_node(policy, node) for policy in taken)]
+    rebooted = {node.name for node in nodes if find_pools(node, removed)}
+    if settings.mode == "systemd":
+        # the operator applies every change at boot
+        rebooted |= {node.name for node in selected}
+    drained = set() if spares else {node.name for node in selected} - rebooted
+    functions = RemovedFunctions(
+        selected,
+        taken,
+        _list_left(cluster, place, taken),
+        _read_states(cluster, place),
+        rebooted,
+        not settings.disable_drain,
+    )
+    lost = tuple(explain_losses(cluster, functions, intent.resource_prefix))
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
-        return ()
+        return lost
     stand = read_gate_inputs(cluster, nodes, checks=HealthChecks(cluster, lambda _line: None))
     found = list_roll_blockers(rolls, drained, stand, (), intent, ())
     evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
-    return (*_explain_unpermitted(rebooted, intent), *found, *read_drain_blockers(cluster, evicted, intent))
+    return (*_explain_unpermitted(rebooted, intent), *lost, *found, *read_drain_blockers(cluster, evicted, intent))
 
 
 def list_of_operator(
@@ -101,26 +119,23 @@ def _is_taken(pool: NodePool, pools: typing.Iterable[Resource]) -> bool:
     return bool(pool.rdma_mode) and any(name_of(item) == pool.name for item in pools)
 
 
-def _find_disturbed(
-    nodes: typing.Iterable[ClusterNode],
-    policies: typing.Sequence[Resource],
-    pools: typing.Sequence[NodePool],
-    settings: OperatorSettings,
-    spares: bool,
-) -> tuple[set[str], set[str]]:
-    """Return the names of the nodes that the operator reboots, and of those that it only drains.
+def _list_left(cluster: Cluster, place: str, removed: typing.Iterable[Policy]) -> list[Policy]:
+    """Return the policies that remain in the namespace of the operator.
 
-    :param policies: SriovNetworkNodePolicies that the removal takes. One whose spec could not be read selects all nodes
-    :param pools: removed SriovNetworkPoolConfigs with an RDMA mode
-    :param spares: whether the operator drains no node
+    :param place: name of the namespace; empty if it is not known: then none is known to remain
     """
-    removed = [sriov_operator.parse_policy(item) for item in policies]
-    selected = {node.name for node in nodes if any(takes_node(policy, node) for policy in removed)}
-    rebooted = {node.name for node in nodes if find_pools(node, pools)}
-    if settings.mode == "systemd":
-        # the operator applies every change at boot
-        rebooted |= selected
-    return rebooted, set() if spares else selected - rebooted
+    gone = {policy.name for policy in removed}
+    items = _list_served(cluster, "SriovNetworkNodePolicy", place) if place else ()
+    return [policy for policy in map(sriov_operator.parse_policy, items) if policy.name not in gone]
+
+
+def _read_states(cluster: Cluster, place: str) -> dict[str, NodeState]:
+    """Return the SriovNetworkNodeStates in the namespace of the operator, by node.
+
+    :param place: name of the namespace; empty if it is not known: a tenant can create states elsewhere
+    """
+    items = _list_served(cluster, "SriovNetworkNodeState", place) if place else ()
+    return {state.node: state for state in map(sriov_operator.node_state, items)}
 
 
 def _plan_rolls(

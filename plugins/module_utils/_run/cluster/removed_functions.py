@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the running pods that lose virtual functions when a removal takes SriovNetworkNodePolicies, although the SR-IOV
+operator does not evict them. The rule is that of stage network.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.controllers.drain import explain_function_holders
+from ..._analysis.controllers.sriov_operator import find_wanted
+from ..._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
+from ..._model.base.marks import RUN_LABEL, is_ours
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.sriov_operator import NodeState, Policy
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.resource import labels_of
+from .function_holders import FunctionHolders
+
+
+class _Any(typing.Container[str]):
+    """The PCI addresses of a node whose virtual functions are not known."""
+
+    def __contains__(self, _address: object) -> bool:
+        return True
+
+
+class RemovedFunctions(typing.NamedTuple):
+    """What a removal takes of the nodes.
+
+    :ivar nodes: nodes that a removed policy selects
+    :ivar removed: policies that the removal takes
+    :ivar left: policies of the operator that remain
+    :ivar states: SriovNetworkNodeStates by node. Of a node without one, each function counts
+    :ivar rebooted: names of the nodes that the operator reboots
+    :ivar drains: whether the operator drains nodes
+    """
+
+    nodes: typing.Sequence[ClusterNode]
+    removed: typing.Sequence[Policy]
+    left: typing.Sequence[Policy]
+    states: typing.Mapping[str, NodeState]
+    rebooted: typing.Container[str]
+    drains: bool
+
+
+def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str) -> typing.Iterator[str]:
+    """Yield the reasons why the virtual functions of nodes must not be removed now, each with its node and its remedy:
+    running pods use them, and the operator does not evict these pods. Pods of a run of the collection do not count.
+
+    :param prefix: prefix of the resources of virtual functions
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
+    if not taken.nodes:
+        return
+    holders = FunctionHolders(cluster, {node.name for node in taken.nodes}, prefix)
+    for _pod in holders.collect(cluster.pages("Pod", only=_may_hold, partial=True), lambda _pod: False):
+        pass
+    resources = {f"{prefix}/{policy.resource_name}" for policy in taken.removed}
+    for node in taken.nodes:
+        addresses = _list_addresses(taken, node)
+        reboots = node.name in taken.rebooted
+        evicts: Evicts = "none" if not taken.drains else "all" if reboots else "functions"
+        if not addresses:
+            continue
+        users = list_left_users(holders.found.get(node.name, ()), addresses, evicts, reboots, resources)
+        if users:
+            yield f"{node.name}: {explain_function_holders(users, prefix, taken.drains)}"
+
+
+def _may_hold(pod: Resource) -> bool:
+    labels = labels_of(pod)
+    return is_made_pod(pod) and not (is_ours(labels) and RUN_LABEL in labels)
+
+
+def _list_addresses(taken: RemovedFunctions, node: ClusterNode) -> typing.Container[str]:
+    """Return the PCI addresses of the virtual functions that the operator removes from a node; empty for none."""
+    state = taken.states.get(node.name)
+    if state is None or not state.interfaces:
+        return _Any()
+    return list_disturbed_functions(find_wanted(taken.left, node, state), state)
