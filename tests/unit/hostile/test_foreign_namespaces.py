@@ -204,7 +204,9 @@ ROWS: dict[str, Row] = {
         ("SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovNetworkPoolConfig", "SriovOperatorConfig"), GIVEN
     ),
     "_run/node_changes/read_disruption_plan.py read_plan": {"Pod": PODS, "PodDisruptionBudget": BUDGETS},
-    "_run/node_changes/roll_cluster.py RollClusterReader.read.items": {},
+    "_run/node_changes/roll_cluster.py RollClusterReader.read.items": {
+        "SriovNetworkNodeState": _test("run/test_roll_beside_operators", "test_states_of_a_tenant_do_not_stop_a_roll"),
+    },
     "_run/node_changes/roll_cluster.py RollClusterReader.read": {"PodDisruptionBudget": BUDGETS},
     "_run/node_changes/roll_cluster.py RollClusterReader._keep_pods": {"Pod": PODS},
     "_run/node_changes/set_tuning.py TuningSetter._list_if_served": {},

@@ -84,6 +84,7 @@ class NodeRoller:
         :raises ApiError: the nodes cannot be listed
         :raises ResourceError: an object does not have the form of its kind
         """
+        self._reader.begin(intent)
         cluster, inventory = self._reader.read(), tuple(nodes)
         cluster = dataclasses.replace(cluster, paused_by_others=self._find_others_pauses(cluster, intent, inventory))
         self._turns.begin(intent, inventory)

@@ -9,6 +9,7 @@ import typing
 
 from ..._analysis.controllers.operator_turns import find_taken_nodes
 from ..._model.base.errors import ParseError
+from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import Budget, ClusterPod
 from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.node_roll import Mark
@@ -16,9 +17,10 @@ from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.client import Cluster as Api
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.operators.sriov_operator import find_namespace
 from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.resource import mapping_at, name_of
+from ..._parse.kubernetes.resource import mapping_at, name_of, read_namespace
 from ..._parse.kubernetes.roll_mark import parse_mark
 from ..._parse.operators import machine_config, sriov_operator
 from ..._plan.node_roll import RollCluster
@@ -40,6 +42,16 @@ class RollClusterReader:
 
     def __init__(self, cluster: Api, checks: HealthChecks, hosts: typing.Sequence[Resource]) -> None:
         self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
+        self._named: typing.Optional[str] = None
+        #: namespace of the SR-IOV operator; empty if nothing shows it, None if it was not determined yet
+        self._place: typing.Optional[str] = None
+
+    def begin(self, intent: ClusterIntent) -> None:
+        """Prepare the reader for a roll. The namespace of the SR-IOV operator is determined once for each roll.
+
+        :param intent: settings of the cluster
+        """
+        self._named, self._place = intent.operator_namespace, None
 
     def read(self, pods: bool = True, members: bool = False) -> RollCluster:
         """Return the state of the cluster that decides which nodes may be taken down. An upgrade of OpenShift is
@@ -101,7 +113,7 @@ class RollClusterReader:
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
-        states = items(_STATE)
+        states = self._select_states(items(_STATE))
         budgets = (
             kept("PodDisruptionBudget", lambda: keep_budgets(self._cluster.pages("PodDisruptionBudget")))
             if pods
@@ -126,6 +138,16 @@ class RollClusterReader:
             own_boot=read_boot_id(),
             taken=find_taken_nodes(nodes, map(sriov_operator.node_state, states)),
         )
+
+    def _select_states(self, states: tuple[Resource, ...]) -> tuple[Resource, ...]:
+        """Return the SriovNetworkNodeStates in the namespace of the SR-IOV operator. A tenant may have created others,
+        with the name of any node. If nothing shows the namespace, all count.
+
+        :raises ApiError: the API server cannot be reached
+        """
+        if self._place is None and states:
+            self._place = find_namespace(self._cluster, self._named)
+        return tuple(state for state in states if self._place in ("", read_namespace(state)))
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
         """Return the pods that a drain of these nodes would evict. A pod of a tenant that is too large to be read
