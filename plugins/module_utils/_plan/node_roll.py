@@ -37,6 +37,11 @@ from .machine_roll import add_rolls, read_held
 
 _RANK: dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
+#: operators that drain nodes in turns, by the kind of the objects that show it
+_TAKERS = {
+    "SriovNetworkNodeState": "the SR-IOV operator",
+    "NicDevice": "NVIDIA's NIC configuration operator",
+}
 _BROKEN = f"The annotation {ANNOTATION} of the node could not be read, so it is unknown whether the node was reset"
 
 
@@ -230,6 +235,20 @@ def explain_why_not_again(
     blockers = _looked_into(anew, node, cluster, intent, inventory, ()).blockers
     going, why = choose_turn((anew, *others), cluster, planned, intent, inventory)
     return " ".join(blockers) or ("" if anew in going else why)
+
+
+def explain_turns(
+    node: str, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
+) -> str:
+    """Return why a drained node must not be reset because of operators that take nodes down, with the remedy: one takes
+    this node, or the nodes that they take are as many as may be down. Return an empty text if it may be reset.
+
+    :param cluster: present state of the cluster
+    :param planned: steps and order of all nodes of the roll
+    :param inventory: names of the nodes of the inventory
+    """
+    room = find_room(cluster, intent, inventory, {step.node for step in planned.steps if step.goes})
+    return _explain_taken(node, cluster) or (room.refusal if any(name in cluster.taken for name in room.away) else "")
 
 
 def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: RollCluster) -> bool:
@@ -489,12 +508,12 @@ def _explain_taken(node: str, cluster: RollCluster) -> str:
     """Return why a BMC must not reset a node because another operator takes it down, with the remedy. Return an empty
     text if it may.
     """
-    if "SriovNetworkNodeState" in cluster.unread:
-        return (
-            "it is unknown whether the SR-IOV operator drains nodes (SriovNetworkNodeState:"
-            f" {cluster.unread['SriovNetworkNodeState']}). Give the user of the kubeconfig the rights in"
-            " docs/rbac/look.yml."
-        )
+    for kind, operator in _TAKERS.items():
+        if kind in cluster.unread:
+            return (
+                f"it is unknown whether {operator} drains nodes ({kind}: {cluster.unread[kind]}). Give the user of the"
+                " kubeconfig the rights in docs/rbac/look.yml."
+            )
     why = cluster.taken.get(node, "")
     return f"{why}. Wait until the operator is done with the node, then rerun." if why else ""
 

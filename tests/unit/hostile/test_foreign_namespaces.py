@@ -209,6 +209,9 @@ ROWS: dict[str, Row] = {
     },
     "_run/node_changes/roll_cluster.py RollClusterReader.read": {"PodDisruptionBudget": BUDGETS},
     "_run/node_changes/roll_cluster.py RollClusterReader._keep_pods": {"Pod": PODS},
+    "_run/node_changes/roll_cluster.py RollClusterReader._list_turns": {
+        "NicDevice": _test("run/test_roll_beside_operators", "test_a_card_of_a_tenant_does_not_stop_a_roll")
+    },
     "_run/node_changes/set_tuning.py TuningSetter._list_if_served": {},
     "_run/operators/needed.py Needs._list_versions": {"ClusterServiceVersion": BY_OLM},
     "_run/operators/read_olm.py read_olm": {

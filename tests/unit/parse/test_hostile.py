@@ -1027,6 +1027,10 @@ DATA: dict[str, Data] = {
         [{"metadata": {"name": "card", "ownerReferences": [{"kind": "Node", "name": "worker-1"}]}}],
         ("worker-1", ""),
     ),
+    "operators.nic_configuration_operator.parse_turn": Data(
+        parser("operators.nic_configuration_operator.parse_turn"),
+        [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
+    ),
     "operators.nic_configuration_operator.is_reported": Data(
         parser("operators.nic_configuration_operator.is_reported"),
         [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],

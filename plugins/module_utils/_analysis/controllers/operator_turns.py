@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the nodes that another operator drains, or will drain in its next turn: the SR-IOV network operator, and the
-driver upgrades of NVIDIA's operators. Between two turns of such an operator no node is cordoned. Pure.
+"""Find the nodes that another operator drains, or will drain in its next turn: the SR-IOV network operator, the driver
+upgrades of NVIDIA's operators, and NVIDIA's NIC configuration operator. Between two turns of such an operator no node
+is cordoned. Pure.
 """
 
 from __future__ import annotations
@@ -20,13 +21,22 @@ _UPGRADE, _SKIP = "nvidia.com/{}-driver-upgrade-state", "nvidia.com/{}-driver-up
 _ENDED = ("", "upgrade-done", "upgrade-failed")
 
 
-def find_taken_nodes(nodes: typing.Iterable[ClusterNode], states: typing.Iterable[NodeState]) -> dict[str, str]:
+def find_taken_nodes(
+    nodes: typing.Iterable[ClusterNode],
+    states: typing.Iterable[NodeState],
+    cards: typing.Iterable[tuple[str, str]] = (),
+) -> dict[str, str]:
     """Return the nodes that another operator drains, or will drain in its next turn, each with the reason as text.
 
     :param nodes: nodes of the cluster
     :param states: SriovNetworkNodeStates of the cluster
+    :param cards: node of each NicDevice, and why NVIDIA's NIC configuration operator reboots it; empty if it does not
     """
-    found = {}
+    found = {
+        node: f"NVIDIA's NIC configuration operator reboots it or waits for its turn ({why})"
+        for node, why in cards
+        if why
+    }
     for node in nodes:
         for driver in _DRIVERS:
             state = node.labels.get(_UPGRADE.format(driver), "")

@@ -31,6 +31,8 @@ from ..kubernetes.resource import (
 
 #: reasons of conditions for which nothing waits
 _THROUGH = ("UpdateSuccessful", "DeviceConfigSpecEmpty", "DeviceFirmwareSpecEmpty", "DeviceFirmwareConfigMatch")
+#: conditions for which the operator reboots the node
+_TURNS = ("ConfigUpdateInProgress", "FirmwareUpdateInProgress")
 _CONDITIONS = ("ConfigUpdateInProgress", "FirmwareUpdateInProgress", "FirmwareConfigMatch")
 
 
@@ -64,6 +66,31 @@ def nic_device(resource: Resource) -> NicDevice:
         type=text_at(WORD, status, "type", what).lower(),
         serial=text_at(WORD, status, "serialNumber", what),
     )
+
+
+def parse_turn(resource: Resource) -> tuple[str, str]:
+    """Return the node of a NicDevice, and why the operator reboots that node or will do so in its next turn: the
+    condition with its reason. The text is empty if the operator does not. The operator sets a condition to False when
+    a change has ended or failed. [nic-configuration-operator internal/controller/nicdevice_controller.go]
+
+    A template that the operator has not processed yet counts too. An update of the configuration that waits for an
+    update of the firmware does not count, because the latter has its own condition and may have failed.
+
+    :raises ResourceError: the object is not a valid NicDevice
+    """
+    name, status = name_of(resource), mapping_at(resource, "status")
+    node = text_at(SUBDOMAIN, status, "node", f"NicDevice {name}")
+    conditions = {str(item.get("type")): item for item in items_of(status, "conditions", name)}
+    for kind in _TURNS:
+        reason = normalize_known(WORD, conditions.get(kind, {}).get("reason"))
+        if conditions.get(kind, {}).get("status") == "True" and reason != "PendingFirmwareUpdate":
+            return node, f"NicDevice {name}: {kind} {reason or 'without a reason'}"
+    config = conditions.get(_TURNS[0], {})
+    seen, now = config.get("observedGeneration"), mapping_at(resource, "metadata").get("generation")
+    wanted = bool(mapping_at(resource, "spec", "configuration").get("template"))
+    if wanted and None not in (seen, now) and seen != now and config.get("reason") in _THROUGH:
+        return node, f"NicDevice {name}: the operator has not processed its template yet"
+    return node, ""
 
 
 def is_reported(resource: Resource) -> bool:

@@ -34,7 +34,7 @@ from ..._observe.redfish.bmc import BmcError
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.roll_mark import ANNOTATION, is_kept, parse_mark
 from ..._plan.node_firmware import FIRMWARE
-from ..._plan.node_roll import explain_why_not_again
+from ..._plan.node_roll import explain_turns, explain_why_not_again
 from ..._plan.node_sources import KERNEL
 from ..._render.node.roll_mark import mark_node
 from .drain import Drain, NodeFailed, NotDrained
@@ -356,7 +356,7 @@ class NodeTurns:
     def _verify_reset_allowed(self, step: NodeStep) -> None:
         """Verify, after the drain, that the cluster still tolerates the reset of the node. Since the drain began,
         another node of the control plane may have gone down, or a MachineConfigPool may have begun its roll, or an
-        upgrade of OpenShift may have begun.
+        upgrade of OpenShift may have begun, or another operator may have begun to take nodes down.
 
         :raises NodeFailed: the node must not be reset
         """
@@ -367,6 +367,7 @@ class NodeTurns:
         for node in (node for node in cluster.nodes if node.name == step.node):
             why = explain_upgrade(cluster)
             why = why or explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            why = why or explain_turns(step.node, cluster, self.planned, self.intent, self.inventory)
             if why:
                 raise NodeFailed(f"the node was drained but not reset: {why.rstrip('.')}", remedy)
             why = cluster.in_the_way(node, self.inventory)

@@ -20,9 +20,10 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._observe.operators.sriov_operator import find_namespace
 from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.resource import mapping_at, name_of, read_namespace
+from ..._parse.kubernetes.resource import ResourceError, mapping_at, name_of, read_namespace
 from ..._parse.kubernetes.roll_mark import parse_mark
 from ..._parse.operators import machine_config, sriov_operator
+from ..._parse.operators.nic_configuration_operator import parse_turn
 from ..._plan.node_roll import RollCluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
@@ -95,7 +96,8 @@ class RollClusterReader:
             try:
                 return keep()
             except ApiError as error:
-                unread[kind] = error.text
+                if not (error.absent and kind == "NicDevice"):
+                    unread[kind] = error.text
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
@@ -114,6 +116,7 @@ class RollClusterReader:
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
         states = self._select_states(items(_STATE))
+        cards = kept("NicDevice", self._list_turns)
         budgets = (
             kept("PodDisruptionBudget", lambda: keep_budgets(self._cluster.pages("PodDisruptionBudget")))
             if pods
@@ -136,7 +139,7 @@ class RollClusterReader:
             health_checks=stand.health_checks,
             upgrade=stand.upgrade,
             own_boot=read_boot_id(),
-            taken=find_taken_nodes(nodes, map(sriov_operator.node_state, states)),
+            taken=find_taken_nodes(nodes, map(sriov_operator.node_state, states), cards),
         )
 
     def _select_states(self, states: tuple[Resource, ...]) -> tuple[Resource, ...]:
@@ -148,6 +151,23 @@ class RollClusterReader:
         if self._place is None and states:
             self._place = find_namespace(self._cluster, self._named)
         return tuple(state for state in states if self._place in ("", read_namespace(state)))
+
+    def _list_turns(self) -> tuple[tuple[str, str], ...]:
+        """Return the nodes that NVIDIA's NIC configuration operator reboots, or will in its next turn, each with the
+        reason. A NicDevice of a tenant has no status, and an invalid one is left out: only a daemon of the operator
+        writes it.
+
+        :raises ApiError: the NicDevices cannot be read
+        """
+        found: dict[str, str] = {}
+        for item in self._cluster.pages("NicDevice"):
+            try:
+                node, why = parse_turn(item)
+            except ResourceError:
+                continue
+            if node and why:
+                found[node] = why
+        return tuple(found.items())
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
         """Return the pods that a drain of these nodes would evict. A pod of a tenant that is too large to be read
