@@ -43,7 +43,8 @@ def make_containerd_drop_in(cluster: typing.Any, there: typing.Any = "") -> dict
     """Return containerd's drop-in file with the limit of locked memory: its ``path`` and its ``content``. The content
     is empty unless the intent sets this limit through containerd. A file of another intent is not replaced: it is used
     (``used``) if it has the limit of the intent, otherwise ``refusal`` has the cause with the remedy. For a teardown,
-    return the text before the removal (``emptied``), and the owner of a file that it must leave (``stays``).
+    return the text before the removal (``emptied``), and the owner of a file that it must leave (``stays``). The
+    result also has the name by which the intent marks its files and kernel arguments on nodes (``intent``).
 
     :param cluster: value of ``rdma_cluster``
     :param there: text of the file on the node; empty if there is no file
@@ -58,6 +59,7 @@ def make_containerd_drop_in(cluster: typing.Any, there: typing.Any = "") -> dict
         remedy = file_owner.describe_owner_remedy(DROP_IN, _MEMLOCK, "host")
         why = f"{file_owner.explain_owner(DROP_IN, text, _MEMLOCK)}. {remedy}"
     return {
+        "intent": owner,
         "path": DROP_IN,
         "content": content,
         "used": used,

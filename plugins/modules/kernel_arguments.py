@@ -38,8 +38,9 @@ options:
     default: present
   intent:
     description:
-      - Name of the intent, the key C(intent_name) of C(rdma_cluster). The arguments of each intent are recorded on the
-        node.
+      - Name of the intent. The arguments of each intent are recorded on the node under this name. The roles pass the
+        key C(intent_name) of C(rdma_cluster), and for the default name a digest of C(node_selector) in addition, as
+        P(linerate.rdma.containerd_drop_in#filter) returns it.
       - If another intent has another value of an argument, nothing is changed, and RV(refusal) names that intent.
     type: str
     default: default

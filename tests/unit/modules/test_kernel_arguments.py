@@ -11,13 +11,17 @@ import os
 import pathlib
 import typing
 
+import jinja2
 import pytest
+import yaml
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.linerate.rdma.plugins.filter.host import make_containerd_drop_in
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import DROP_IN, INTENTS, RECORD
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.modules import kernel_arguments
 
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 Result = dict[str, typing.Any]
 WANTED = ["intel_iommu=on", "iommu=pt"]
 #: sources what a user has set, then the drop-ins, and writes the entries
@@ -270,3 +274,32 @@ def test_other_value_of_another_intent_is_refused_by_name(node: Node) -> None:
     refused = node.run(arguments=["iommu=on"], intent="b")
     assert not refused["changed"] and "intent a has set another value of iommu=on" in refused["refusal"]
     assert "iommu=pt" in node.next() and "iommu=on" not in node.next()
+
+
+def name_in_role(role: str, cluster: dict[str, typing.Any]) -> str:
+    """The name that a role gives the module for an intent."""
+    tasks = yaml.safe_load((ROOT / "roles" / role).read_text(encoding="utf-8"))
+    blocks = [task for block in tasks for task in block.get("block", ())]
+    (options,) = [
+        task["linerate.rdma.on_node"]["options"]
+        for task in blocks
+        if task.get("linerate.rdma.on_node", {}).get("module") == "linerate.rdma.kernel_arguments"
+    ]
+    environment = jinja2.Environment(autoescape=False)  # noqa: S701
+    environment.filters["linerate.rdma.containerd_drop_in"] = make_containerd_drop_in
+    return environment.from_string(options["intent"]).render(rdma_cluster=cluster)
+
+
+@pytest.mark.parametrize("named", [{}, {"intent_name": "default"}])
+def test_intents_with_the_default_name_keep_the_arguments_of_each_other(node: Node, named: dict[str, str]) -> None:
+    a, b = ({**named, "node_selector": {"team": team}} for team in ("a", "b"))
+    sets, takes_back = "platform/tasks/kernel.yml", "teardown/tasks/nodes.yml"
+    node.run(arguments=["iommu=pt"], intent=name_in_role(sets, a))
+    node.run(arguments=["pci=realloc"], intent=name_in_role(sets, b))
+    assert {"iommu=pt", "pci=realloc"} < set(node.next())
+    node.run(state="absent", intent=name_in_role(takes_back, a))
+    assert node.next() == ["quiet", "pci=realloc"]
+
+
+def test_a_named_intent_has_its_own_name() -> None:
+    assert name_in_role("platform/tasks/kernel.yml", {"intent_name": "a"}) == "a"
