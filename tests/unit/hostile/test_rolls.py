@@ -39,7 +39,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
     LabelSelector,
     MachinePool,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import NodeStep
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
+    NodeDifference,
+    NodeDifferences,
+    NodeStep,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import RetainedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers
@@ -64,6 +68,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.re
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
+    ATTRIBUTE,
     NODES,
     REBOOT,
     Killed,
@@ -1042,6 +1047,29 @@ def test_the_pause_of_a_run_that_was_killed_is_taken_back_by_the_next(checked: S
         and not world.paused("MHC")
         and not world.paused("NHC")
     )
+
+
+def test_health_checks_go_on_after_a_setting_that_did_not_take(checked: Site) -> None:
+    """The node is Ready and takes pods. Its mark only keeps it from another reset."""
+    world = typing.cast(Checked, checked.world)
+    only(checked, "worker-2")
+    checked.servers["worker-2"].bios.stubborn = frozenset({ATTRIBUTE})
+    for _run in range(2):
+        assert of(checked.run(PAUSE), "worker-2").state == "failed"
+        assert not world.paused("MHC") and not world.cordoned("worker-2")
+        assert world.note("worker-2")["reset"] and checked.resets() == {"worker-2": 1}
+    checked.servers["worker-2"].bios.stubborn = frozenset()
+    world.put("Node", merged(world.seen("worker-2"), {"metadata": {"annotations": {ANNOTATION: None}}}))
+    assert of(checked.run(PAUSE), "worker-2").state == "done" and checked.resets() == {"worker-2": 2}
+    assert "pause MHC" in world.did and not world.paused("MHC")
+
+
+def test_health_checks_go_on_after_a_reset_whose_settings_could_not_be_verified(checked: Site) -> None:
+    world = typing.cast(Checked, checked.world)
+    only(checked)
+    checked.facts = {"worker-2": NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),))}
+    assert of(checked.run(PAUSE), "worker-2").state == "unproven"
+    assert not world.paused("MHC") and world.note("worker-2")["reset"] and not world.cordoned("worker-2")
 
 
 def test_health_checks_go_on_after_a_roll_that_ends_by_an_answer_that_nobody_can_read(

@@ -29,6 +29,8 @@ def test_there_and_back(noted: Mark) -> None:
 
 def test_changes_of_a_node() -> None:
     assert mark_node(None) == {"metadata": {"annotations": {ANNOTATION: None}, "labels": {PROOF: None}}}
+    over = mark_node(Mark(reset=True), over=True)["metadata"]
+    assert over["labels"] == {PROOF: None} and over["annotations"][ANNOTATION]
     assert mark_node(None, False)["spec"] == {"unschedulable": None} and mark_node(None, True)["spec"] == {
         "unschedulable": True
     }

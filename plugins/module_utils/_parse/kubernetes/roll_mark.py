@@ -28,10 +28,11 @@ _MOST = MIB // 4
 
 
 def is_in_roll(resource: Resource) -> bool:
-    """Return whether a roll has marked a v1 Node and not released it. The label decides, because a kubelet can write
-    the annotation of its Node, and can cordon its Node under the name of any field manager. This holds if the API
-    server uses NodeRestriction, as kubeadm and OpenShift configure it. The annotation or the cordon must be there too,
-    so that a label alone, which a roll never leaves, has no effect.
+    """Return whether a roll has marked a v1 Node and not released it. A roll removes the label when the node is Ready
+    after its reset, also if it keeps the annotation because a setting did not take effect. The label decides, because a
+    kubelet can write the annotation of its Node, and can cordon its Node under the name of any field manager. This
+    holds if the API server uses NodeRestriction, as kubeadm and OpenShift configure it. The annotation or the cordon
+    must be there too, so that a label alone, which a roll never leaves, has no effect.
 
     :raises ResourceError: the object has an unexpected form
     """

@@ -16,17 +16,27 @@ from ..._parse.kubernetes.roll_mark import ANNOTATION, KEEP, PROOF
 Patch = dict[str, typing.Any]
 
 
-def mark_node(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None, release: bool = False) -> Patch:
+def mark_node(
+    mark: typing.Optional[Mark],
+    unschedulable: typing.Optional[bool] = None,
+    release: bool = False,
+    over: bool = False,
+) -> Patch:
     """Return the merge patch that sets or removes the mark of a node.
 
     :param mark: progress of the roll on the node; None removes the mark
     :param unschedulable: True cordons the node, False uncordons it, None leaves it unchanged
     :param release: whether the cluster-autoscaler may delete the node again, after an earlier mark with ``kept``
+    :param over: whether the roll has released the node, so that the mark only records its settings that did not take
+        effect or were not verified
     """
     text = None if mark is None else json.dumps(to_data(mark), sort_keys=True)
     kept = {KEEP: "true"} if mark is not None and mark.kept else {KEEP: None} if release else {}
     change: Patch = {
-        "metadata": {"annotations": {ANNOTATION: text, **kept}, "labels": {PROOF: None if mark is None else "marked"}}
+        "metadata": {
+            "annotations": {ANNOTATION: text, **kept},
+            "labels": {PROOF: None if mark is None or over else "marked"},
+        }
     }
     # null takes the field away: false is what a node has that nobody has cordoned
     return change if unschedulable is None else {**change, "spec": {"unschedulable": True if unschedulable else None}}

@@ -483,8 +483,9 @@ class NodeTurns:
     def _finish_node(
         self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
     ) -> None:
-        """Uncordon a node after its reset, if this roll cordoned it. Then remove its mark. The mark is kept if the
-        reset had no effect, or if its effect is not known.
+        """Uncordon a node after its reset, if this roll cordoned it. Then remove its mark. The annotation of
+        the mark is kept if the reset had no effect, or if its effect is not known. Its label is removed in each case:
+        the node is Ready, so its health checks may go on.
 
         :param noted: mark of the node
         :param left: differences that the reset did not correct
@@ -493,7 +494,7 @@ class NodeTurns:
         :raises RdmaError: the reset had no effect
         """
         stays = dataclasses.replace(noted, cordoned=False, kept=False) if left or keep else None
-        self.mark(step.node, stays, False if noted.cordoned else None, noted.kept)
+        self.mark(step.node, stays, False if noted.cordoned else None, noted.kept, over=True)
         did += ["uncordoned"] if noted.cordoned else []
         if left:
             raise not_taken(step.node, left, "at the reset")
@@ -516,6 +517,7 @@ class NodeTurns:
         noted: typing.Optional[Mark],
         unschedulable: typing.Optional[bool] = None,
         release: bool = False,
+        over: bool = False,
     ) -> None:
         """Set or remove the mark of a node, and cordon or uncordon the node in the same request.
 
@@ -523,11 +525,12 @@ class NodeTurns:
         :param noted: mark to set; None to remove the mark
         :param unschedulable: True to cordon, False to uncordon; None for no change
         :param release: whether the cluster-autoscaler may delete the node again
+        :param over: whether the roll has released the node, and the mark is for the next run only
         """
         self._going.check()
         if noted is not None:
             self._noted[name] = noted
-        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable, release), MANAGER)
+        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable, release, over), MANAGER)
 
 
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
