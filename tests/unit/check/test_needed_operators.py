@@ -308,7 +308,7 @@ def test_labels_of_a_single_node_keep_node_feature_discovery_from_no_node() -> N
     for labelled, installed in (((), True), (NODES[:1], True), (NODES, False)):
         seen = seen_of(labelled=labelled, hosts=hosts)
         assert ("node-feature-discovery" in made(SRIOV, seen)) is installed
-        by_olm = plan.list_packages(SRIOV, dataclasses.replace(seen, olm=True), plan.OperatorRequests())
+        by_olm = plan.list_packages(SRIOV, dataclasses.replace(seen, olm=True), OperatorRequests())
         assert ("nfd" in [item["package"] for item in by_olm]) is installed
     alone = dataclasses.replace(seen, labelled=NODES[:1], hosts=hosts[:1])
     assert "node-feature-discovery" not in made(SRIOV, alone)

@@ -12,11 +12,8 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import SYSCTL, TMPFILES
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import set_kernel_settings
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_kernel_settings import (
-    SYSCTL,
-    TMPFILES,
-)
 from ansible_collections.linerate.rdma.plugins.modules import kernel_settings
 
 Result = dict[str, typing.Any]

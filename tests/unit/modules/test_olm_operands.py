@@ -26,7 +26,7 @@ def define(
     labels: typing.Optional[Resource] = None,
 ) -> Resource:
     names, served = {"plural": plural, "kind": kind}, [{"name": "v1", "served": True, "storage": True}]
-    metadata = {"name": f"{plural}.{group_}", "uid": plural, "labels": labels or {}}
+    metadata: Resource = {"name": f"{plural}.{group_}", "uid": plural, "labels": labels or {}}
     metadata["ownerReferences"] = [owner] if owner else []
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

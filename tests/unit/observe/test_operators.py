@@ -161,7 +161,7 @@ def test_facts() -> None:
 
 def test_packages_of_other_names_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     owned = {"customresourcedefinitions": {"owned": [{"name": "nodefeaturediscoveries.nfd.kubernetes.io"}]}}
-    versions = [
+    versions: list[dict[str, typing.Any]] = [
         {"metadata": {"name": "gpu-rhmp.v1", "namespace": "g"}},
         {"metadata": {"name": "nfd-operator.v1", "namespace": "n"}, "spec": owned},
     ]

@@ -13,8 +13,19 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.tests.unit.run import test_undrained_changes as network
-from tests.unit.run.test_intents import objects_of
-from tests.unit.run.test_removal_nodes import POLICY, VF, Item, anywhere, gate, node, owned, settings, sriov
+from ansible_collections.linerate.rdma.tests.unit.run.test_intents import objects_of
+from ansible_collections.linerate.rdma.tests.unit.run.test_plan_read import MORE
+from ansible_collections.linerate.rdma.tests.unit.run.test_removal_nodes import (
+    POLICY,
+    VF,
+    Item,
+    anywhere,
+    gate,
+    node,
+    owned,
+    settings,
+    sriov,
+)
 
 NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
 PF, FUNCTION = "0000:01:00.0", "0000:01:00.2"
@@ -119,8 +130,8 @@ def test_states_and_policies_of_a_tenant_hide_no_pod(named: bool) -> None:
     [network.pod("DaemonSet", **{"openshift.io/igbvf": "1"}), network.claiming(), network.pod(**{"rdma/other": "1"})],
 )
 def test_stage_network_refuses_the_same_pods(user: Item) -> None:
-    planned = network.read(network.MORE, Pod=(user,))
+    planned = network.read(MORE, Pod=(user,))
     assert "lose their network devices" in network.judge(planned, "network.drain").measured
-    undrained = network.read(network.MORE, Pod=(user,), SriovOperatorConfig=(network.UNDRAINED,))
+    undrained = network.read(MORE, Pod=(user,), SriovOperatorConfig=(network.UNDRAINED,))
     assert undrained.nodes[0].pods == ("default/op-a",)
     assert dataclasses.replace(undrained.nodes[0], pods=()).blockers == ()

@@ -12,8 +12,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
-from ansible_collections.linerate.rdma.tests.unit.fake_api import path_of
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,
     NODES,
