@@ -10,6 +10,7 @@ import json
 import typing
 
 from ..base.marks import MANAGER, find_users
+from .mappings import find_mapping
 
 Item = typing.Mapping[str, typing.Any]
 #: kinds of the networks and pools that need a component of the policy
@@ -30,14 +31,14 @@ def list_components(policy: Item) -> tuple[str, ...]:
 
     :param policy: the policy; a policy of which only the metadata was read is sufficient if it has records
     """
-    records = _mapping(policy, "metadata").get("managedFields")
+    records = find_mapping(policy, "metadata").get("managedFields")
     if not isinstance(records, list) or not records:
-        return _name_components(_mapping(policy, "spec"), "")
+        return _name_components(find_mapping(policy, "spec"), "")
     ours: dict[str, typing.Any] = {}
     others: dict[str, typing.Any] = {}
     for record in records:
-        fields = _mapping(record, "fieldsV1", "f:spec")
-        _merge(ours if _mapping(record).get("manager") == MANAGER else others, fields)
+        fields = find_mapping(record, "fieldsV1", "f:spec")
+        _merge(ours if find_mapping(record).get("manager") == MANAGER else others, fields)
     return _name_components(_subtract(ours, others), "f:")
 
 
@@ -57,7 +58,7 @@ def find_other_users(wanted: Item, there: Item) -> tuple[str, ...]:
     :param wanted: the rendered policy
     :param there: the policy in the cluster
     """
-    mine, found = (find_users(_mapping(item, "metadata", "labels")) for item in (wanted, there))
+    mine, found = (find_users(find_mapping(item, "metadata", "labels")) for item in (wanted, there))
     return tuple(sorted(found.keys() - mine.keys()))
 
 
@@ -72,7 +73,7 @@ def explain_driver(wanted: Item, there: Item) -> str:
     others = find_other_users(wanted, there)
     if not others or not mine or not theirs or mine == theirs:
         return ""
-    own = ", ".join(sorted(find_users(_mapping(wanted, "metadata", "labels")))) or "no label"
+    own = ", ".join(sorted(find_users(find_mapping(wanted, "metadata", "labels")))) or "no label"
     return (
         f"the intent with the label {', '.join(others)} needs the driver {theirs} (ofedDriver), and this intent ({own})"
         f" asks for {mine}. The driver of all nodes would be replaced"
@@ -85,7 +86,7 @@ def describe_driver_remedy(wanted: Item, there: Item) -> str:
     :param wanted: the rendered policy
     :param there: the policy in the cluster
     """
-    name = _mapping(there, "metadata").get("name")
+    name = find_mapping(there, "metadata").get("name")
     labels = " ".join(f"{label}-" for label in find_other_users(wanted, there))
     return (
         "Set the same rdma_cluster.network_operator.ofed_driver in both intents, and give each intent its own"
@@ -97,7 +98,7 @@ def describe_driver_remedy(wanted: Item, there: Item) -> str:
 
 def _describe_driver(policy: Item) -> str:
     """Return the image of the driver in a policy; empty if it has none."""
-    driver = _mapping(policy, "spec", "ofedDriver")
+    driver = find_mapping(policy, "spec", "ofedDriver")
     path = "/".join(str(driver[key]) for key in ("repository", "image") if driver.get(key))
     return f"{path}:{driver.get('version')}" if driver else ""
 
@@ -110,7 +111,7 @@ def format_removal(wanted: Item, there: Item) -> str:
     :param there: the policy in the cluster
     """
     patch = [{"op": "remove", "path": f"/spec/{name}"} for name in find_dropped(wanted, there)]
-    name = _mapping(there, "metadata").get("name")
+    name = find_mapping(there, "metadata").get("name")
     return f"kubectl patch nicclusterpolicies.mellanox.com {name} --type json -p '{json.dumps(patch)}'" if patch else ""
 
 
@@ -140,9 +141,3 @@ def _subtract(ours: Item, others: Item) -> dict[str, typing.Any]:
         if rest or key not in others:
             left[key] = rest
     return left
-
-
-def _mapping(item: typing.Any, *keys: str) -> Item:
-    for key in keys:
-        item = item.get(key) if isinstance(item, typing.Mapping) else None
-    return item if isinstance(item, typing.Mapping) else {}

@@ -26,6 +26,7 @@ from ..base.marks import (
     find_users,
 )
 from .host import HOST_KINDS
+from .mappings import find_mapping
 from .measuring import NAMESPACE as MEASURING
 from .nic_policy import explain_driver, find_dropped, list_components
 from .own_kinds import JOBS, NETWORKS
@@ -100,7 +101,7 @@ class Scope:
         """Return whether the labels of an object prove that it belongs to this intent: by a name that no other intent
         has, or by the confirmation of a user.
         """
-        labels = _mapping(item, "metadata", "labels")
+        labels = find_mapping(item, "metadata", "labels")
         if labels.get(INTENT_LABEL) != self.intent:
             return False
         confirmed = self.intent != DEFAULT_INTENT and bool(self.confirmation.keys() & labels.keys())
@@ -110,7 +111,7 @@ class Scope:
         """Return why an object with the name of this intent may be of another inventory with that name: it was made for
         nodes that this intent does not select. Return an empty text if nothing shows this.
         """
-        labels, made_for = _mapping(item, "metadata", "labels"), find_made_for(item)
+        labels, made_for = find_mapping(item, "metadata", "labels"), find_made_for(item)
         if made_for not in self.other_nodes or labels.get(INTENT_LABEL) != self.intent:
             return ""
         if self.confirmation.keys() & labels.keys():
@@ -123,8 +124,8 @@ class Scope:
 
         :param kind: kind of the object
         """
-        metadata = _mapping(item, "metadata")
-        labels = _mapping(metadata, "labels")
+        metadata = find_mapping(item, "metadata")
+        labels = find_mapping(metadata, "labels")
         intent = labels.get(INTENT_LABEL)
         if intent is not None and intent != self.intent:
             return f"it belongs to the intent '{intent}', and this intent is '{self.intent}'"
@@ -156,7 +157,7 @@ class Scope:
 
         :param kind: kind of the object
         """
-        labels = find_users(_mapping(item, "metadata", "labels")) if kind in HOST_KINDS else {}
+        labels = find_users(find_mapping(item, "metadata", "labels")) if kind in HOST_KINDS else {}
         mine = (self.user_label, self.confirmation)
         return {key: name for key, name in labels.items() if not any(key in label for label in mine)}
 
@@ -178,7 +179,7 @@ class Scope:
 
     def is_left_to_owner(self, item: Item) -> bool:
         """Return whether a foreign object needs no finding of its own, because its owner has one."""
-        return bool(_mapping(item, "metadata").get("ownerReferences"))
+        return bool(find_mapping(item, "metadata").get("ownerReferences"))
 
     def _find_difference(self, kind: str, item: Item, fabric: str, marked: bool) -> str:
         """Return in which way an object without a proof differs from those of this intent; empty if it does not.
@@ -186,7 +187,7 @@ class Scope:
         :param fabric: name of the fabric in its label
         :param marked: whether it has the default name of an intent
         """
-        metadata = _mapping(item, "metadata")
+        metadata = find_mapping(item, "metadata")
         name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
         if kind == "Namespace" or kind not in (*JOB_KINDS, *_NAMED, *_OF_FABRIC, "ConfigMap", "NicClusterPolicy"):
             return ""
@@ -212,7 +213,7 @@ class Scope:
         # of a list that is too large only the metadata is known
         selected = find_selector(kind, item) if "spec" in item else None
         if kind in (*NETWORKS, *_SUBNETS):
-            users = find_users(_mapping(metadata, "labels"))
+            users = find_users(find_mapping(metadata, "labels"))
             why = self._find_other_network(fabric, users)
             chosen = find_pool_nodes(kind, item)
             recorded = bool(users.keys() & self.records.get(fabric, {}).keys())
@@ -238,7 +239,7 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         this intent
     :param scope: objects of the intent; None: its name is a proof unless it is the default
     """
-    labels, found = _mapping(wanted, "metadata", "labels"), _mapping(there, "metadata", "labels")
+    labels, found = find_mapping(wanted, "metadata", "labels"), find_mapping(there, "metadata", "labels")
     mine, theirs, kind = labels.get(INTENT_LABEL), found.get(INTENT_LABEL), str(wanted.get("kind"))
     if mine is None:
         return ""
@@ -283,9 +284,9 @@ def list_entries(policy: Item) -> tuple[str, ...]:
     configuration the collection wrote. A configuration that is no JSON object has none.
     """
     found = []
-    records = _mapping(policy, "metadata").get("managedFields") or ()
+    records = find_mapping(policy, "metadata").get("managedFields") or ()
     written = [
-        _mapping(record, "fieldsV1", "f:spec")
+        find_mapping(record, "fieldsV1", "f:spec")
         for record in records
         if isinstance(record, typing.Mapping) and record.get("manager") == MANAGER
     ]
@@ -293,7 +294,7 @@ def list_entries(policy: Item) -> tuple[str, ...]:
         if records and not any(f"f:{plugin}" in fields for fields in written):
             continue
         try:
-            config = json.loads(str(_mapping(policy, "spec", plugin).get("config") or "{}"))
+            config = json.loads(str(find_mapping(policy, "spec", plugin).get("config") or "{}"))
         except ValueError:
             continue
         listed = config.get(entries) if isinstance(config, dict) else None
@@ -311,15 +312,15 @@ def find_pool_nodes(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
 
     :param kind: kind of the object
     """
-    terms = _mapping(item, "spec", "nodeSelector").get("nodeSelectorTerms") if kind in _SUBNETS else None
+    terms = find_mapping(item, "spec", "nodeSelector").get("nodeSelectorTerms") if kind in _SUBNETS else None
     first = terms[0] if isinstance(terms, list) and len(terms) == 1 else None
-    found = _mapping(first).get("matchExpressions")
+    found = find_mapping(first).get("matchExpressions")
     chosen: dict[str, str] = {}
     for entry in found if isinstance(found, list) else ():
-        values = _mapping(entry).get("values")
-        if _mapping(entry).get("operator") != "In" or not isinstance(values, list) or len(values) != 1:
+        values = find_mapping(entry).get("values")
+        if find_mapping(entry).get("operator") != "In" or not isinstance(values, list) or len(values) != 1:
             return None
-        chosen[str(_mapping(entry).get("key"))] = str(values[0])
+        chosen[str(find_mapping(entry).get("key"))] = str(values[0])
     return chosen or None
 
 
@@ -329,11 +330,11 @@ def find_pool(kind: str, item: Item) -> tuple[str, str]:
 
     :param kind: kind of the network
     """
-    spec = _mapping(item, "spec")
+    spec = find_mapping(item, "spec")
     config = _read_json(spec.get("config" if kind == "NetworkAttachmentDefinition" else "ipam"))
     plugins = config.get("plugins")
     first = plugins[0] if isinstance(plugins, list) and plugins else config
-    ipam = _mapping(first, "ipam") if kind == "NetworkAttachmentDefinition" else config
+    ipam = find_mapping(first, "ipam") if kind == "NetworkAttachmentDefinition" else config
     if ipam.get("type") != "nv-ipam":
         return "", ""
     return str(ipam.get("poolType") or "ippool").lower(), str(ipam.get("poolName") or "")
@@ -341,7 +342,7 @@ def find_pool(kind: str, item: Item) -> tuple[str, str]:
 
 def find_made_for(item: Item) -> str:
     """Return the annotation of an object that names the nodes of its intent; empty if it has none."""
-    return str(_mapping(item, "metadata", "annotations").get(NODES_ANNOTATION) or "")
+    return str(find_mapping(item, "metadata", "annotations").get(NODES_ANNOTATION) or "")
 
 
 def read_nodes(text: str) -> dict[str, str]:
@@ -357,11 +358,11 @@ def find_selector(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
 
     :param kind: kind of the object
     """
-    spec = _mapping(item, "spec")
+    spec = find_mapping(item, "spec")
     if kind in _OF_FABRIC:
-        chosen = _mapping(spec, "nodeSelector")
+        chosen = find_mapping(spec, "nodeSelector")
     elif kind == "SriovNetworkPoolConfig":
-        chosen = _mapping(spec, "nodeSelector", "matchLabels")
+        chosen = find_mapping(spec, "nodeSelector", "matchLabels")
     elif kind == "Tuned":
         return _find_tuned_selector(spec)
     else:
@@ -375,14 +376,14 @@ def _find_network(kind: str, item: Item) -> tuple[str, str]:
 
     :param kind: kind of the object
     """
-    spec = _mapping(item, "spec")
+    spec = find_mapping(item, "spec")
     if kind in _SUBNETS:
         return "", str(spec.get(_SUBNETS[kind]) or "")
     if kind == "NetworkAttachmentDefinition":
         config = _read_json(spec.get("config"))
         plugins = config.get("plugins")
         first = plugins[0] if isinstance(plugins, list) and plugins else config
-        ipam = _mapping(first, "ipam")
+        ipam = find_mapping(first, "ipam")
     elif kind in _NAMED:
         ipam = _read_json(spec.get("ipam"))
     else:
@@ -413,9 +414,3 @@ def _find_tuned_selector(spec: Item) -> typing.Optional[dict[str, str]]:
 
 def _format_labels(labels: Item) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any labels"
-
-
-def _mapping(item: typing.Any, *keys: str) -> Item:
-    for key in keys:
-        item = item.get(key) if isinstance(item, typing.Mapping) else None
-    return item if isinstance(item, typing.Mapping) else {}
