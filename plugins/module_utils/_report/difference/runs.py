@@ -218,7 +218,7 @@ def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the differences between the links of two runs. A link is identified by the GUIDs and ports of its ends,
     since several switches may have the same description. If one of the runs has no topology, links are not compared.
     """
-    first, second = SeenCables.of(before), SeenCables.of(after)
+    first, second = SeenCables.collect(before), SeenCables.collect(after)
     if not (first.seen and second.seen):
         return _compare_words("fabric", "topology", first.state, second.state)
     found = [*_compare_words("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []

@@ -69,7 +69,7 @@ class SeenCables:
         )
 
     @classmethod
-    def of(cls, run: Snapshot) -> SeenCables:
+    def collect(cls, run: Snapshot) -> SeenCables:
         unread: list[str] = []
         names: dict[str, str] = {}
         links: dict[tuple[CableEnd, ...], str] = {}

@@ -29,7 +29,7 @@ class _Any(typing.Container[str]):
 
 
 class RemovedFunctions(typing.NamedTuple):
-    """What a removal takes of the nodes.
+    """The policies that a removal deletes, and the nodes that lose virtual functions by it.
 
     :ivar nodes: nodes that a removed policy selects
     :ivar removed: policies that the removal takes

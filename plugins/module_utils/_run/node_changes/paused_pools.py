@@ -53,8 +53,8 @@ class PoolView:
 
     @functools.cached_property
     def served(self) -> bool:
-        """Whether the API server has the kind. If it has not, and the user has no right to list it, the error of a list
-        does not show that the kind is absent.
+        """Return whether the API server has the kind MachineConfigPool. Without the right to list a kind, the API
+        server answers the same whether it has the kind or not, so a failed list does not tell.
         """
         return self._cluster.serves(group_of("MachineConfigPool"))
 
