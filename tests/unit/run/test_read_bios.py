@@ -30,9 +30,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.tru
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse as parse_registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import cut_jobs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_registries import Registries
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
     BiosQuery,
-    Registries,
     read,
     read_one,
 )

@@ -44,6 +44,8 @@ LARGEST = 4 * 2**20
 #: bytes that come for one answer, with records of TLS, heads, sizes of chunks and trailers, which HTTP does not bound
 _MOST_RAW = 2 * LARGEST + 2**20
 _REDIRECTS = 3
+#: path of the service root of Redfish [DSP0266]
+ROOT = "/redfish/v1"
 #: parts of an answer: each chunk is one, and each costs a microsecond or more, whatever is in it
 _MOST_PARTS = 40_000
 _CHUNK = 65536

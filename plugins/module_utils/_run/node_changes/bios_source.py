@@ -19,7 +19,8 @@ from ..._observe.redfish.trust import Trust
 from ..._observe.redfish.writer import Writer, refuse_stranger
 from ..._parse.redfish.resources import reset_types
 from ..._plan.node_sources import look_at_bios, note_others_pending
-from .read_bios import PARALLEL, BiosQuery, Registries, find_system, read, read_others_pending
+from .bios_registries import Registries
+from .read_bios import PARALLEL, BiosQuery, find_system, read, read_others_pending
 from .set_bios import SECONDS, May, set_one
 
 #: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never

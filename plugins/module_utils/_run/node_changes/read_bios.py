@@ -6,10 +6,7 @@ its own node only.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import hashlib
-import threading
 import typing
 
 from ..._model.base.errors import ParseError
@@ -17,30 +14,28 @@ from ..._model.node.bios import KEYS, BiosJob, Key, NodeBios
 from ..._model.node.identity import Claims
 from ..._observe.process import many
 from ..._observe.redfish.bmc import Bmc, BmcError, Cause
-from ..._observe.redfish.session import Session
+from ..._observe.redfish.session import ROOT, Session
 from ..._observe.redfish.trust import Trust
 from ..._parse.redfish import resources
-from ..._parse.redfish.registry import Registry, find_candidates, find_location, is_system_supported, parse
+from ..._parse.redfish.registry import Registry
 from ..._parse.redfish.resource import get_last_part
 from ..._parse.redfish.settings import explain_why_held, list_others_pending, list_settings
+from .bios_registries import Registries, find_registry
 
 #: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the
 #: figures. That many may hang until their time is over before another one has to wait
 PARALLEL = 512
 #: seconds of one BMC, all answers together
 SECONDS = 60.0
-#: parsed registries that are kept: about one for each model and version of its BIOS
-_MOST_PARSED = 64
 #: of a job queue: pages of 50 on an iDRAC, which keeps 256 jobs; jobs of a page whose BMC tells them one by one only
 _MOST_PAGES, _MOST_JOBS = 8, 32
 #: jobs of the BIOS that are kept, those that are over among them: an iDRAC has 256 of all kinds
 _MOST_BIOS_JOBS = 1_000
-#: of registries among which the supported systems decide; of systems behind one BMC
-_MOST_REGISTRIES, _MOST_SYSTEMS = 4, 8
+#: systems behind one BMC
+_MOST_SYSTEMS = 8
 #: causes that concern one resource alone
 _PARTIAL: tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
 
-_ROOT = "/redfish/v1"
 _NAME_THE_SYSTEM = "Set rdma_bmc_system (option system) to the system of the node"
 #: vendors whose managers tell what holds the BIOS
 _TELLING = ("dell", "supermicro", "super micro")
@@ -58,62 +53,6 @@ class Found(typing.NamedTuple):
 
     registry: typing.Optional[Registry]
     error: str = ""
-
-
-class _Turn:
-    """A lock for the threads that parse the same registry, and the number of these threads."""
-
-    def __init__(self) -> None:
-        self.lock, self.threads = threading.Lock(), 0
-
-
-class Registries:
-    """Parsed registries by the SHA-256 of their bodies, because nodes of one model have the same registry. Each BMC
-    sends its own body: the vendor, model and version that a BMC reports prove nothing, so its registry is never used
-    for another BMC with a different body.
-
-    :param most: largest number of registries that are kept; the oldest one is dropped first
-    """
-
-    def __init__(self, most: int = _MOST_PARSED) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._parsed: collections.OrderedDict[str, Registry] = collections.OrderedDict()
-        self._turns: dict[str, _Turn] = {}
-
-    def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
-        """Return the registry that a body contains. Each body is parsed only once.
-
-        :param body: body of the registry, as the BMC sent it
-        :param path: path of the registry on its BMC
-        :param parse: function that parses the body. Its exceptions are passed on, and nothing is stored then
-        """
-        key = hashlib.sha256(body).hexdigest()
-        # many threads come with the same body at the same time, and one of them parses it; none waits for another body
-        with self._lock:
-            turn = self._turns.setdefault(key, _Turn())
-            turn.threads += 1
-        try:
-            with turn.lock:
-                found = self._find_parsed_registry(key)
-                if found is None:
-                    found = parse()
-                    self._store_registry(key, found)
-        finally:
-            with self._lock:
-                turn.threads -= 1
-                if not turn.threads:
-                    del self._turns[key]
-        return dataclasses.replace(found, path=path)
-
-    def _find_parsed_registry(self, key: str) -> typing.Optional[Registry]:
-        with self._lock:
-            return self._parsed.get(key)
-
-    def _store_registry(self, key: str, found: Registry) -> None:
-        with self._lock:
-            self._parsed[key] = found
-            while len(self._parsed) > self._most:
-                self._parsed.popitem(last=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,7 +166,7 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     """
     bmc = session.bmc
     source = "the systems of the BMC"
-    listed = _ask_bmc(session, lambda: session.get(f"{_ROOT}/Systems"))
+    listed = _ask_bmc(session, lambda: session.get(f"{ROOT}/Systems"))
     paths = _ask_bmc(session, lambda: resources.list_members(listed, source))
     ids = {get_last_part(path): path for path in paths}
     if bmc.system and bmc.system not in ids:
@@ -311,33 +250,11 @@ def _find_registry_or_error(session: Session, system: resources.System, name: st
     :raises BmcError: the BMC no longer answers
     """
     try:
-        return Found(_ask_bmc(session, lambda: _find_registry(session, system, name, registries)))
+        return Found(_ask_bmc(session, lambda: find_registry(session, system, name, registries)))
     except BmcError as error:
         if error.cause not in _PARTIAL:
             raise
         return Found(None, error.what)
-
-
-def _find_registry(session: Session, system: resources.System, name: str, registries: Registries) -> Registry:
-    known = find_candidates(
-        resources.list_members(session.get(f"{_ROOT}/Registries"), "the registries of the BMC"), name
-    )
-    if not known:
-        raise session.error("not_found", "the BMC has no registry of BIOS attributes", "")
-    if len(known) == 1:
-        path = find_location(session.get(known[0]))
-        body = session.body(path)
-        return registries.parsed(body, path, lambda: parse(session.resource(path, body), path))
-    for candidate in known[:_MOST_REGISTRIES]:
-        path = find_location(session.get(candidate))
-        found = session.get(path)
-        if is_system_supported(found, system.model, system.serial):
-            return parse(found, path)
-    raise session.error(
-        "not_found",
-        f"none of the registries of BIOS attributes ({', '.join(known)}) applies to {system.model or 'this system'}",
-        "",
-    )
 
 
 def _read_jobs_and_lockdown(

@@ -19,7 +19,8 @@ from ..._observe.redfish.session import Session
 from ..._observe.redfish.trust import Trust
 from ..._observe.redfish.writer import Writer, refuse_stranger
 from ..._plan.bios import is_value_pending, make_body, plan_bios
-from .read_bios import PARALLEL, BiosQuery, BiosReader, Registries
+from .bios_registries import Registries
+from .read_bios import PARALLEL, BiosQuery, BiosReader
 
 #: seconds of one BMC, all answers together; it is read twice
 SECONDS = 120.0
