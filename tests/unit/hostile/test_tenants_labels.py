@@ -33,8 +33,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.copies import MOST_COPIES
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import LabelledConfigs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
-    Removal,
     find_leftovers,
     fold_outcomes,
     remove_all,

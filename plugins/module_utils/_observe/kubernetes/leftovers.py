@@ -15,7 +15,8 @@ from .copies import mark_copy
 from .kinds import Resource
 from .machines import find_labelled
 from .outcome import identify_object
-from .remove import find_leftovers, is_of_another, list_each_kind
+from .removable_objects import list_each_kind
+from .remove import find_leftovers, is_of_another
 
 
 def find_all_leftovers(

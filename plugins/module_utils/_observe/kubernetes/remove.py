@@ -9,8 +9,7 @@ import dataclasses
 import functools
 import typing
 
-from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL, LABEL, RUN_LABEL
-from ..._model.base.text import cut_texts
+from ..._model.base.marks import FABRIC_LABEL, INTENT_LABEL
 from ..._model.kubernetes.apply import (
     FOREIGN,
     KEPT,
@@ -23,14 +22,12 @@ from ..._model.kubernetes.apply import (
 )
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
-from ..._model.kubernetes.scope import Scope
-from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
 from ..operators.users import split_needed
 from .client import Cluster
 from .copies import keep_other, mark_copy, split_copies, split_other_intents
 from .errors import ApiError
 from .foreign import Kept, objects_of_others
-from .kinds import Resource, kind_of, version_of
+from .kinds import Resource, kind_of
 from .outcome import (
     FIELD_MANAGER,
     JOINT_KINDS,
@@ -40,12 +37,9 @@ from .outcome import (
     identify_object,
     strip_volatile,
 )
+from .removable_objects import Removal, find_managers, list_each_kind, list_objects
 from .shell import Clock
 
-#: metadata that a deletion needs; its lists are cut, since any client that makes an object decides their length
-_ESSENTIAL, _MOST_ENTRIES = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"), 8
-#: characters of a text in them; a finalizer has 317 at most
-_MOST_TEXT = 320
 #: times the limit of one wait that all waits of a removal may take together
 _ALL_WAITS = 2.0
 #: least seconds for reading the content of all namespaces
@@ -85,27 +79,6 @@ class Waits:
                 self._rest -= waited
                 return left
             self._pause(1.0)
-
-
-@dataclasses.dataclass(frozen=True)
-class Removal:
-    """The selection of the objects to remove from the cluster.
-
-    :ivar kinds: kinds, in the order of their removal
-    :ivar selector: label selector of the API
-    :ivar keep: namespaces that are not deleted
-    :ivar namespaces: namespaces in which objects are searched; empty means all, and needs the right to list the kinds
-        in all of them
-    :ivar scope: objects of the intent; objects that do not belong to it are kept. None: the selector alone decides
-    :ivar limit: limit in seconds of the wait until the objects of one kind are gone
-    """
-
-    kinds: tuple[str, ...]
-    selector: str
-    keep: tuple[str, ...] = ()
-    limit: float = 300.0
-    namespaces: tuple[str, ...] = ()
-    scope: typing.Optional[Scope] = None
 
 
 def remove_all(
@@ -322,21 +295,11 @@ def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome
     return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), strip_volatile(item))
 
 
-def _find_managers(item: Resource) -> dict[str, bool]:
-    """Return the field managers that wrote fields of the spec of an object, and for each whether it used server-side
-    apply. Managers that wrote only the status are left out.
-    """
-    entries = [
-        entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})
-    ]
-    return {str(entry.get("manager")): entry.get("operation") == "Apply" for entry in entries}
-
-
 def _is_joint(item: Resource) -> bool:
     """Return whether the collection does not own the object alone: the object lacks the label of the collection, or
     other field managers wrote fields of its spec.
     """
-    return not has_our_label(item) or bool(set(_find_managers(item)) - {FIELD_MANAGER})
+    return not has_our_label(item) or bool(set(find_managers(item)) - {FIELD_MANAGER})
 
 
 def _build_empty(item: Resource) -> Resource:
@@ -378,85 +341,3 @@ def _refuse_remaining(outcome: Outcome, left: typing.Mapping[tuple[str, str], Re
         refusal=f"still exists after its deletion; finalizers: {finalizers}",
     )
     return dataclasses.replace(outcome, applied=applied, after=strip_volatile(item))
-
-
-def list_each_kind(
-    cluster: Cluster, kinds: typing.Iterable[str], selector: str, errors: list[str]
-) -> typing.Iterator[tuple[str, tuple[Resource, ...]]]:
-    """Yield each kind with its objects that have the labels. A kind that the API server refuses to list is left out,
-    and the error is added to ``errors``.
-
-    :param selector: label selector of the objects
-    :param errors: list to which the errors are added
-    :raises ApiError: the API server cannot be reached
-    """
-    for kind in kinds:
-        try:
-            items = list_objects(cluster, kind, Removal((kind,), selector))
-        except ApiError as error:
-            if error.status == 0:
-                raise
-            errors.append(error.seen)
-            continue
-        yield kind, items
-
-
-def list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
-    """Return the objects of a kind that a removal selects. A kind that the API server does not know has none.
-
-    :raises ApiError: the API server refuses the list, or cannot be reached
-    """
-    try:
-        if kind in JOINT_KINDS:
-            return tuple(
-                item
-                for item in _list_labelled(cluster, kind, "", "")
-                if has_our_label(item) or _find_managers(item).get(FIELD_MANAGER)
-            )
-        items = [
-            item
-            for namespace in removal.namespaces or ("",)
-            for item in _list_labelled(cluster, kind, namespace, removal.selector)
-        ]
-        return tuple(item for item in items if kind != "Namespace" or item["metadata"]["name"] not in removal.keep)
-    except ApiError as error:
-        # the server does not know the kind, so no object of it exists
-        if error.absent:
-            return ()
-        raise
-
-
-def _list_labelled(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
-    """Return the objects of a kind with a label. If the objects are too large, which tenants can cause, return only the
-    metadata that a deletion needs. Mirror pods are left out, because their kubelets recreate them.
-
-    :param selector: label selector in the notation of kubectl
-    :raises ApiError: the server refuses the list
-    """
-    try:
-        return tuple(item for item in cluster.list(kind, namespace, selector).items if not is_mirror_pod(kind, item))
-    except ApiError as error:
-        if not error.too_large:
-            raise
-    found = cluster.metadata(kind, namespace, selector)
-    return tuple(_keep_essential(kind, item) for item in found if not is_mirror_pod(kind, item))
-
-
-def _keep_essential(kind: str, item: Resource) -> Resource:
-    """Return an object with only the metadata that its deletion needs."""
-    metadata = item.get("metadata") or {}
-    # only admins make objects of joint kinds, and their managed fields name the managers
-    names = (*_ESSENTIAL, "managedFields") if kind in JOINT_KINDS else _ESSENTIAL
-    kept = {key: value for key, value in metadata.items() if key in names}
-    if kind not in JOINT_KINDS and is_copied(item):
-        # one record says it, of lists that any client may make long
-        kept["managedFields"] = [{"manager": "others"}]
-    for key, value in kept.items():
-        if isinstance(value, list) and key != "managedFields":
-            kept[key] = cut_texts(value[:_MOST_ENTRIES], _MOST_TEXT)
-    labels = {
-        key: value
-        for key, value in (metadata.get("labels") or {}).items()
-        if key in (LABEL, FABRIC_LABEL, INTENT_LABEL, RUN_LABEL)
-    }
-    return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}

@@ -16,7 +16,7 @@ from ..._model.kubernetes.scope import Scope, find_selector
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.copies import split_copies, split_other_intents
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.remove import Removal, list_objects
+from ..._observe.kubernetes.removable_objects import Removal, list_objects
 from ..._observe.operators.users import split_needed
 from ..._parse.job.pod_template import NETWORKS_ANNOTATION
 from ..._parse.job.train_job import find_runtime
