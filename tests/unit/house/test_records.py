@@ -269,6 +269,29 @@ def test_warnings_of_many_causes_are_one_line_on_the_terminal() -> None:
     ), "few of them are shown in full"
 
 
+def test_findings_that_wait_for_the_changes_of_a_run_are_one_line_on_the_terminal() -> None:
+    missing = [
+        Finding("operators.daemon", f"worker-{number}", "fail", "no DaemonSet", "ready", "x", "y") for number in (1, 2)
+    ]
+    needed = Finding("operators.needed", "cluster", "unknown", "no Deployment", "one", "x", "y")
+    warned = Finding("operators.multus", "multus", "warn", "no DaemonSet", "one", "x", "y")
+    judged = judge([*missing, needed, warned]).judged
+    changes = ("created Helm release sriov-network-operator 1.6.0",)
+    record = make_record(judged=judged, gate="pending", check_mode=True, changes=changes)
+    assert describe_record(record)[2:] == [
+        (
+            "[pending] 3 findings (2 operators.daemon, 1 operators.needed): nothing to correct before a run without"
+            " --check, which makes the changes first; the report and stages/platform.jsonl beside it list them in full"
+        ),
+        "[warn] operators.multus on multus",
+        "    measured no DaemonSet; expected one",
+        "    why: x",
+        "    do: y",
+    ]
+    closed = describe_record(make_record(judged=judged, gate="closed", check_mode=True, changes=changes))
+    assert "[fail] operators.daemon on worker-1" in closed and "[unknown] operators.needed on cluster" in closed
+
+
 def test_what_came_of_a_stage_is_told_without_gates() -> None:
     record = make_record()
     assert (

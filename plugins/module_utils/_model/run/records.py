@@ -11,6 +11,7 @@ import typing
 
 from ..base.escape import escape_lines as indented
 from ..base.load import to_data
+from ..base.phrases import count_of
 from ..base.text import cut_plain
 from .facts import FactCount
 from .findings import FAIL, PASS, SKIPPED, STAGES, UNKNOWN, WARN, Finding, Gate, Judged, Waiver
@@ -181,7 +182,8 @@ def describe_record(record: Record) -> list[str]:
     not a pass.
 
     Findings with the same cause are combined. If warnings have more than ``MOST_WARNINGS`` causes, they are summarized
-    in one line, since they do not close the gate.
+    in one line, since they do not close the gate. So are the findings of a stage in check mode whose changes may
+    resolve them, because their remedies apply only if they remain after the changes.
     """
     parts = [
         f"{number} {name}" for name, number in count_findings(record.judged).items() if number and not record.is_unasked
@@ -192,6 +194,10 @@ def describe_record(record: Record) -> list[str]:
     if len(record.changes) > MOST_CHANGES:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, which the record lists in full")
     causes = _group_alike_findings(record.judged)
+    if record.gate == PENDING:
+        waiting = [alike for alike in causes if alike[0].waiver is None and alike[0].finding.status != WARN]
+        causes = [alike for alike in causes if alike not in waiting]
+        lines += [_summarize_pending_findings(waiting, record.stage)] if waiting else []
     warned = [alike for alike in causes if _is_unwaived_warning(alike)]
     for alike in (
         causes if len(warned) <= MOST_WARNINGS else [alike for alike in causes if not _is_unwaived_warning(alike)]
@@ -247,14 +253,37 @@ def _summarize_warnings(warned: typing.Sequence[typing.Sequence[Judged]], stage:
     :param warned: groups of warnings with the same cause
     :param stage: stage that the warnings belong to
     """
-    numbers: dict[str, int] = {}
-    for alike in warned:
-        numbers[alike[0].finding.check] = numbers.get(alike[0].finding.check, 0) + len(alike)
-    of_each = ", ".join(f"{number} {check}" for check, number in numbers.items())
     return (
-        f"[{WARN}] {sum(numbers.values())} warnings ({of_each}): the report and stages/{stage}.jsonl beside it list"
+        f"[{WARN}] {_count_each_check(warned, 'warning')}: the report and stages/{stage}.jsonl beside it list"
         " them in full"
     )
+
+
+def _summarize_pending_findings(waiting: typing.Sequence[typing.Sequence[Judged]], stage: str) -> str:
+    """Return one line with the number of findings of each check that the changes of a run may resolve, and the files
+    that list them in full.
+
+    :param waiting: groups of findings with the same cause
+    :param stage: stage that the findings belong to
+    """
+    return (
+        f"[{PENDING}] {_count_each_check(waiting, 'finding')}: nothing to correct before a run without --check, which"
+        f" makes the changes first; the report and stages/{stage}.jsonl beside it list them in full"
+    )
+
+
+def _count_each_check(causes: typing.Sequence[typing.Sequence[Judged]], noun: str) -> str:
+    """Return the number of findings, and in brackets that of each check, such as ``3 warnings (1 tuning.cpu, 2
+    tuning.rows)``.
+
+    :param causes: groups of findings with the same cause
+    :param noun: word for one finding
+    """
+    numbers: dict[str, int] = {}
+    for alike in causes:
+        numbers[alike[0].finding.check] = numbers.get(alike[0].finding.check, 0) + len(alike)
+    of_each = ", ".join(f"{number} {check}" for check, number in numbers.items())
+    return f"{count_of(sum(numbers.values()), noun)} ({of_each})"
 
 
 def _describe_findings(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
