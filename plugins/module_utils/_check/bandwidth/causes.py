@@ -173,9 +173,10 @@ CAUSES: dict[str, Cause] = {
     ),
     "unschedulable": Cause(
         "The scheduler could not place the measuring pod on the node.",
-        "For a taint, set pods.tolerations of the fabric. If the node has too few CPUs or too little memory, lower"
-        " pods.cpu or pods.memory. If the node has no free virtual function, end the pods that hold the virtual"
-        " functions.",
+        "For a taint, set pods.tolerations of the fabric. If the node has too few CPUs or too little memory, set"
+        " pods.cpu or pods.memory of the fabric to what kubectl describe node shows as Allocatable less Allocated"
+        " resources, then run all stages: a run with rdma_from refuses a changed intent. If the node has no free"
+        " virtual function, end the pods that hold the virtual functions.",
     ),
     "container": Cause(
         "The kubelet cannot create the container of the pod.",
