@@ -20,7 +20,7 @@ from .._model.run.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from .._parse.kubernetes.refusal import explain
 from .blamed import collect_findings
-from .mended import may_resolve
+from .mended import is_left_unmeasured, may_resolve
 from .stages import TABLE
 from .validate import check as validate
 
@@ -264,7 +264,7 @@ def make_record(
     intent: typing.Any = None,
 ) -> Record:
     """Judge the findings of a stage, and return its record. In check mode a closed gate becomes pending if changes that
-    the run would make can resolve all findings that close it.
+    the run would make, or its measurements, can resolve all findings that close it.
 
     :param context: the stage that is judged
     :param findings: findings of the stage
@@ -275,8 +275,11 @@ def make_record(
     """
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
-    changed = {*context.waits_for(), *([context.stage] if changes else ())} if context.check_mode else set()
-    if not gate.open and changed and all(may_resolve(finding, changed) for finding in gate.closing()):
+    changed = {*context.waits_for(), *([context.stage] if changes else ())}
+    closing = tuple(gate.closing())
+    if context.check_mode and closing and all(map(is_left_unmeasured, closing)):
+        state = PENDING
+    elif context.check_mode and closing and all(may_resolve(finding, changed) for finding in closing):
         state = PENDING
     return Record(
         stage=context.stage,

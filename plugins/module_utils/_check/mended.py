@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from .._model.operators.sriov_operator import NO_OPERATOR
-from .._model.run.findings import FAIL, Finding
+from .._model.run.findings import FAIL, UNKNOWN, Finding
 
 _MADE = ("platform", "operators", "network", "virtual_functions")
 _ALL = ("platform", "tuning", "operators", "network", "virtual_functions", "host", "bandwidth")
@@ -27,6 +27,8 @@ _BY: typing.Mapping[str, tuple[str, ...]] = {
     "compare": _ALL,
     "training": _ALL,
 }
+#: stages that measure by pods of their own, which check mode does not start
+_MEASURED = ("bandwidth", "collectives", "compare")
 #: nothing that a run makes mends these: rights, machines, cables, what others own
 NEVER = (
     "platform.bmc_identity",
@@ -61,6 +63,13 @@ KNOWN = (
     "network.object_accepted",
     "network.policy_accepted",
 )
+
+
+def is_left_unmeasured(finding: Finding) -> bool:
+    """Return whether a finding of a run in check mode is unknown because check mode starts no measuring pods. A run
+    without check mode decides it, whether or not that run changes anything else.
+    """
+    return finding.status == UNKNOWN and finding.check.partition(".")[0] in _MEASURED and finding.check not in NEVER
 
 
 def may_resolve(finding: Finding, changed: typing.Collection[str]) -> bool:

@@ -280,8 +280,8 @@ def test_findings_that_wait_for_the_changes_of_a_run_are_one_line_on_the_termina
     record = make_record(judged=judged, gate="pending", check_mode=True, changes=changes)
     assert describe_record(record)[2:] == [
         (
-            "[pending] 3 findings (2 operators.daemon, 1 operators.needed): nothing to correct before a run without"
-            " --check, which makes the changes first; the report and stages/platform.jsonl beside it list them in full"
+            "[pending] 3 findings (2 operators.daemon, 1 operators.needed): a run without --check"
+            " decides them; the report and stages/platform.jsonl beside it list them in full"
         ),
         "[warn] operators.multus on multus",
         "    measured no DaemonSet; expected one",
@@ -296,7 +296,7 @@ def test_what_came_of_a_stage_is_told_without_gates() -> None:
     record = make_record()
     assert (
         describe_outcome(record) == "passed"
-        and describe_outcome(dataclasses.replace(record, gate="pending")) == "waits for objects that would be created"
+        and describe_outcome(dataclasses.replace(record, gate="pending")) == "decided by a run without --check"
     )
     closed = dataclasses.replace(record, gate="closed")
     assert (

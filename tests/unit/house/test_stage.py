@@ -219,6 +219,28 @@ def test_check_mode_waits_for_what_the_changes_would_mend_and_for_nothing_else(
     assert frame.make_record(context(stage, check_mode=True, **before), [one, other], changes=changes).gate == "closed"
 
 
+@pytest.mark.parametrize(
+    ("stage", "check", "status", "gate"),
+    [
+        ("bandwidth", "bandwidth.pod", "unknown", "pending"),
+        ("compare", "compare.figures", "unknown", "pending"),
+        ("collectives", "collectives.started", "unknown", "pending"),
+        # what is known in check mode, and what no measurement reads
+        ("bandwidth", "bandwidth.pod", "fail", "closed"),
+        ("bandwidth", "bandwidth.link", "unknown", "closed"),
+        ("bandwidth", "bandwidth.run", "skipped", "closed"),
+        ("virtual_functions", "virtual_functions.count", "unknown", "closed"),
+        ("host", "host.memlock", "unknown", "closed"),
+    ],
+)
+def test_check_mode_without_changes_leaves_measurements_to_a_run(
+    stage: str, check: str, status: typing.Any, gate: str
+) -> None:
+    one = Finding(check, "worker-1", status, "", "", "so", "do")
+    assert frame.make_record(context(stage, check_mode=True), [one]).gate == gate
+    assert frame.make_record(context(stage), [one]).gate == "closed", "a run that measures has measured"
+
+
 def test_check_mode_does_not_wait_for_rights(fabrics: typing.Any) -> None:
     made = record("network", "pending", check_mode=True, changes=("a change",))
     later, raw = context("virtual_functions", check_mode=True, network=made), frame.RawIntent(fabrics())

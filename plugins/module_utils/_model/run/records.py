@@ -22,7 +22,7 @@ CLOSED: typing.Final = "closed"
 #: gate
 PENDING: typing.Final = "pending"
 #: what a reader is told in place of the state of a gate
-OUTCOMES = {OPEN: "passed", CLOSED: "stopped here", PENDING: "waits for objects that would be created"}
+OUTCOMES = {OPEN: "passed", CLOSED: "stopped here", PENDING: "decided by a run without --check"}
 #: of a stage behind one that stopped, and of what is judged beside the stages
 NOT_RUN, NOT_PASSED = "not run", "not passed"
 #: of a stage that the intent does not ask for: its gate is open, and it has proven nothing
@@ -267,8 +267,8 @@ def _summarize_pending_findings(waiting: typing.Sequence[typing.Sequence[Judged]
     :param stage: stage that the findings belong to
     """
     return (
-        f"[{PENDING}] {_count_each_check(waiting, 'finding')}: nothing to correct before a run without --check, which"
-        f" makes the changes first; the report and stages/{stage}.jsonl beside it list them in full"
+        f"[{PENDING}] {_count_each_check(waiting, 'finding')}: a run without --check decides them; the report"
+        f" and stages/{stage}.jsonl beside it list them in full"
     )
 
 
