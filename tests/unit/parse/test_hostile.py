@@ -1396,6 +1396,20 @@ DATA.update(
             [named(kind="Node", spec={"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]})],
             (("a", ()),),
         ),
+        "job.node_choice.parse_flavor": Data(
+            parser("job.node_choice.parse_flavor"),
+            [
+                named(
+                    kind="ResourceFlavor",
+                    spec={
+                        "nodeLabels": {"gpu": "h200"},
+                        "nodeTaints": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
+                        "tolerations": [{"operator": "Exists"}],
+                    },
+                )
+            ],
+            (parser("job.node_choice.parse_flavor")(named(kind="ResourceFlavor")),),
+        ),
         "job.pod_template.parse_amounts": Data(
             lambda item: parser("job.pod_template.parse_amounts")(item, "limits", "x"), POD_SPEC["containers"], ({},)
         ),

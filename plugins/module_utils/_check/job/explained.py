@@ -276,9 +276,13 @@ EXPLAINED: dict[str, Explanation] = {
             "Nodes are not ready, or are cordoned.",
             (
                 "The pods do not tolerate a taint of the nodes (fail; unknown if the taint has the name of a requested"
-                " resource; warn with a queue)."
+                " resource; warn with a queue whose ResourceFlavors were not read)."
             ),
             "nodeSelector or node affinity of the pods leaves too few nodes.",
+            (
+                "The labels of the queue's ResourceFlavor leave too few nodes, or no ResourceFlavor fits the pods (fail;"
+                " warn if another flavor of the queue has room)."
+            ),
             (
                 "One node reports much more than any other node (warn), or more than any machine has (warn; the node"
                 " does not count)."
