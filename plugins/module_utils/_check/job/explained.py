@@ -280,8 +280,8 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "nodeSelector or node affinity of the pods leaves too few nodes.",
             (
-                "The labels of the queue's ResourceFlavor leave too few nodes, or no ResourceFlavor fits the pods (fail;"
-                " warn if another flavor of the queue has room)."
+                "The labels of the queue's ResourceFlavor leave too few nodes, or no ResourceFlavor fits the pods"
+                " (fail; warn if another flavor of the queue has room)."
             ),
             (
                 "One node reports much more than any other node (warn), or more than any machine has (warn; the node"
