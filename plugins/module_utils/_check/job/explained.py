@@ -414,14 +414,19 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "stack.operator": Explanation(
         means="The operator that the job's kind needs is not installed or not ready.",
-        measured="Deployments of the operators that the job needs, their versions and their ready pods.",
+        measured=(
+            "Deployments of the operators that the job needs, their versions and their ready pods. For a missing"
+            " operator of GPUs or networks also the resources that the kubelets offer: a standalone device plugin"
+            " offers them too, and the job then needs neither the operator nor its policies (pass)."
+        ),
         causes=(
-            "The operator is not installed.",
+            "The operator is not installed, and no node offers the resources of the job.",
             "The pods of the operator are not ready.",
+            "The Deployments or the resources of the nodes could not be read (unknown).",
         ),
         look=(
             "kubectl get deployments -A",
-            "kubectl api-resources",
+            "kubectl describe nodes",
         ),
         remedy=(
             "Install the operator under 'subject'. If it is installed but not ready, run `kubectl describe deployment`"
