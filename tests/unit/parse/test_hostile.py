@@ -959,6 +959,18 @@ DATA: dict[str, Data] = {
     "operators.helm_release.parse_updated": Data(
         parser("operators.helm_release.parse_updated"), ["2026-01-02 03:04:05.678901234 +0000 UTC"], (None,)
     ),
+    "operators.gpu_driver.parse_gpu_driver": Data(
+        parser("operators.gpu_driver.parse_gpu_driver"),
+        [
+            {
+                "kind": "NVIDIADriver",
+                "metadata": {"name": "a"},
+                "spec": {"rdma": {"enabled": True}, "nodeSelector": {"pool": "x"}},
+                "status": {"state": "ready"},
+            }
+        ],
+        (parser("operators.gpu_driver.parse_gpu_driver")({"kind": "NVIDIADriver", "metadata": {"name": "a"}}),),
+    ),
     "operators.gpu_driver.parse_gpu_driver_change": Data(
         parser("operators.gpu_driver.parse_gpu_driver_change"),
         [
