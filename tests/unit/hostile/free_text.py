@@ -85,7 +85,7 @@ TABLE: dict[str, str] = {
         name namespace address; Channel name
         newest versions; VolumeClaim name modes phase; ClusterNode labels allocatable; ClusterPod labels;
         ClusterPolicies
-        names; ClusterQueue name groups cohort; DriverOfNodes name nodes;
+        names; ClusterQueue name groups cohort; DriverOfNodes name nodes; ResourceFlavor name labels taints tolerations;
         Controller operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind
         namespace name nodes intent; HostConfig kind name
         labels generated; ForeignObjects foreign going; InstallPlan name namespace phase versions; InventoryNode groups;
