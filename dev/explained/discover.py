@@ -272,7 +272,7 @@ EXPLAINED: dict[str, Explanation] = {
         means="A port that the intent requires is not up, or it has no LID. It carries no traffic.",
         measured=(
             "The state, physical state, LID and rate of each port in sysfs. For an Ethernet NIC, the state of its"
-            " interface."
+            " interface, and of each port if its RDMA device has several ports."
         ),
         causes=(
             "The cable is missing, the cable or transceiver is bad, or the port at the other end is off (Polling).",
@@ -282,6 +282,11 @@ EXPLAINED: dict[str, Explanation] = {
                 "The interface was never brought up: virtual functions have no link while their physical function has"
                 " none."
             ),
+            (
+                "A port of an RDMA device with several ports on Ethernet is not active (unknown: the intent does not"
+                " say whether the fabric uses it)."
+            ),
+            ("Several ports of an RDMA device on Ethernet are active (warn): stage `bandwidth` measures one of them."),
             "A member of a bond is down, or its speed or MTU differs from that of the other members (warn).",
             (
                 "The MTU of the interface on a node differs from that on other nodes, and the intent sets no MTU"

@@ -12,14 +12,20 @@ EXPLAINED: dict[str, Explanation] = {
             "The ClusterPolicy does not request nvidia-peermem, or the GPU operator has not loaded it. GPUDirect RDMA"
             " then needs DMA-BUF. Without DMA-BUF, data goes through the host memory."
         ),
-        measured="The ClusterPolicy: exactly one, with `driver.rdma.enabled: true`, in state ready.",
+        measured=(
+            "The ClusterPolicy: exactly one, with `driver.rdma.enabled: true`, in state ready. If it leaves the driver"
+            " to NVIDIADrivers (`useNvidiaDriverCRD`): each one that selects nodes of the inventory, with"
+            " `rdma.enabled: true`, in state ready."
+        ),
         causes=(
             "RDMA is disabled in the ClusterPolicy, and another tool owns the field.",
             "There is no ClusterPolicy, or more than one.",
+            "RDMA is disabled in the NVIDIADriver of the nodes, or no NVIDIADriver selects them.",
             "The GPU operator is recreating the driver pods.",
         ),
         look=(
             "kubectl get clusterpolicies.nvidia.com -o yaml",
+            "kubectl get nvidiadrivers.nvidia.com -o yaml",
             "kubectl get pods -n gpu-operator -o wide",
         ),
         remedy=(

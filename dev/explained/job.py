@@ -276,9 +276,13 @@ EXPLAINED: dict[str, Explanation] = {
             "Nodes are not ready, or are cordoned.",
             (
                 "The pods do not tolerate a taint of the nodes (fail; unknown if the taint has the name of a requested"
-                " resource; warn with a queue)."
+                " resource; warn with a queue whose ResourceFlavors were not read)."
             ),
             "nodeSelector or node affinity of the pods leaves too few nodes.",
+            (
+                "The labels of the queue's ResourceFlavor leave too few nodes, or no ResourceFlavor fits the pods"
+                " (fail; warn if another flavor of the queue has room)."
+            ),
             (
                 "One node reports much more than any other node (warn), or more than any machine has (warn; the node"
                 " does not count)."
@@ -410,14 +414,19 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "stack.operator": Explanation(
         means="The operator that the job's kind needs is not installed or not ready.",
-        measured="Deployments of the operators that the job needs, their versions and their ready pods.",
+        measured=(
+            "Deployments of the operators that the job needs, their versions and their ready pods. For a missing"
+            " operator of GPUs or networks also the resources that the kubelets offer: a standalone device plugin"
+            " offers them too, and the job then needs neither the operator nor its policies (pass)."
+        ),
         causes=(
-            "The operator is not installed.",
+            "The operator is not installed, and no node offers the resources of the job.",
             "The pods of the operator are not ready.",
+            "The Deployments or the resources of the nodes could not be read (unknown).",
         ),
         look=(
             "kubectl get deployments -A",
-            "kubectl api-resources",
+            "kubectl describe nodes",
         ),
         remedy=(
             "Install the operator under 'subject'. If it is installed but not ready, run `kubectl describe deployment`"

@@ -31,6 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts imp
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import (
     access_of,
+    read_boots_of,
     read_cluster_uid_of,
     show,
 )
@@ -128,7 +129,9 @@ class ActionModule(ControllerAction):
         images = {name: str(self._template_variable(variables, name, "")) for name in IMAGES if name in variables}
         uid = read_cluster_uid_of(variables, self._templar.template) if access else ""
         if options["resume_from"]:
-            return resume_run(options, nodes, check_mode, strict, images, get_holder(), access, uid, Display().warning)
+            boots = read_boots_of(variables, self._templar.template) if access else {}
+            warn = Display().warning
+            return resume_run(options, nodes, check_mode, strict, images, get_holder(), access, uid, boots, warn)
         if access:
             refuse_other_cluster(options["report_dir"], access, uid, "run")
         written = read_as_written(nodes, variables)

@@ -58,6 +58,8 @@ policies:
   description:
     - C(names) of all ClusterPolicies.
     - If there is exactly one, its C(state), its C(rdma) setting, whether it was C(changed), and the C(error), if any.
+    - Whether it leaves the driver to objects of kind NVIDIADriver (C(delegated)), and these C(drivers), with the
+      C(nodes) that each one selects.
   returned: success
   type: dict
 changes:

@@ -91,6 +91,7 @@ findings:
   elements: dict
 """
 
+import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -155,8 +156,11 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         running = [(options["namespace"], options["name"])] if options["name"] else []
         # of a job whose namespace is refused, lint says so
         seen = {name: item.value for name, item in answers.items() if item.value is not None}
-        world = observe(cluster, namespaces, running, seen, list_objects(jobs, resources))
-        findings = check(jobs, resources, world, observe_stack(cluster, namespaces))
+        stack = observe_stack(cluster, namespaces)
+        world = dataclasses.replace(
+            observe(cluster, namespaces, running, seen, list_objects(jobs, resources)), flavors=stack.group_flavors()
+        )
+        findings = check(jobs, resources, world, stack)
     return conclude_module_findings(module, "job", (*lint(jobs, resources, world), *findings), waivers)
 
 

@@ -71,13 +71,42 @@ def read_cluster_uid_of(
         return ""
 
 
-def _ask_for_uid(options: typing.Mapping[str, typing.Any]) -> str:
+def read_boots_of(
+    variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]
+) -> dict[str, str]:
+    """Return the ID of the present boot of each node of the cluster that a run uses, as its kubelet reports it. Return
+    an empty mapping if the nodes cannot be read. This function never raises an error.
+
+    :param variables: variables of localhost
+    :param template: function that evaluates a templated value
+    """
+    try:
+        from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import parse_node
+
+        nodes = map(parse_node, _connect(_read_module_options(variables, template)).list("Node").items)
+        return {node.name: node.boot_id for node in nodes if node.boot_id}
+    except Exception:
+        # as above
+        return {}
+
+
+def _connect(options: typing.Mapping[str, typing.Any]) -> typing.Any:
+    """Return a connection to the API server with the options of a module.
+
+    :raises RdmaError: there are no credentials, or the API server cannot be reached
+    """
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
-    from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.identity import read_cluster_uid
     from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Caller
 
-    caller = Caller("stage_begin", {**dict.fromkeys(make_cluster_spec()), **options}, False)
-    return read_cluster_uid(connect(typing.cast(typing.Any, caller)))
+    return connect(
+        typing.cast(typing.Any, Caller("stage_begin", {**dict.fromkeys(make_cluster_spec()), **options}, False))
+    )
+
+
+def _ask_for_uid(options: typing.Mapping[str, typing.Any]) -> str:
+    from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.identity import read_cluster_uid
+
+    return read_cluster_uid(_connect(options))
 
 
 def context_of(kubeconfig: typing.Any) -> tuple[str, str]:

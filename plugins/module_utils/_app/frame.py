@@ -15,9 +15,11 @@ import typing
 from .._check.frame import RawIntent, StageContext, collect_validate_facts, judge_error, judge_stage, may_start
 from .._check.resume import (
     COLLECTION,
+    REBOOTS,
     Invocation,
     ResumeError,
     check_age,
+    check_boots,
     check_facts,
     check_run,
     check_stage,
@@ -104,6 +106,7 @@ def resume_run(
     process: str = "",
     access: str = "",
     cluster_uid: str = "",
+    boots: typing.Optional[typing.Mapping[str, str]] = None,
     warn: typing.Callable[[str], typing.Any] = lambda _text: None,
 ) -> FactFolder:
     """Continue the run in a folder at the stage that the option ``resume_from`` names. Remove the records and facts of
@@ -116,6 +119,7 @@ def resume_run(
     :param process: identity of the process ansible-playbook of this invocation
     :param access: source of the credentials, context and API server of this invocation
     :param cluster_uid: uid of the namespace kube-system of its cluster; empty if it is not known
+    :param boots: ID of the present boot of each node, as its kubelet reports it; None if they were not read
     :param warn: called with a warning for the user
     :returns: the folder of the run
     :raises ResumeError: the folder contains no run, or the run cannot be resumed by this invocation
@@ -141,10 +145,11 @@ def resume_run(
         warn(unproven)
     moment = format_now()
     check_age(records, resume_from, options["facts_max_age"], moment)
-    check_facts(_kept_facts(FactFolder(report_dir, start.run), start, resume_from), options["facts_max_age"], moment)
+    folder, kept = FactFolder(report_dir, start.run), list_kept_kinds(resume_from)
+    check_facts(_read_facts(folder, start, list_seen_kinds(resume_from)), options["facts_max_age"], moment)
+    check_boots(_read_facts(folder, start, {*kept, *REBOOTS}), boots or {})
     for stage in STAGES[len(list_stages_before(resume_from)) :]:
         remove_record(records_dir(report_dir), stage)
-    folder = FactFolder(report_dir, start.run)
     folder.resume(
         dataclasses.replace(
             start,
@@ -152,18 +157,14 @@ def resume_run(
             process=process,
             cluster_uid=then or cluster_uid,
         ),
-        list_kept_kinds(resume_from),
+        kept,
     )
     return folder
 
 
-def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
-    """Yield the facts that the resumed run keeps. Unreadable facts are skipped: the stage that reads them reports the
-    error.
-
-    :param resume_from: name of the stage from which the run resumes; facts of kinds that earlier stages read are kept
-    """
-    for kind in sorted(list_seen_kinds(resume_from)):
+def _read_facts(folder: FactFolder, start: RunStart, kinds: typing.Iterable[str]) -> typing.Iterator[Fact]:
+    """Yield the facts of some kinds. Unreadable facts are skipped: the stage that reads them reports the error."""
+    for kind in sorted(kinds):
         for node in (CLUSTER, *start.nodes):
             with contextlib.suppress(FileError):
                 fact = folder.read(kind, node)

@@ -15,13 +15,17 @@ from .._model.base.errors import RdmaError
 from .._model.base.load import to_data
 from .._model.base.load_error import suggest_nearest
 from .._model.base.redact import redact
-from .._model.run.facts import Fact, RunStart
+from .._model.base.text import join_first
+from .._model.boundary.kubernetes import UID
+from .._model.run.facts import CLUSTER, Fact, RunStart
 from .._model.run.findings import STAGES
 from .._model.run.records import OPEN, Record
 from .sources import CHANGES, SHARED, SOURCES, list_kinds
 
 #: name of the collection among the versions of a run
 COLLECTION = "linerate.rdma"
+#: kinds of facts of the cluster that name the nodes which the run itself reboots
+REBOOTS = ("disruption", "node_roll")
 # a clock may be set a little between two invocations
 _CLOCK_SECONDS = 60
 
@@ -216,6 +220,62 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
     if not -_CLOCK_SECONDS <= age <= most:
         seen = f"the age of {what} is {age:.0f} s (time: {moment}); expected 0 to {most} s (rdma_facts_max_age)"
         raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
+
+
+def check_boots(facts: typing.Iterable[Fact], boots: typing.Mapping[str, str]) -> None:
+    """Check that each node is in the boot in which the run read it last. The age of the facts alone decides for a node
+    whose present boot is not known, whose facts name no boot, or that the run itself was to reboot after it read the
+    node.
+
+    :param facts: facts that the resumed run keeps, and those of the kinds ``REBOOTS``
+    :param boots: ID of the present boot of each node, as its kubelet reports it
+    :raises ResumeError: a node has booted since
+    """
+    newest: dict[str, Fact] = {}
+    planned: dict[str, str] = {}
+    for fact in facts:
+        if fact.node == CLUSTER and fact.kind in REBOOTS:
+            planned.update((node, max(fact.time, planned.get(node, ""))) for node in _list_rebooted(fact.value))
+        elif _find_boot(fact) and fact.time >= newest.get(fact.node, fact).time:
+            newest[fact.node] = fact
+    gone = {
+        node: fact
+        for node, fact in newest.items()
+        if boots.get(node) and _find_boot(fact) != boots[node].lower() and planned.get(node, "") < fact.time
+    }
+    if gone:
+        node, fact = next(iter(gone.items()))
+        raise ResumeError(
+            f"{join_first(list(gone))} booted since this run read the facts: facts/{fact.kind}/{node}.json is of boot"
+            f" {_find_boot(fact)}, and the kubelet of {node} reports boot {boots[node].lower()}",
+            "Run all stages, without rdma_from",
+        )
+
+
+def _find_boot(fact: Fact) -> str:
+    """Return the ID of the boot in which a node was read. Return an empty text if the fact has none."""
+    boot = fact.value.get("boot") if isinstance(fact.value, dict) else None
+    return boot.lower() if isinstance(boot, str) and UID.fits(boot) else ""
+
+
+def _list_rebooted(value: typing.Any) -> typing.Iterator[str]:
+    """Yield the nodes that the run reboots: those of the plan of disruption, or those that the roll of stage platform
+    has reset.
+
+    :param value: value of a fact of one of the kinds ``REBOOTS``
+    """
+    parts = value if isinstance(value, dict) else {}
+    plan = parts.get("plan")
+    for item in (*_list_items(plan, "nodes"), *_list_items(parts, "outcomes")):
+        did = item.get("did")
+        reset = isinstance(did, list) and any(str(word).startswith("reset") for word in did)
+        if item.get("action") == "reboot" or item.get("rolled_by") or item.get("state") == "unproven" or reset:
+            yield str(item.get("node"))
+
+
+def _list_items(parent: typing.Any, key: str) -> list[dict[str, typing.Any]]:
+    found = parent.get(key) if isinstance(parent, dict) else None
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def list_stages_before(stage: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
+from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.ethernet import check_ethernet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
@@ -21,8 +22,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
     ObservedHcas,
     PcieLink,
     PciFunction,
+    Port,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 
@@ -333,3 +336,37 @@ def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() 
         "If a fabric of the intent uses this HCA, set its link type to InfiniBand on the node"
         " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
     )
+
+
+def test_each_port_of_a_nic_with_several_ports_is_judged() -> None:
+    fabric = {
+        "name": "compute",
+        "profile": "rdma_shared",
+        "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+        "network": {"name": "compute", "namespace": "training"},
+        "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+        "resource_name": "shared",
+    }
+    (roce,) = parse_intent([fabric]).fabrics
+    good = Port(1, "ACTIVE", "LinkUp", "Ethernet", 400.0)
+
+    def judge(*ports: Port) -> list[tuple[str, str]]:
+        nic = Hca(
+            "mlx5_0",
+            "mlx5_0",
+            (Netdev("ens1", "aa:bb", 1500, "up"), Netdev("ens2", "aa:bc", 1500, "down")),
+            PciFunction("0000:3c:00.0", "15b3", "1023", "0200", "mlx5_core"),
+            ports=ports,
+        )
+        found = check_ethernet(roce, "a", NodeHcas((nic,)))
+        return [(item.subject, item.status) for item in found if item.check == "discover.port"]
+
+    assert judge(good) == [("a mlx5_0", "pass")]
+    down = dataclasses.replace(good, number=12, state="DOWN", physical_state="Disabled")
+    assert judge(good, down) == [("a mlx5_0", "pass"), ("a mlx5_0 port 1", "pass"), ("a mlx5_0 port 12", "unknown")]
+    unread = dataclasses.replace(good, number=2, state=None)
+    assert judge(good, unread)[2:] == [("a mlx5_0 port 2", "unknown")]
+    # what is active is more than stage bandwidth measures
+    several = [dataclasses.replace(good, number=number) for number in range(1, 13)]
+    assert judge(*several)[-1] == ("a mlx5_0 ports", "warn")
+    assert [status for _subject, status in judge(*several)[:-1]] == ["pass"] * 13

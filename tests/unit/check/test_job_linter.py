@@ -26,6 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job impor
     PodDevices,
     VolumeClaim,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import FlavorGroup, ResourceFlavor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.compute_domains import ClaimingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     DeviceClass,
@@ -672,6 +673,63 @@ def test_a_train_job_chooses_the_nodes_beside_its_runtime(key: str) -> None:
             ],
         }[key]
         assert shown(check(made, world)) == ([] if good else [("job.resources", "fail")])
+
+
+TEAM, OPEN = {"key": "team", "operator": "Exists"}, {"key": "open", "operator": "Exists"}
+H200 = ResourceFlavor("h200", {"gpu": "h200"}, (), (TEAM,))
+B300 = ResourceFlavor("b300", {"gpu": "b300"}, (), (TEAM,))
+
+
+@pytest.mark.parametrize(
+    ("flavors", "spec", "expected"),
+    [
+        ([ResourceFlavor("any", tolerations=(TEAM,))], {}, []),
+        ([H200], {}, []),
+        ([H200], {"nodeSelector": {"gpu": "h200"}}, []),
+        ([ResourceFlavor("any")], {}, [("fail", "no toleration for the taint team=vision:NoExecute")]),
+        ([], {}, [("fail", "no flavor of the queue fits")]),
+        ([B300], {}, [("fail", "nodeSelector requires the label gpu=b300")]),
+        ([H200, B300], {}, [("warn", "Another flavor of the queue has room")]),
+        ([H200, B300], {"nodeSelector": {"gpu": "h200"}}, []),
+        ([B300], {"nodeSelector": {"gpu": "h200"}}, [("fail", "no flavor of the queue fits the pods: b300")]),
+        ([dataclasses.replace(H200, taints=(OWN_TAINT,))], {}, []),
+        ([dataclasses.replace(H200, taints=(GPU_TAINT,))], {}, [("fail", "no flavor of the queue fits")]),
+        ([dataclasses.replace(H200, taints=(GPU_TAINT,))], {"tolerations": [{"operator": "Exists"}]}, []),
+        ([H200, B300], {"affinity": [ZONE]}, [("warn", "Another flavor of the queue has room")]),
+        ([H200, B300], {"affinity": [{"key": "gpu", "operator": "NotIn", "values": ["b300"]}, ZONE]}, []),
+    ],
+)
+def test_the_flavors_of_the_queue_add_labels_and_tolerations(
+    flavors: list[ResourceFlavor], spec: dict[str, typing.Any], expected: list[tuple[str, str]]
+) -> None:
+    if "affinity" in spec:
+        required = {"nodeSelectorTerms": [{"matchExpressions": spec["affinity"]}]}
+        spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+    made = objects(queue="gpu")
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"].update(spec)
+    nodes = tuple(dataclasses.replace(item, labels={"gpu": "h200", "zone": "a"}) for item in WORLD.nodes)
+    groups = (
+        FlavorGroup(frozenset({"cpu", "nvidia.com/gpu"}), tuple(flavors)),
+        # it covers nothing that the pods request, so they get no flavor of it
+        FlavorGroup(frozenset({"example.com/thing"}), (ResourceFlavor("other", {"gpu": "none"}),)),
+    )
+    world = dataclasses.replace(WORLD, nodes=nodes, taints={"worker-2": (OWN_TAINT,)}, flavors={"training/gpu": groups})
+    found = [item for item in check(made, world) if item.check == "job.resources" and item.status != "pass"]
+    assert [item.status for item in found] == [status for status, _text in expected]
+    for item, (_status, text) in zip(found, expected):
+        assert text in f"{item.measured} {item.why}"
+        assert "kubectl get resourceflavors" in item.remedy
+
+
+def test_too_many_combinations_of_flavors_are_not_known() -> None:
+    groups = tuple(
+        FlavorGroup(frozenset({"cpu"}), tuple(ResourceFlavor(f"{number}-{index}") for index in range(5)))
+        for number in range(3)
+    )
+    world = dataclasses.replace(WORLD, taints={"worker-2": (OWN_TAINT,)}, flavors={"training/gpu": groups})
+    found = finding(check(objects(queue="gpu"), world), "job.resources")
+    assert (found.status, "If the ResourceFlavor of the queue adds them" in found.remedy) == ("warn", True)
 
 
 def test_where_pods_of_the_job_run_the_cluster_has_placed_them() -> None:

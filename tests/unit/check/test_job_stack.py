@@ -176,17 +176,62 @@ def test_other_deployments_are_none_of_them() -> None:
     assert parse.parse_controller(deployment("a", "gpu-operator-exporter", "example.org/nvidia/exporter:1")) is None
 
 
+BARE = dataclasses.replace(WORLD, nodes=tuple(dataclasses.replace(item, allocatable={}) for item in WORLD.nodes))
+
+
 @pytest.mark.parametrize("number", [0, 2, 3, 6])
 def test_what_is_absent_is_named_with_the_fix(number: int) -> None:
-    (found,) = {
-        item.check: item for item in refused(findings(stack(DEPLOYMENTS[:number] + DEPLOYMENTS[number + 1 :])))
-    }.values()
+    made = objects(queue="gpu")
+    seen = stack(DEPLOYMENTS[:number] + DEPLOYMENTS[number + 1 :])
+    (found,) = {item.check: item for item in refused(check(made, (), BARE, seen))}.values()
     assert (found.check, found.status, found.subject) == (
         "stack.operator",
         "fail",
         typing.cast(Controller, parse.parse_controller(DEPLOYMENTS[number])).operator,
     )
     assert found.remedy
+
+
+@pytest.mark.parametrize(
+    ("number", "resource"), [(0, "nvidia.com/gpu"), (2, "openshift.io/mlx_compute")], ids=["GPU", "SR-IOV"]
+)
+def test_a_device_plugin_may_run_without_its_operator(number: int, resource: str) -> None:
+    seen = dataclasses.replace(stack(DEPLOYMENTS[:number] + DEPLOYMENTS[number + 1 :]), policies=())
+    if number:
+        seen = dataclasses.replace(seen, policies=stack().policies)
+    subject = typing.cast(Controller, parse.parse_controller(DEPLOYMENTS[number])).operator
+    (found,) = (item for item in findings(seen) if item.subject == subject)
+    assert (found.status, found.measured) == ("pass", f"no Deployment; the kubelets offer {resource} on 2 nodes")
+    assert refused(findings(seen)) == []
+    # one of the resources is not enough
+    nodes = tuple(dataclasses.replace(item, allocatable={**item.allocatable, resource: 0}) for item in WORLD.nodes)
+    (found,) = refused(check(objects(queue="gpu"), (), dataclasses.replace(WORLD, nodes=nodes), seen))
+    assert (found.status, found.measured) == ("fail", f"no Deployment; the kubelets offer {resource} on 0 nodes")
+    assert f"shows {resource} under Allocatable" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("nodes", "errors", "unread", "status"),
+    [
+        (BARE.nodes, (), False, "fail"),
+        (BARE.nodes, (), True, "unknown"),
+        (tuple(dataclasses.replace(item, unread={"nvidia.com/gpu": "x"}) for item in BARE.nodes), (), False, "unknown"),
+        ((), ("nodes is forbidden",), False, "unknown"),
+        ((), (), False, "fail"),
+    ],
+    ids=["read", "Deployments not read", "resource not read", "nodes not read", "no nodes"],
+)
+def test_an_operator_is_unknown_where_it_could_not_be_read(
+    nodes: typing.Any, errors: tuple[str, ...], unread: bool, status: str
+) -> None:
+    world = dataclasses.replace(WORLD, nodes=nodes, errors=errors)
+    seen = dataclasses.replace(stack(()), unread_operators=unread)
+    assert told(check([shared_job("nvidia.com/gpu")], (), world, seen)) == [("stack.operator", "gpu-operator", status)]
+
+
+def test_no_resource_of_a_node_replaces_the_operator_of_a_job() -> None:
+    (found,) = refused(findings(stack(DEPLOYMENTS[:3] + DEPLOYMENTS[4:])))
+    assert (found.subject, found.status, found.measured) == ("training-operator", "fail", "no Deployment")
 
 
 def test_an_operator_that_does_not_run() -> None:
@@ -372,7 +417,7 @@ def test_what_a_resource_needs(resource: str, operator: str, policy: str) -> Non
         ("stack.policy", f"{policy} p", "pass"),
     ]
     assert told(check(job, (), WORLD, stack(state="notReady")))[1:] == [("stack.policy", f"{policy} p", "fail")]
-    assert told(check(job, (), WORLD, stack(()))) == [("stack.operator", operator, "fail")]
+    assert told(check(job, (), BARE, stack(()))) == [("stack.operator", operator, "fail")]
 
 
 def test_a_resource_of_no_operator_needs_none() -> None:
@@ -423,7 +468,7 @@ def test_each_deployment_and_each_policy_counts() -> None:
 
 def test_a_job_that_can_t_be_read_does_not_hide_the_next() -> None:
     broken = {"kind": "Job", "metadata": {"name": "j"}}
-    assert told(check([broken, shared_job("nvidia.com/gpu")], (), WORLD, stack(()))) == [
+    assert told(check([broken, shared_job("nvidia.com/gpu")], (), BARE, stack(()))) == [
         ("stack.operator", "gpu-operator", "fail")
     ]
 

@@ -26,7 +26,7 @@ TABLE: dict[str, str] = {
         ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error
         remedy rights_error; CountedPair why;
         CoverPlan spread; Denied need text power; NodeDifference source key now wanted how; DisruptionPlan unread closed
-        pauses; DriverChange reason; DriverPolicy message; Earlier
+        pauses; DriverChange reason; DriverPolicy message; DriverOfNodes state; Earlier
         runs unread; EarlierCollectives runs unread; HcaErrors why;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check
         subject measured expected why remedy; Hca
@@ -85,7 +85,7 @@ TABLE: dict[str, str] = {
         name namespace address; Channel name
         newest versions; VolumeClaim name modes phase; ClusterNode labels allocatable; ClusterPod labels;
         ClusterPolicies
-        names; ClusterQueue name groups cohort;
+        names; ClusterQueue name groups cohort; DriverOfNodes name nodes; ResourceFlavor name labels taints tolerations;
         Controller operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind
         namespace name nodes intent; HostConfig kind name
         labels generated; ForeignObjects foreign going; InstallPlan name namespace phase versions; InventoryNode groups;

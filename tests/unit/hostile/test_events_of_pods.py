@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import types
 import typing
 
 import pytest
@@ -57,5 +58,5 @@ def last_warning(events: list[dict[str, typing.Any]]) -> str:
             return Listing(tuple(found[:most]), "1")
 
     wait = object.__new__(ReadinessWait)
-    wait._cluster = typing.cast("typing.Any", Server())
+    wait._measurement = typing.cast("typing.Any", types.SimpleNamespace(cluster=Server()))
     return wait._find_last_warning(RdmaPod("compute", "worker-1", "p", "linerate-measure"), UID)

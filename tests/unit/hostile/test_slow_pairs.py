@@ -140,16 +140,21 @@ def test_a_pair_takes_no_longer_than_the_plan_counts(
 
 
 @pytest.mark.parametrize(
-    ("pods", "directions", "kind"),
+    ("pods", "directions", "rate", "kind"),
     [
-        ({}, "one", "no_measurement"),
+        ({}, "one", None, "no_measurement"),
         # of both directions, the messages are those of one and the average is that of both
-        ({}, "at_once", ""),
-        ({"iterations": 5}, "one", ""),
+        ({}, "at_once", 200.0, "no_measurement"),
+        ({}, "at_once", 400.0, ""),
+        ({}, "at_once", None, ""),
+        ({"iterations": 5}, "one", None, ""),
     ],
 )
 def test_few_messages_are_no_measurement_of_ten_seconds(
-    pods: dict[str, typing.Any], directions: typing.Literal["one", "at_once"], kind: str
+    pods: dict[str, typing.Any],
+    directions: typing.Literal["one", "at_once"],
+    rate: typing.Optional[float],
+    kind: str,
 ) -> None:
     table = (
         " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
@@ -162,9 +167,10 @@ def test_few_messages_are_no_measurement_of_ten_seconds(
     )
     client = Client(Clock(), PINGS, CommandResult("ib_write_bw", 0, table), takes=2.0)
     task = Task.between((0, "a"), (0, "b"))
-    result = measurement_of(client, 0.0).measure(fabric, task, CLIENT, SERVER, 0)
+    ends = [dataclasses.replace(end, rate_gbps=rate) for end in (CLIENT, SERVER)]
+    result = measurement_of(client, 0.0).measure(fabric, task, ends[0], ends[1], 0)
     assert (result.failure, result.average_gbps) == (kind, None if kind else 390.0)
-    assert not kind or "take 0.00011 s" in result.evidence
+    assert not kind or f"take {'0.00022' if rate else '0.00011'} s" in result.evidence
 
 
 def test_a_connection_that_breaks_at_once_is_tried_again() -> None:

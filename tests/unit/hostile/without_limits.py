@@ -45,6 +45,7 @@ TABLE: dict[str, str] = {
         LabelExpression
         values; LabelSelector labels
         expressions; MachinePool machines updated degraded conditions sources labels; DriverPolicy nodes;
+        DriverOfNodes nodes; ClusterPolicies drivers;
         FeatureDiscovery pods; WorkerConfig classes fields
         sources; NicDevice ports; NicDevices devices errors unread; ClusterPolicies names; HostConfig labels generated;
         KubeletStatus wanted others pools reached;

@@ -266,6 +266,20 @@ def test_uid_of_the_cluster_is_that_of_its_first_namespace(
         world.stop()
 
 
+def test_boots_of_the_nodes_are_those_that_their_kubelets_report(tmp_path: pathlib.Path) -> None:
+    world, boot = Api(), "3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11"
+    told = [{"metadata": {"name": "a"}, "status": {"nodeInfo": {"bootID": boot}}}, {"metadata": {"name": "b"}}]
+    world.serve("Node", told)
+    world.start()
+    try:
+        FakeApi.write_kubeconfig(world.url, tmp_path, TOKEN)
+        variables = {"rdma_kubeconfig": str(tmp_path / "kubeconfig")}
+        assert _access.read_boots_of(variables, lambda value: value) == {"a": boot}
+    finally:
+        world.stop()
+    assert _access.read_boots_of({"rdma_kubeconfig": str(tmp_path / "absent")}, lambda value: value) == {}
+
+
 @pytest.mark.parametrize("text", ["{", "clusters: 7", None])
 def test_uid_of_no_cluster_is_unknown_and_no_error(tmp_path: pathlib.Path, text: typing.Optional[str]) -> None:
     place = str(tmp_path / "absent") if text is None else written(tmp_path / "broken", text)

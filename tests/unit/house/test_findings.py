@@ -86,7 +86,8 @@ KINDS = set(
     " nicclusterpolicies.mellanox.com,clusterpolicies.nvidia.com nicdevices.configuration.net.nvidia.com"
     " nicnodepolicies.mellanox.com,nvidiadrivers.nvidia.com ippools.nv-ipam.nvidia.com cidrpools.nv-ipam.nvidia.com"
     " ippools.whereabouts.cni.cncf.io subscriptions.operators.coreos.com localqueues.kueue.x-k8s.io"
-    " clusterqueues.kueue.x-k8s.io machineconfigs resourceclaimtemplates deviceclasses resourceslices".split()
+    " nvidiadrivers.nvidia.com clusterqueues.kueue.x-k8s.io machineconfigs resourceclaimtemplates deviceclasses"
+    " resourceslices".split()
 )
 
 

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._app import frame
 from ansible_collections.linerate.rdma.plugins.module_utils._check import resume, sources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Resume, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Fact, Resume, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     STAGES,
     Finding,
@@ -429,3 +429,83 @@ def test_a_cluster_without_a_known_uid_is_compared_by_its_url_with_a_warning(
     (warning,) = go_on(tmp_path, then, now)
     assert said in warning and "URL of its API server only" in warning and "without rdma_from" in warning
     assert go_on(tmp_path, then, now, access="") == []
+
+
+OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+REBOOT = {"plan": {"nodes": [{"node": "worker-1", "action": "reboot"}]}}
+
+
+def resume_after_boot(
+    folder: pathlib.Path,
+    boots: dict[str, str],
+    stage: str = "network",
+    facts: typing.Iterable[tuple[str, str, typing.Any]] = (),
+) -> None:
+    """Resume a run at a stage, which read worker-1 in the boot ``OLD``, and then has these facts."""
+    run = FactFolder(str(folder), "run-1")
+    run.begin(START)
+    for item in records().values():
+        write_record(str(folder / "stages"), dataclasses.replace(item, started=format_now()))
+    run.write("platform", "worker-1", value={"boot": OLD})
+    run.write("hcas", "worker-1", value={"boot": OLD.upper()})
+    run.write("hcas", "worker-2", value={"boot": None})
+    for kind, node, value in facts:
+        run.write(kind, node, value=value)
+    options = {**WISHES, "stage": "validate", "resume_from": stage, "facts_max_age": 60, "report_dir": str(folder)}
+    frame.resume_run(options, START.nodes, False, boots=boots)
+
+
+@pytest.mark.parametrize("stage", ["tuning", "network", "host", "bandwidth"])
+def test_facts_of_a_node_that_booted_since_are_not_kept(tmp_path: pathlib.Path, stage: str) -> None:
+    with pytest.raises(resume.ResumeError, match=f"worker-1 booted since.*of boot {OLD}.*reports boot {NEW}") as raised:
+        resume_after_boot(tmp_path, {"worker-1": NEW, "worker-2": NEW}, stage)
+    assert raised.value.remedy == "Run all stages, without rdma_from"
+
+
+@pytest.mark.parametrize(
+    ("boots", "stage", "facts"),
+    [
+        ({"worker-1": OLD}, "network", ()),
+        # a kubelet may report no boot, and the user may have no right to list nodes: the age decides
+        ({}, "network", ()),
+        # both are read again
+        ({"worker-1": NEW}, "platform", ()),
+        # a later look proves the boot
+        ({"worker-1": NEW}, "host", [("hcas_after_network", "worker-1", {"boot": NEW})]),
+        # the run itself was to reboot it after that look
+        ({"worker-1": NEW}, "network", [("disruption", "cluster", REBOOT)]),
+        (
+            {"worker-1": NEW},
+            "network",
+            [("node_roll", "cluster", {"outcomes": [{"node": "worker-1", "did": ["reset"]}]})],
+        ),
+    ],
+)
+def test_facts_of_the_present_boot_are_kept(
+    tmp_path: pathlib.Path, boots: dict[str, str], stage: str, facts: list[tuple[str, str, typing.Any]]
+) -> None:
+    resume_after_boot(tmp_path, boots, stage, facts)
+    assert FactFolder(str(tmp_path), "run-1").start().resumes[-1].stage == stage
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("disruption", {"plan": {"nodes": [{"node": "worker-1", "action": "drain"}, 7]}}),
+        ("disruption", {"plan": {"nodes": [{"node": "worker-2", "action": "reboot"}]}}),
+        ("disruption", []),
+        ("node_roll", {"outcomes": [{"node": "worker-1", "did": ["cordoned"]}]}),
+    ],
+)
+def test_what_does_not_reboot_a_node_excuses_no_boot(tmp_path: pathlib.Path, kind: str, value: typing.Any) -> None:
+    with pytest.raises(resume.ResumeError, match="worker-1 booted since"):
+        resume_after_boot(tmp_path, {"worker-1": NEW}, facts=[(kind, "cluster", value)])
+
+
+def test_a_boot_after_the_reboot_of_the_run_counts() -> None:
+    facts = [
+        Fact("r", "2026-01-02T03:00:00+00:00", "cluster", "disruption", REBOOT),
+        Fact("r", "2026-01-02T04:00:00+00:00", "worker-1", "hcas_after_network", {"boot": OLD}),
+    ]
+    with pytest.raises(resume.ResumeError, match="worker-1 booted since"):
+        resume.check_boots(facts, {"worker-1": NEW})

@@ -188,6 +188,23 @@ def test_a_job_whose_pods_do_not_tolerate_the_taint_of_the_nodes_is_refused(
     assert run("job_lint", {"objects": tolerant}, Api(**kinds(Node=nodes)))["gate"] == "open"
 
 
+def test_the_flavor_of_the_queue_opens_the_tainted_nodes(run: typing.Callable[..., typing.Any]) -> None:
+    nodes = [
+        {**node(name), "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}
+        for name in ("worker-1", "worker-2")
+    ]
+    flavor = {"metadata": {"name": "h100"}, "spec": {"tolerations": [{"key": "team", "operator": "Exists"}]}}
+    plain = {"metadata": {"name": "h100"}}
+    job = {"objects": objects(kind="PyTorchJob", queue="gpu")}
+    assert run("job_lint", job, Api(**kinds(Node=nodes, ResourceFlavor=[flavor])))["gate"] == "open"
+    refused = run("job_lint", job, Api(**kinds(Node=nodes, ResourceFlavor=[plain])))
+    assert "no toleration for the taint team:NoSchedule (2 nodes)" in refused["msg"]
+    # not read: it may add one
+    unread = ApiError(403, "Forbidden", "no right", "x")
+    result = run("job_lint", job, Api(**kinds(Node=nodes, ResourceFlavor=unread)))
+    assert result["gate"] == "open" and "If the ResourceFlavor of the queue adds" in str(result)
+
+
 def test_the_resources_that_kueue_excludes_need_no_quota(run: typing.Callable[..., typing.Any]) -> None:
     cluster = json.loads(json.dumps(CLUSTER))
     del cluster["spec"]["resourceGroups"][0]["flavors"][0]["resources"][3]

@@ -959,6 +959,18 @@ DATA: dict[str, Data] = {
     "operators.helm_release.parse_updated": Data(
         parser("operators.helm_release.parse_updated"), ["2026-01-02 03:04:05.678901234 +0000 UTC"], (None,)
     ),
+    "operators.gpu_driver.parse_gpu_driver": Data(
+        parser("operators.gpu_driver.parse_gpu_driver"),
+        [
+            {
+                "kind": "NVIDIADriver",
+                "metadata": {"name": "a"},
+                "spec": {"rdma": {"enabled": True}, "nodeSelector": {"pool": "x"}},
+                "status": {"state": "ready"},
+            }
+        ],
+        (parser("operators.gpu_driver.parse_gpu_driver")({"kind": "NVIDIADriver", "metadata": {"name": "a"}}),),
+    ),
     "operators.gpu_driver.parse_gpu_driver_change": Data(
         parser("operators.gpu_driver.parse_gpu_driver_change"),
         [
@@ -1395,6 +1407,20 @@ DATA.update(
             parser("job.node_choice.parse_taints"),
             [named(kind="Node", spec={"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]})],
             (("a", ()),),
+        ),
+        "job.node_choice.parse_flavor": Data(
+            parser("job.node_choice.parse_flavor"),
+            [
+                named(
+                    kind="ResourceFlavor",
+                    spec={
+                        "nodeLabels": {"gpu": "h200"},
+                        "nodeTaints": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
+                        "tolerations": [{"operator": "Exists"}],
+                    },
+                )
+            ],
+            (parser("job.node_choice.parse_flavor")(named(kind="ResourceFlavor")),),
         ),
         "job.pod_template.parse_amounts": Data(
             lambda item: parser("job.pod_template.parse_amounts")(item, "limits", "x"), POD_SPEC["containers"], ({},)

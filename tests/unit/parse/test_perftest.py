@@ -197,6 +197,41 @@ def test_messages_that_take_less_time_than_was_measured(seconds: int, messages: 
     assert bool(parse(text).contradict_duration(seconds)) == wrong
 
 
+@pytest.mark.parametrize(
+    ("messages", "average", "wrong"),
+    [
+        # six seconds at 390 Gb/s in each direction
+        (278_950, "780.00", False),
+        # a slow clock: 312 Gb/s in each direction look like 390, of which the link leaves this one at least 380
+        (223_160, "780.00", True),
+        # five messages are none of six seconds, whatever the opposite direction had
+        (5, "780.00", True),
+        # the opposite direction alone may have all of it
+        (5, "390.00", False),
+    ],
+)
+def test_of_both_directions_at_once_this_one_has_what_the_link_leaves(messages: int, average: str, wrong: bool) -> None:
+    text = (
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+        f" 1048576     {messages}      0.00      {average}      0.05\n"
+    )
+    assert bool(parse(text).contradict_duration(10, 400.0)) == wrong
+
+
+def test_the_messages_of_both_directions_in_a_capture_take_their_time() -> None:
+    report = parse(capture("perftest-4.5/ib_write_bw-bidir.client"))
+    # three seconds, of which each direction has half of the average
+    assert report.contradict_duration(5, report.largest.average_gbps / 2) == ""
+    assert "take 3" in report.contradict_duration(10, report.largest.average_gbps / 2)
+
+
+@pytest.mark.parametrize("release", ["4.5", "25.01"])
+def test_each_size_of_a_sweep_has_the_messages_that_were_asked_for(release: str) -> None:
+    report = parse(capture(f"perftest-{release}/ib_write_bw-a-n20.client"))
+    assert report.contradict_messages(20) == ""
+    assert report.contradict_messages(21) == "20 messages of 2 bytes were measured; 21 were requested"
+
+
 @pytest.mark.parametrize("peak", ["50000", "1e300", "inf"])
 def test_a_peak_that_no_link_has_is_not_known(peak: str) -> None:
     text = (

@@ -193,8 +193,10 @@ class Pod:
     def function(self, address: str, device: str) -> None:
         (self.root / f"sys/bus/pci/devices/{address}/infiniband/{device}").mkdir(parents=True)
 
-    def gid(self, device: str, index: int, gid: str, kind: str = "RoCE v2", netdev: str = "net1") -> None:
-        port = f"sys/class/infiniband/{device}/ports/1"
+    def gid(
+        self, device: str, index: int, gid: str, kind: str = "RoCE v2", netdev: str = "net1", number: int = 1
+    ) -> None:
+        port = f"sys/class/infiniband/{device}/ports/{number}"
         self.write(f"{port}/gids/{index}", gid + "\n")
         self.write(f"{port}/gid_attrs/types/{index}", kind + "\n")
         self.write(f"{port}/gid_attrs/ndevs/{index}", netdev + "\n")
@@ -273,6 +275,23 @@ def test_the_index_of_the_gid_is_found(pod: Pod) -> None:
         (pod.root / f"sys/class/infiniband/{device}/ports/1/gid_attrs/ndevs/0").unlink()
     done = pod.run(start(roce=True), **environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "=mlx5_6,mlx5_7 3 an argument $HOME\n", "")
+
+
+@pytest.mark.parametrize(
+    ("state", "index", "shown"),
+    [("4: ACTIVE", 3, "3"), ("4: ACTIVE", 5, "unset"), ("4: ACTIVE", None, "unset"), ("1: DOWN", None, "3")],
+)
+def test_each_active_port_of_a_device_has_the_index(
+    pod: Pod, state: str, index: typing.Optional[int], shown: str
+) -> None:
+    pod.function("0000:3c:00.2", "mlx5_6")
+    pod.write("sys/class/net/net1/x")
+    pod.gid("mlx5_6", 3, "0000:0000:0000:0000:0000:ffff:6465:0001")
+    pod.write("sys/class/infiniband/mlx5_6/ports/12/state", f"{state}\n")
+    if index is not None:
+        pod.gid("mlx5_6", index, "0000:0000:0000:0000:0000:ffff:6465:0002", number=12)
+    done = pod.run(start(roce=True), PCIDEVICE_OPENSHIFT_IO_MLX_COMPUTE="0000:3c:00.2")
+    assert (done.returncode, done.stdout) == (0, f"=mlx5_6 {shown} an argument $HOME\n")
 
 
 @pytest.mark.parametrize("second", [5, None])

@@ -188,6 +188,23 @@ def test_each_layer_of_a_pair_that_was_measured_once_more_has_as_many_queue_pair
     )
 
 
+@pytest.mark.parametrize(
+    ("amount", "messages", "why"),
+    [
+        ({"iterations": 100}, 99, "no_measurement: 99 messages of 65536 bytes were measured; 100 were requested"),
+        ({"seconds": 10}, 5, "no_measurement: 5 messages of 65536 bytes at 0.08 Gb/s take"),
+    ],
+    ids=["by number", "by time"],
+)
+def test_a_layer_of_few_messages_is_not_measured(amount: dict[str, int], messages: int, why: str) -> None:
+    pods = {**{key: value for key, value in FABRIC["pods"].items() if key != "iterations"}, **amount}
+    few, enough = (GOOD.replace(" 100 ", f" {number} ") for number in (messages, 1000))
+    cloud = Cloud(siw=enough, mlx5_0=few, mlx5_2=few)
+    (found,) = run(cloud, pods=pods, bandwidth={"directions": "one", "layers": "all"}).layers
+    assert [step.average_gbps for step in found.steps] == [None, None, 0.08, None]
+    assert [step.why.startswith(why) for step in found.steps] == [True, True, False, False]
+
+
 def test_where_so_many_queue_pairs_do_not_work_the_layers_have_as_many_as_the_intent() -> None:
     class Few(Cloud):
         def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:

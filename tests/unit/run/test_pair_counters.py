@@ -157,3 +157,23 @@ def test_drops_and_pauses_of_the_driver_are_read_of_the_port_and_not_of_its_queu
         command, check=True, capture_output=True, text=True, env={"PATH": f"{tool.parent}:/usr/bin:/bin"}
     ).stdout
     assert parse_counters(printed) == {"mlx5_0": {"rx_discards_phy": 7, "rx_prio3_pause": 12, "rx_dropped_nic": 2}}
+
+
+def test_the_counters_of_all_ports_of_a_device_are_added_up(tmp_path: pathlib.Path) -> None:
+    for number, kinds in ((1, "InfiniBand"), (2, "Ethernet"), (12, "Ethernet")):
+        port = tmp_path / f"mlx5_0/ports/{number}"
+        (port / "counters").mkdir(parents=True)
+        (port / "hw_counters").mkdir()
+        (port / "link_layer").write_text(f"{kinds}\n", encoding="utf-8")
+        (port / "counters/symbol_error").write_text(f"{number}\n", encoding="utf-8")
+        (port / "hw_counters/out_of_buffer").write_text("100\n", encoding="utf-8")
+    (tmp_path / "mlx5_0/device/net/eth2").mkdir(parents=True)
+    (tmp_path / "mlx5_0/device/net/eth2/carrier_down_count").write_text("3\n", encoding="utf-8")
+    command = [word.replace("/sys/class/infiniband", str(tmp_path)) for word in read_counters(("mlx5_0",), True)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert parse_counters(printed) == {"mlx5_0": {"symbol_error": 15, "out_of_buffer": 300, "carrier_down_count": 3}}
+
+
+def test_a_sum_of_counters_stays_in_the_range_of_one() -> None:
+    most = 2**64 - 1
+    assert parse_counters(f"count mlx5_0 a {most}\ncount mlx5_0 a 1\n") == {"mlx5_0": {"a": most}}

@@ -1309,6 +1309,16 @@ def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else() -> None:
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2
 
 
+def test_a_sweep_of_few_messages_is_no_sweep() -> None:
+    answers = [None, CommandResult("", 0, GOOD.replace(" 100 ", " 99 "))]
+    facts, _lines = run(Api(answers={("ib_write_bw", "client"): answers}), bandwidth={"sweep": True})
+    assert facts.pairs[0].sweep == ()
+    assert facts.pairs[0].sweep_failure == (
+        "no_measurement: 99 messages of 65536 bytes were measured; 100 were requested"
+    )
+    assert facts.pairs[0].average_gbps == 0.034819
+
+
 def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it() -> None:
     answers = {
         ("ib_write_bw", "client"): CommandResult(

@@ -1422,6 +1422,13 @@ ROWS: tuple[Row, ...] = (
     Row(("cluster_policy.policies",), ("names[]",), _NAMES, BROKEN),
     Row(
         ("cluster_policy.policies",),
+        ("drivers",),
+        "The ClusterPolicy configures the driver itself; where it does not, they are judged"
+        " (tests/unit/owners_operators/test_drivers_of_others.py).",
+        BROKEN,
+    ),
+    Row(
+        ("cluster_policy.policies",),
         ("state",),
         "Each node of the inventory shows what was asked for.",
         BROKEN,

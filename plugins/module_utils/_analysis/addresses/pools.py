@@ -15,6 +15,14 @@ from ..._parse.kubernetes.addresses import Pool, RangeError, parse_range
 from ..._parse.kubernetes.nv_ipam import Blocks, parse_blocks, parse_networks
 
 
+class _KnownPool(typing.NamedTuple):
+    """The pool of a fabric, and an address that is compared with it."""
+
+    ipam: Ipam
+    pool: typing.Union[Pool, Blocks]
+    address: str
+
+
 def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
     """Return the addresses that an IPAM plugin allocates to pods according to an ipam mapping. The gateway is excluded:
     whereabouts itself does not exclude it, so the renderer does.
@@ -40,16 +48,11 @@ def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
 
     :param address: address of a pod on the network of the fabric; None if unknown
     """
-    if fabric.ipam is None or not address:
+    known = _find_known_pool(fabric, address)
+    if known is None or known.pool.spans(known.address):
         return ""
-    try:
-        inside = find_pool(fabric.ipam).spans(address)
-    except RangeError:
-        return ""
-    ends = [end for end in (fabric.ipam.range_start, fabric.ipam.range_end) if end is not None]
-    if inside:
-        return ""
-    return f"{fabric.ipam.range}, {' to '.join(ends)}" if ends else fabric.ipam.range
+    ends = [end for end in (known.ipam.range_start, known.ipam.range_end) if end is not None]
+    return f"{known.ipam.range}, {' to '.join(ends)}" if ends else known.ipam.range
 
 
 def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
@@ -58,17 +61,26 @@ def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
 
     :param address: address of a pod on the network of the fabric; None if unknown
     """
-    if fabric.ipam is None or not address:
+    known = _find_known_pool(fabric, address)
+    if known is None or not known.pool.excludes(known.address):
         return ""
-    try:
-        excluded = find_pool(fabric.ipam).excludes(address)
-    except RangeError:
-        return ""
-    pool = fabric.ipam.pool
-    words = [f"exclude {', '.join(fabric.ipam.exclude)}"] if fabric.ipam.exclude else []
-    words += [f"gateway {fabric.ipam.gateway}"] if fabric.ipam.gateway is not None else []
+    ipam, pool = known.ipam, known.ipam.pool
+    words = [f"exclude {', '.join(ipam.exclude)}"] if ipam.exclude else []
+    words += [f"gateway {ipam.gateway}"] if ipam.gateway is not None else []
     words += [f"gateway_index {pool.gateway_index}"] if pool is not None and pool.gateway_index is not None else []
-    return "; ".join(words) if excluded else ""
+    return "; ".join(words)
+
+
+def _find_known_pool(fabric: Fabric, address: typing.Optional[str]) -> typing.Optional[_KnownPool]:
+    """Return an address with the pool of the fabric. Return None if the fabric has no ipam, if the address is unknown,
+    or if the range is invalid, which stage validate reports.
+    """
+    if fabric.ipam is None or not address:
+        return None
+    try:
+        return _KnownPool(fabric.ipam, find_pool(fabric.ipam), address)
+    except RangeError:
+        return None
 
 
 def count_needed_on_a_node(fabric: Fabric) -> int:

@@ -15,8 +15,8 @@ MOST_PAIRS = 8
 #: measurements of a pair, at most: one for each layer
 STEPS = 4
 
-#: an end of a pair and what it does there, since a limit is mostly one of sending
-_Role = tuple[int, str, str]
+#: an end of a pair with its role there, since a limit is mostly one of sending
+Role = tuple[int, str, str]
 
 
 def choose_pairs(
@@ -30,20 +30,20 @@ def choose_pairs(
 
     :param passed: verdict for each pair; None if unknown
     """
-    good: set[_Role] = set()
+    good: set[Role] = set()
     failed: dict[typing.Any, PairResult] = {}
     for pair, verdict in zip(pairs, passed):
         if verdict:
-            good.update(_find_roles(pair))
+            good.update(find_roles(pair))
         if verdict is False and pair.is_comparable:
             known = failed.get(pair.key)
             # one that was looked at again has several figures
             if known is None or (pair.average_gbps or 0.0) < (known.average_gbps or 0.0):
                 failed[pair.key] = pair
-    told: set[_Role] = set()
+    told: set[Role] = set()
     result: list[PairResult] = []
     for pair in sorted(failed.values(), key=lambda item: (item.average_gbps or 0.0, item.key)):
-        guilty = {role for role in _find_roles(pair) if role not in good}
+        guilty = {role for role in find_roles(pair) if role not in good}
         if guilty and guilty & told:
             continue
         told |= guilty
@@ -56,5 +56,8 @@ def list_pairs(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
     return tuple({pair.key: pair for pair in pairs if pair.is_comparable}.values())
 
 
-def _find_roles(pair: PairResult) -> tuple[_Role, _Role]:
+def find_roles(pair: PairResult) -> tuple[Role, Role]:
+    """Return the two ends of a pair, each with its role as client or server. The roles are distinguished because one
+    direction alone may be slow.
+    """
     return (*pair.client_end, "client"), (*pair.server_end, "server")

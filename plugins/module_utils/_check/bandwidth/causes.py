@@ -59,7 +59,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "no_lid": Cause(
         "The port of the RDMA device has no LID because the port is not configured.",
-        "Read the LID in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
+        "Read the LID in the pod: cat /sys/class/infiniband/*/ports/*/lid.",
         "Check that the subnet manager supports virtual functions (OpenSM: virt_enabled 2), and follow the remedies of"
         " the findings of stages fabric and virtual_functions.",
     ),
@@ -94,7 +94,7 @@ CAUSES: dict[str, Cause] = {
     "no_gid": Cause(
         "The RDMA device has no GID in the pod: its network interface belongs to another device, or is in another"
         " network namespace.",
-        "Compare rdma link, ip addr and cat /sys/class/infiniband/*/ports/1/gid_attrs/ndevs/* in the pod: the"
+        "Compare rdma link, ip addr and cat /sys/class/infiniband/*/ports/*/gid_attrs/ndevs/* in the pod: the"
         " interface of the network must belong to the RDMA device.",
         "Give the pod the virtual function of that network through a single resource (resource_name), and set the"
         " GUIDs of the virtual function.",
@@ -127,7 +127,7 @@ CAUSES: dict[str, Cause] = {
         "The tool did not end within its time limit: its packets are dropped on the path without an error.",
         "Raise pods.limit_seconds if the measurement needs longer.",
         "First check the path: read ibqueryerrors, and the partitions of both ports"
-        " (/sys/class/infiniband/*/ports/1/pkeys).",
+        " (/sys/class/infiniband/*/ports/*/pkeys).",
         "Allow UDP port 4791 in the firewalls on the path.",
     ),
     "crash": Cause(

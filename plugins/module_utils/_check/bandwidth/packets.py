@@ -73,7 +73,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             " so switches put them into another queue than that of roce.dscp. The figures apply to that other queue."
         )
         remedy = (
-            "Read the GIDs in the pod (show_gids, or /sys/class/infiniband/DEVICE/ports/1/gid_attrs/types). If the pod"
+            "Read the GIDs in the pod (show_gids, or /sys/class/infiniband/DEVICE/ports/*/gid_attrs/types). If the pod"
             " has no GID of RoCE v2, give its interface an address (ipam of the fabric). If the pod has one, set"
             " pods.image to an image with a newer perftest, which selects that GID. Then run stage bandwidth again."
         )

@@ -11,6 +11,7 @@ import dataclasses
 import typing
 
 from ..._analysis.bandwidth.floors import Best, PairLimits
+from ..._analysis.schedule.layers import Role, find_roles
 from ..._analysis.schedule.wider import ENOUGH, Amount, widen_amount
 from ..._model.base.phrases import count_of
 from ..._model.measurement.pairs import PairResult, Wider
@@ -27,7 +28,7 @@ class TooSlow:
         self._ground = ground
         self._best: dict[typing.Any, Best] = {}
         #: by end and what it does there: how many of its pairs stayed too slow, or gave no second figure
-        self._stayed: dict[tuple[int, str, str], int] = collections.Counter()
+        self._stayed: dict[Role, int] = collections.Counter()
 
     def choose(self, pairs: typing.Sequence[PairResult]) -> list[tuple[PairResult, typing.Optional[Amount]]]:
         """Return each pair with the queue pairs and message size of its second measurement, or with None if it is not
@@ -53,14 +54,14 @@ class TooSlow:
         """
         for pair in pairs:
             if pair.wider is not None and (pair.wider.average_gbps is None or self.is_too_slow(pair)):
-                for role in _find_roles(pair):
+                for role in find_roles(pair):
                     self._stayed[role] += 1
 
     def _to_be_measured(self, pair: PairResult) -> tuple[PairResult, typing.Optional[Amount]]:
         amount = widen_amount(self._ground.fabric, pair.queue_pairs) if self.is_too_slow(pair) else None
         if amount is None:
             return pair, None
-        stayed = [role for role in _find_roles(pair) if self._stayed[role] >= ENOUGH]
+        stayed = [role for role in find_roles(pair) if self._stayed[role] >= ENOUGH]
         if not stayed:
             return pair, amount
         _rail, node, what = stayed[0]
@@ -70,10 +71,3 @@ class TooSlow:
             " were still too slow or failed"
         )
         return dataclasses.replace(pair, wider=Wider(amount.queue_pairs, amount.message_bytes, why=why)), None
-
-
-def _find_roles(pair: PairResult) -> tuple[tuple[int, str, str], ...]:
-    """Return the two ends of a pair, each with its role as client or server. The roles are distinguished because one
-    direction alone may be slow.
-    """
-    return (*pair.client_end, "client"), (*pair.server_end, "server")

@@ -19,6 +19,7 @@ from ..._model.node.hca import Hca, Netdev, NodeHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, build_pass
 from .functions import check_driver, check_sriov
 from .hcas import MOST, MOST_HCAS, describe, describe_hcas, describe_states, list_others
+from .ports import check_ports_of_ethernet
 
 
 def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
@@ -49,6 +50,8 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
         findings += [driven, check_sriov(name, hca)] if find_traits(fabric).functions else [driven]
         if driven.status == PASS:
             findings.append(_check_netdev(f"{name} {hca.name}", hca, is_interface_moved(fabric)))
+            if len(hca.all_ports) > 1 and not is_interface_moved(fabric):
+                findings += check_ports_of_ethernet(f"{name} {hca.name}", hca)
     for bond, parts in bonds.list_parts(fabric, node).items():
         findings += _check_bond(f"{name} {fabric.name} {bond}", bond, parts)
     return findings

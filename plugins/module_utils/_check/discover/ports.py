@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.node.hca import Port
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from ..._model.node.hca import Hca, Port
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,3 +106,51 @@ def check_port(subject: str, port: Port, device: str) -> Finding:
         return build_pass("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
     why, remedy = (text.replace("DEVICE", device) for text in (wrong.why, wrong.remedy))
     return Finding("discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, why, remedy)
+
+
+def check_ports_of_ethernet(subject: str, hca: Hca) -> typing.Iterator[Finding]:
+    """Check each port of an RDMA device that has several ports on Ethernet. A port is not active if its network
+    interface is down or has no carrier. Where a device has one port, its interface is checked instead.
+
+    :param subject: subject of the findings, to which the number of the port is added
+    """
+    check_id, device = "discover.port", hca.rdma_device or hca.name
+    active = []
+    for port in hca.all_ports:
+        its, expected = f"{subject} port {port.number}", "ACTIVE, LinkUp"
+        seen = f"{port.state or 'port state not read'}, {port.physical_state or 'physical state not read'}"
+        folder = f"/sys/class/infiniband/{device}/ports/{port.number}"
+        if (port.state, port.physical_state) == ("ACTIVE", "LinkUp"):
+            active.append(port.number)
+            rate = f"{port.rate_gbps:g} Gb/s" if port.rate_gbps is not None else "rate unknown"
+            yield build_pass(check_id, its, f"{seen}, {rate}", expected)
+        elif port.state is None or port.physical_state is None:
+            why = f"The kernel did not let the run read state or phys_state in {folder}."
+            remedy = (
+                f"Run cat {folder}/state {folder}/phys_state as root on the node. If it prints an error, reload the"
+                " driver of the NIC. Then run stage discover again."
+            )
+            yield Finding(check_id, its, UNKNOWN, seen, expected, why, remedy)
+        else:
+            why = (
+                f"{device} has {len(hca.all_ports)} ports, and this one carries no data: its network interface is down,"
+                " or has no carrier. The intent does not say whether the fabric needs it."
+            )
+            remedy = (
+                f"Run cat {folder}/gid_attrs/ndevs/0 on the node for the name of the interface, bring it up (ip link"
+                " set dev INTERFACE up), and check its cable. Then run stage discover again. If the fabric does not"
+                " use this port, waive this finding."
+            )
+            yield Finding(check_id, its, UNKNOWN, seen, expected, why, remedy)
+    if len(active) > 1:
+        yield Finding(
+            check_id,
+            f"{subject} ports",
+            WARN,
+            f"{len(active)} active ports: {', '.join(map(str, active))}",
+            "one active port",
+            "Stage bandwidth measures one port of an RDMA device: port 1, or with pods.connection: rdma_cm the port of"
+            " the pod's address. NCCL uses all of them, so the figures do not prove the other ports.",
+            "Compare the bandwidth of stage collectives with the rate of all ports, and measure a single port with"
+            f" ib_write_bw -d {device} -i PORT.",
+        )

@@ -20,7 +20,7 @@ from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText, Roll
 from ..._model.node.platform import ObservedPlatform
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, build_pass
-from . import gpudirect
+from . import cluster_policy, gpudirect
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 from .unread_nodes import choose_remedy
 
@@ -68,7 +68,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             facts.by_pods,
         )
     if intent.cluster.host.gpudirect == "peermem":
-        findings.insert(0, _check_policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
+        loaded = bool(findings) and all(finding.status == PASS for finding in findings)
+        findings[:0] = cluster_policy.check(facts.policies, facts.nodes, loaded, facts.check_mode)
     findings += _check_kernel_arguments(intent.cluster.host.kernel_arguments, facts)
     if memlock is None:
         return (
@@ -208,107 +209,6 @@ def select_provable_fabrics(intent: Intent) -> tuple[Fabric, ...]:
     only such a device can register memory.
     """
     return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
-
-
-def _check_policy(facts: Facts, loaded: bool) -> Finding:
-    """Check that exactly one ClusterPolicy of the GPU operator exists, that it enables ``driver.rdma`` to load
-    nvidia-peermem, and that it is ready.
-
-    :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
-    """
-    seen, expected = (
-        facts.policies or ClusterPolicies(error="the module cluster_policy did not run"),
-        "1 ClusterPolicy: driver.rdma.enabled true, ready",
-    )
-    subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
-    if seen.error:
-        why = f"The ClusterPolicy was not {'changed' if seen.names else 'read'}: {format_clause(seen.error)}."
-        remedy = (
-            "Look for a failed task before cluster_policy in the output of the playbook, and correct its cause. Then"
-            " run stage host again."
-        )
-        if facts.policies is not None:
-            remedy = (
-                "If 'why' names nodes or a command, follow its instruction. If Helm or another tool owns the field, set"
-                " driver.rdma.enabled: true in that tool. Otherwise give the user"
-                " the rights in docs/rbac/peermem.yml. Then run stage host again."
-            )
-        return Finding(
-            "host.cluster_policy",
-            subject,
-            FAIL if seen.names else UNKNOWN,
-            "driver.rdma.enabled not set" if seen.names else "not read",
-            expected,
-            why,
-            remedy,
-        )
-    if len(seen.names) != 1:
-        why = (
-            "The cluster has no ClusterPolicy. Without it, the GPU operator installs nothing, and nvidia-peermem is not"
-            " loaded."
-            if not seen.names
-            else f"The GPU operator uses one ClusterPolicy and ignores the others: {', '.join(seen.names)}."
-        )
-        remedy = (
-            "Install the GPU operator and create its ClusterPolicy, then run stage host again."
-            if not seen.names
-            else "Delete all ClusterPolicies except the one in state ready, then run stage host again."
-        )
-        return Finding(
-            "host.cluster_policy", subject, FAIL, f"{len(seen.names)} ClusterPolicies", expected, why, remedy
-        )
-    measured = f"driver.rdma.enabled {str(seen.rdma).lower()}, {seen.state or 'no state yet'}"
-    if seen.changed and facts.check_mode:
-        why = (
-            "Check mode: a run without check mode would set driver.rdma.enabled: true, and the operator would then"
-            " load nvidia-peermem."
-        )
-        return Finding(
-            "host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run stage host without check mode."
-        )
-    if loaded and not seen.changed and seen.rdma and seen.state == "notReady":
-        why = (
-            "The GPU operator has not finished on all nodes of the cluster. The nodes of the inventory meet the"
-            " requirement."
-        )
-        return Finding(
-            "host.cluster_policy",
-            subject,
-            WARN,
-            measured,
-            expected,
-            why,
-            "Find the pod of the GPU operator that is not ready, and its node (kubectl get pods -n gpu-operator -o"
-            " wide). Correct the cause in its events, then run stage host again.",
-        )
-    if seen.changed or seen.state != "ready":
-        why = (
-            "This run has just set driver.rdma.enabled: true, so the GPU operator recreates the driver pods."
-            if seen.changed
-            else f"The GPU operator has not finished: the ClusterPolicy reports {seen.state or 'no state'}."
-        )
-        remedy = "Wait until kubectl get clusterpolicy reports ready, then run stages platform and host again."
-        if seen.changed:
-            measured = (
-                f"driver.rdma.enabled {str(seen.rdma).lower()} since this run, {seen.state or 'no state yet'} before it"
-            )
-        return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
-    if not seen.rdma:
-        why = (
-            "This run did not set driver.rdma.enabled to true, or another tool set it back. The GPU operator does not"
-            " load nvidia-peermem."
-        )
-        return Finding(
-            "host.cluster_policy",
-            subject,
-            FAIL,
-            measured,
-            expected,
-            why,
-            "Run stage host again. If the value is false again, set driver.rdma.enabled: true in the tool that manages"
-            " the ClusterPolicy, such as Helm.",
-        )
-    return build_pass("host.cluster_policy", subject, measured, expected)
 
 
 def _check_memlock_limit(memlock: Memlock) -> Finding:

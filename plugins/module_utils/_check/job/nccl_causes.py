@@ -109,7 +109,7 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
         FAIL,
         "The partition key that the job requests (NCCL_IB_PKEY_VALUE) is not in the table of the HCA's port.",
         (
-            "Read the table on the node: cat /sys/class/infiniband/*/ports/1/pkeys/*. Make the port a member of the"
+            "Read the table on the node: cat /sys/class/infiniband/*/ports/*/pkeys/*. Make the port a member of the"
             " partition in the configuration of the subnet manager, or correct NCCL_IB_PKEY_VALUE."
         ),
     ),
@@ -118,7 +118,7 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
         "A connection is between an InfiniBand HCA and an Ethernet HCA. These HCAs cannot reach each other.",
         (
             "Name the HCAs of only one fabric in NCCL_IB_HCA, by their exact names (NCCL_IB_HCA='=mlx5_0,mlx5_1'). Run"
-            " cat /sys/class/infiniband/*/ports/1/link_layer in each pod to find their link layers."
+            " cat /sys/class/infiniband/*/ports/*/link_layer in each pod to find their link layers."
         ),
     ),
     "nic_counts": (
@@ -169,7 +169,7 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
         "NCCL cannot select a GID with the settings of the job: NCCL_IB_ADDR_RANGE does not match the address family.",
         (
             "Correct NCCL_IB_ADDR_RANGE and NCCL_IB_ADDR_FAMILY, or leave both unset. Read the GIDs in the pod: cat"
-            " /sys/class/infiniband/*/ports/1/gids/*."
+            " /sys/class/infiniband/*/ports/*/gids/*."
         ),
     ),
     "routed_subnets": (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check that the nodes that the pods of a job may use, by their nodeSelector, node affinity and tolerations, have room
-for them. Check id: ``job.resources``.
+"""Check that the nodes that the pods of a job may use, by their nodeSelector, node affinity and tolerations and by the
+ResourceFlavors of their queue, have room for them. Check id: ``job.resources``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import typing
 
 from ..._model.base.phrases import count_of
 from ..._model.base.text import cut_text, join_first
-from ..._model.job.job import JobSurroundings, NodeChoice, NodeRequirement
+from ..._model.job.job import JobSurroundings, NodeChoice
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status
 from ..._parse.kubernetes.core import tolerates_taint
 from .choice import report_uncompared
+from .flavors import FlavoredChoice, list_flavored_choices
+from .requirements import is_met
 from .scope import LintedTemplate, collect_extended_resources
 
 #: characters of a label or taint in a text
@@ -52,11 +54,13 @@ def check_choices(
     offered = {name for node in fit for name in node.allocatable}
     for choice, mine in _group_by_choice(scopes):
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
-        if not mine[0].budget.spend(choice.size * len(fit)):
+        flavored = _apply_flavors(choice, mine, world)
+        if not flavored:
+            yield _report_flavors(subject, mine[0], world)
+            continue
+        if not mine[0].budget.spend(sum(item.choice.size for item in flavored) * len(fit)):
             yield report_uncompared("job.resources", subject, "nodes of the pods", "nodes for all pods", "the nodes")
             return
-        barriers = {node.name: _find_barrier(choice, node, world) for node in fit}
-        free = [node for node in fit if barriers[node.name] is None]
         requests = [
             (
                 {name: count for name, count in collect_extended_resources(scope.template).items() if count},
@@ -69,13 +73,71 @@ def check_choices(
             for amounts, pods in requests
         ]
         needed = {name for amounts, _pods in requests for name in amounts}
-        shut = [
-            item
-            for node in fit
-            if (item := barriers[node.name]) is not None and all(node.allocatable.get(name) for name in needed)
-        ]
-        if shut and not _have_room(requests, free):
-            yield _report_choice(subject, mine[0], needed, shut, len(free))
+        findings: list[typing.Optional[Finding]] = []
+        for item in flavored:
+            barriers = {node.name: _find_barrier(item.choice, node, world) for node in fit}
+            free = [node for node in fit if barriers[node.name] is None]
+            shut = [
+                barrier
+                for node in fit
+                if (barrier := barriers[node.name]) is not None and all(node.allocatable.get(name) for name in needed)
+            ]
+            refused = bool(shut) and not _have_room(requests, free)
+            findings.append(_report_choice(subject, mine[0], needed, shut, len(free), item.names) if refused else None)
+        refusals = [item for item in findings if item is not None]
+        if refusals:
+            yield refusals[0] if len(refusals) == len(flavored) else _soften(refusals[0])
+
+
+def _soften(refusal: Finding) -> Finding:
+    """Return the finding on a ResourceFlavor without room as a warning, because another flavor of the queue has room.
+
+    :param refusal: failed finding of the flavor
+    """
+    why = f"{refusal.why} Another flavor of the queue has room; Kueue takes the first one whose quota suffices."
+    return dataclasses.replace(refusal, status=WARN, why=why)
+
+
+def _apply_flavors(
+    choice: NodeChoice, scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
+) -> list[FlavoredChoice]:
+    """Return the nodes on which pods may run, with each combination of flavors that Kueue may give them. Without a
+    queue, and if its flavors are not known, return those of the pod template alone. The list is empty if no flavor of
+    the queue fits the pods.
+
+    :param scopes: pod templates with this choice
+    """
+    groups = world.flavors.get(_name_queue(scopes[0]))
+    if groups is None:
+        return [FlavoredChoice(choice)]
+    containers = [container for scope in scopes for container in scope.template.containers]
+    resources = {name for item in containers for name in (*item.requests, *item.limits)}
+    found = list_flavored_choices(choice, resources, groups)
+    return [FlavoredChoice(choice)] if found is None else found
+
+
+def _name_queue(scope: LintedTemplate) -> str:
+    """Return namespace/name of the LocalQueue of a job."""
+    return f"{scope.job.namespace}/{scope.job.queue}"
+
+
+def _report_flavors(subject: str, scope: LintedTemplate, world: JobSurroundings) -> Finding:
+    """Return the failed finding on pods that no ResourceFlavor of their queue fits."""
+    names = [flavor.name for group in world.flavors[_name_queue(scope)] for flavor in group.flavors]
+    why = (
+        "Kueue admits the job only with a ResourceFlavor whose nodeTaints the pods tolerate, and whose nodeLabels"
+        " their nodeSelector and node affinity match. No flavor of the queue is one, so the job would stay suspended."
+    )
+    return Finding(
+        "job.resources",
+        f"{subject} nodes for the pods",
+        FAIL,
+        f"no flavor of the queue fits the pods: {join_first(names) or 'the queue has no flavor'}",
+        "a ResourceFlavor of the queue that fits the pods",
+        why,
+        "Compare nodeSelector, affinity and tolerations of the pod template with kubectl get resourceflavors -o yaml,"
+        " and correct the template or the flavor.",
+    )
 
 
 def _have_room(
@@ -110,16 +172,22 @@ def _group_by_choice(scopes: typing.Sequence[LintedTemplate]) -> list[tuple[Node
 
 
 def _report_choice(
-    subject: str, scope: LintedTemplate, needed: typing.AbstractSet[str], shut: typing.Sequence[Barrier], free: int
+    subject: str,
+    scope: LintedTemplate,
+    needed: typing.AbstractSet[str],
+    shut: typing.Sequence[Barrier],
+    free: int,
+    flavors: typing.Optional[typing.Sequence[str]],
 ) -> Finding:
     """Return the finding on pods that have no room on the nodes that they may use. It fails, except where another
     component may add the toleration: the admission plugin ExtendedResourceToleration for a taint that is named like a
-    requested resource (unknown), and Kueue from a ResourceFlavor (a warning).
+    requested resource (unknown), and Kueue from a ResourceFlavor that was not read (a warning).
 
     :param scope: first of the templates
     :param needed: extended resources that the pods request
     :param shut: reasons why the pods cannot use the other nodes
     :param free: number of ready nodes that the pods may use
+    :param flavors: names of the ResourceFlavors whose labels and tolerations are counted; None if they are not known
     """
     texts = collections.Counter(item.text for item in shut)
     measured = f"the pods may use {count_of(free, 'ready node')}, and {len(shut)} more have the resources"
@@ -134,7 +202,12 @@ def _report_choice(
         else "Correct nodeSelector, affinity and tolerations of the pod template."
     )
     status: Status = FAIL
-    if "" not in taints and scope.job.queue:
+    if flavors:
+        remedy += (
+            f" Kueue adds nodeLabels and tolerations of its ResourceFlavors ({join_first(flavors)}) to the pods;"
+            " kubectl get resourceflavors -o yaml shows them."
+        )
+    if "" not in taints and scope.job.queue and flavors is None:
         status = WARN
         remedy += (
             " If the ResourceFlavor of the queue adds them (kubectl get resourceflavors -o yaml), waive this finding."
@@ -162,7 +235,9 @@ def _find_barrier(choice: NodeChoice, node: ClusterNode, world: JobSurroundings)
     for key, value in choice.labels.items():
         if node.labels.get(key) != value:
             return Barrier(f"nodeSelector requires the label {_show(key, value)}")
-    if choice.terms and not any(term and all(_is_met(item, node) for item in term) for term in choice.terms):
+    if choice.terms and not any(
+        term and all(is_met(item, node.labels, node.name) for item in term) for term in choice.terms
+    ):
         return Barrier("the required node affinity does not match its labels")
     for taint in world.taints.get(node.name, ()):
         if not any(tolerates_taint(item, taint) for item in choice.tolerations):
@@ -174,24 +249,3 @@ def _find_barrier(choice: NodeChoice, node: ClusterNode, world: JobSurroundings)
 
 def _show(key: str, value: str) -> str:
     return cut_text(f"{key}={value}" if value else key, _SHOWN)
-
-
-def _is_met(requirement: NodeRequirement, node: ClusterNode) -> bool:
-    """Return whether a node meets a requirement. An operator that this collection does not know counts as met."""
-    value = node.name if requirement.of_name else node.labels.get(requirement.key)
-    operator, values = requirement.operator, requirement.values
-    if operator == "In":
-        return value in values
-    if operator == "NotIn":
-        return value not in values
-    if operator in ("Exists", "DoesNotExist"):
-        return (value is not None) == (operator == "Exists")
-    if operator in ("Gt", "Lt"):
-        bound, number = _parse_integer(values[0] if values else ""), _parse_integer(value or "")
-        return bound is not None and number is not None and (number > bound if operator == "Gt" else number < bound)
-    return True
-
-
-def _parse_integer(text: str) -> typing.Optional[int]:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None

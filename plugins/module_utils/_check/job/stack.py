@@ -12,7 +12,6 @@ import collections
 import decimal
 import typing
 
-from ..._analysis.controllers.installation import describe_installation_step
 from ..._analysis.controllers.sriov_operator import labels_match
 from ..._analysis.controllers.unread import describe_unread
 from ..._model.base.load_error import suggest_nearest
@@ -21,14 +20,12 @@ from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.job.stack import ClusterQueue, Stack
 from ..._model.kubernetes.disruption import LabelSelector
-from ..._model.operators.operators import OF_JOB, OPERATORS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, build_pass
 from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.quantity import parse_quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
+from .operators import check_operators
 
-#: kinds of the policies of an operator, the one that it needs first
-_POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicClusterPolicy", "NicNodePolicy")}
 #: what Kueue calls the kinds that it does not manage unless it is told to [src kueue v0.19.2
 #: config/components/manager/controller_manager_config.yaml]
 _FRAMEWORKS = {
@@ -72,8 +69,7 @@ def check(
         except ResourceError:
             continue
     findings = [_check_read_errors(stack)] if jobs else []
-    for operator in dict.fromkeys(operator for job in jobs for operator in _list_needed_operators(job, world)):
-        findings += _check_operator(operator, stack)
+    findings += check_operators(jobs, world, stack)
     for job in jobs:
         if job.queue:
             findings += _check_queue(job, stack)
@@ -86,72 +82,6 @@ def _check_read_errors(stack: Stack) -> Finding:
     if not stack.errors:
         return build_pass("stack.read", "cluster", "everything was read", "everything")
     return describe_unread("stack.read", "cluster", stack.errors, "Grant the user the rights that docs/job.md lists.")
-
-
-def _list_needed_operators(job: JobWorkload, world: JobSurroundings) -> typing.Iterator[str]:
-    amounts = {name for template in job.templates for container in template.containers for name in container.limits}
-    requested = {request.full_name for template in job.templates for request in template.networks}
-    kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}
-    if any(name.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) for name in amounts):
-        yield "gpu-operator"
-    if any(name.startswith("rdma/") for name in amounts):
-        yield "network-operator"
-    if kinds & {"sriov", "ib-sriov"}:
-        yield "sriov-network-operator"
-    yield from OF_JOB.get(job.kind, ())
-    if job.queue:
-        yield "kueue"
-
-
-def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
-    check_id, expected = "stack.operator", "a Deployment with all pods ready"
-    why, remedy = OPERATORS[operator].lack, describe_installation_step(OPERATORS[operator])
-    found = [item for item in stack.controllers if item.operator == operator]
-    if not found:
-        yield Finding(check_id, operator, FAIL, "no Deployment", expected, why, remedy)
-        return
-    for item in found:
-        measured = f"{item.name} {item.version or 'of unknown version'}, {item.ready} of {item.wanted} pods ready"
-        if item.ready < 1 or item.ready < item.wanted:
-            namespace, _slash, name = item.name.partition("/")
-            yield Finding(
-                check_id,
-                operator,
-                FAIL,
-                measured,
-                expected,
-                f"The operator has too few ready pods. {why}",
-                f"Run kubectl -n {namespace} describe deployment {name}, and correct the cause that it shows.",
-            )
-        else:
-            yield build_pass(check_id, operator, measured, expected)
-    kinds = _POLICIES.get(operator, ())
-    policies = [item for item in stack.policies if item.kind in kinds]
-    if kinds and not policies:
-        yield Finding(
-            "stack.policy",
-            kinds[0],
-            FAIL,
-            f"no {kinds[0]}",
-            f"a {kinds[0]} in state ready",
-            f"The operator does nothing without a {kinds[0]}. {why}",
-            f"Create a {kinds[0]}.",
-        )
-    for policy in policies:
-        kind = policy.kind
-        if policy.state == "ready":
-            yield build_pass("stack.policy", f"{kind} {policy.name}", policy.state, "state ready")
-        else:
-            text = "The operator has not finished its configuration, or cannot finish it."
-            yield Finding(
-                "stack.policy",
-                f"{kind} {policy.name}",
-                FAIL,
-                policy.state or "no state",
-                "state ready",
-                text,
-                f"Run kubectl describe {kind} {policy.name}, and correct the cause that it shows.",
-            )
 
 
 # Kueue

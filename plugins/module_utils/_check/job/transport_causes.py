@@ -29,7 +29,7 @@ TRANSPORT_CAUSES: dict[str, tuple[Status, str, str]] = {
         FAIL,
         "The HCA's port is in no partition that the job can use as a full member.",
         (
-            "Read the table in the pod: cat /sys/class/infiniband/*/ports/1/pkeys/*. Give the port full membership of"
+            "Read the table in the pod: cat /sys/class/infiniband/*/ports/*/pkeys/*. Give the port full membership of"
             " the partition in the configuration of the subnet manager, and correct UCX_IB_PKEY."
         ),
     ),

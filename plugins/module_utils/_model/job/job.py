@@ -13,6 +13,7 @@ import typing
 from ..kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..kubernetes.device_claims import DeviceClaim, DeviceClass, DeviceSlice, PodClaim, TakenClaim, Use
 from ..kubernetes.objects import ClusterNode
+from .stack import FlavorGroup
 
 
 @dataclasses.dataclass(frozen=True)
@@ -371,6 +372,8 @@ class JobSurroundings:
     :ivar claiming_pods: pods of the job with claims from templates, if it runs
     :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
     :ivar taints: taints of each node that keep pods away, in the format of Kubernetes
+    :ivar flavors: flavors of the queues of Kueue, by namespace/name of the LocalQueue; queues whose flavors are unknown
+        are left out
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -389,6 +392,7 @@ class JobSurroundings:
     claiming_pods: tuple[ClaimingPod, ...] = ()
     errors: tuple[str, ...] = ()
     taints: dict[str, tuple[dict[str, typing.Any], ...]] = dataclasses.field(default_factory=dict)
+    flavors: dict[str, tuple[FlavorGroup, ...]] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def attachments_by_name(self) -> dict[str, JobAttachment]:

@@ -78,6 +78,32 @@ class ClusterQueue:
 
 
 @dataclasses.dataclass(frozen=True)
+class ResourceFlavor:
+    """A ResourceFlavor of Kueue. Kueue adds its labels and tolerations to the pods that it admits with it.
+
+    :ivar labels: labels of the nodes of the flavor (nodeLabels), which the pods get as nodeSelector
+    :ivar taints: taints that the pods must tolerate to get the flavor (nodeTaints), in the format of Kubernetes
+    :ivar tolerations: tolerations that the pods get, in the format of Kubernetes
+    """
+
+    name: str
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    taints: tuple[dict[str, typing.Any], ...] = ()
+    tolerations: tuple[dict[str, typing.Any], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class FlavorGroup:
+    """The flavors of one resource group of a ClusterQueue. Kueue gives the pods of a template one of them.
+
+    :ivar resources: resources that the group covers
+    """
+
+    resources: frozenset[str]
+    flavors: tuple[ResourceFlavor, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class StorageClass:
     """A StorageClass, by which volumes of a job are created.
 
@@ -106,6 +132,9 @@ class Stack:
     :ivar errors: texts that name each failed read and its reason. The objects concerned are unknown, not absent
     :ivar excluded: prefixes of resources that Kueue does not count, by its configuration
     :ivar replaced: resources in place of which Kueue counts others, by its configuration
+    :ivar flavors: ResourceFlavors of Kueue; None if they were not read
+    :ivar unread_operators: whether the Deployments of the operators were not all read. An operator that was not found
+        is then unknown, not absent
     """
 
     controllers: tuple[Controller, ...] = ()
@@ -118,6 +147,24 @@ class Stack:
     errors: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    flavors: typing.Optional[tuple[ResourceFlavor, ...]] = None
+    unread_operators: bool = False
+
+    def group_flavors(self) -> dict[str, tuple[FlavorGroup, ...]]:
+        """Return the flavors of each LocalQueue, by its namespace/name. Queues are left out whose ClusterQueue or one
+        of whose flavors was not read.
+        """
+        queues = {queue.name: queue for queue in self.cluster_queues}
+        flavors = {flavor.name: flavor for flavor in self.flavors or ()}
+        found = {}
+        for local in self.local_queues:
+            queue = queues.get(local.cluster_queue)
+            if queue is not None and all(name in flavors for group in queue.groups for name in group):
+                found[local.name] = tuple(
+                    FlavorGroup(frozenset().union(*group.values()), tuple(flavors[name] for name in group))
+                    for group in queue.groups
+                )
+        return found
 
 
 def has_rights(account: str, bindings: typing.Collection[typing.Container[str]]) -> bool:

@@ -96,6 +96,21 @@ ObservedText = Observed[str]
 
 
 @dataclasses.dataclass(frozen=True)
+class DriverOfNodes:
+    """An NVIDIADriver, by which the GPU operator configures the driver of GPUs on some nodes.
+
+    :ivar state: its state: ready, notReady, disabled; empty if it has none yet
+    :ivar rdma: value of spec.rdma.enabled
+    :ivar nodes: nodes that its nodeSelector selects; None if the nodes were not read
+    """
+
+    name: str
+    state: str = ""
+    rdma: bool = False
+    nodes: typing.Optional[tuple[str, ...]] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class ClusterPolicies:
     """The GPU operator's ClusterPolicies, and the result of enabling nvidia-peermem.
 
@@ -104,6 +119,8 @@ class ClusterPolicies:
     :ivar rdma: value of driver.rdma.enabled in the ClusterPolicy
     :ivar changed: whether this call enabled it; in check mode, whether it would
     :ivar error: why it could not be read or changed
+    :ivar delegated: whether the ClusterPolicy leaves the driver to objects of kind NVIDIADriver (useNvidiaDriverCRD)
+    :ivar drivers: these objects
     """
 
     names: tuple[str, ...] = ()
@@ -111,6 +128,8 @@ class ClusterPolicies:
     rdma: bool = False
     changed: bool = False
     error: str = ""
+    delegated: bool = False
+    drivers: tuple[DriverOfNodes, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..._model.job.stack import Stack
 from ..._model.kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..._model.node.hca import NodeHcas
 from ..._parse.job import job_objects, pod_template, stack, train_job
-from ..._parse.job.node_choice import parse_taints
+from ..._parse.job.node_choice import parse_flavor, parse_taints
 from ..._parse.kubernetes.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
 from ..._parse.kubernetes.core import parse_controller, parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
@@ -187,6 +187,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     """
     reader = JobReader(cluster)
     controllers = reader.controllers()
+    unread_operators = bool(reader.errors)
     shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
     found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
     home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
@@ -203,6 +204,8 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
         frameworks=kueue[0] if kueue else None,
         excluded=kueue[1] if kueue else (),
         replaced=kueue[2] if kueue else (),
+        flavors=reader.known("ResourceFlavor", parse_flavor),
+        unread_operators=unread_operators,
         storage=tuple(reader.all("StorageClass", lambda item: stack.parse_storage_class(item, shared))),
         namespaces={namespace: labels for namespace, labels in found.items() if labels is not None},
         errors=reader.errors,

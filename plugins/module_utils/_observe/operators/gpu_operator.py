@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import join_first
 from ..._model.kubernetes.host import ClusterPolicies
-from ..._parse.kubernetes.resource import name_of
+from ..._parse.kubernetes.core import parse_node
+from ..._parse.kubernetes.resource import ResourceError, name_of
+from ..._parse.operators.gpu_driver import parse_gpu_driver
 from ..kubernetes.client import Cluster
 from ..kubernetes.errors import ApiError
 from ..kubernetes.kinds import Resource
@@ -61,21 +62,29 @@ def _read_drivers(cluster: Cluster, seen: ClusterPolicies) -> ClusterPolicies:
     :param seen: the ClusterPolicy
     :raises ApiError: the server cannot be reached
     """
+    seen = dataclasses.replace(seen, rdma=False, delegated=True)
     try:
         found = cluster.list("NVIDIADriver").items
+        drivers = tuple(map(parse_gpu_driver, found))
     except ApiError as error:
         if error.status == 0:
             raise
-        return dataclasses.replace(seen, rdma=False, error=error.text)
-    without = [
-        name_of(item) for item in found if ((item.get("spec") or {}).get("rdma") or {}).get("enabled") is not True
-    ]
-    if found and not without:
-        return dataclasses.replace(seen, rdma=True)
-    patch = """--type merge -p '{"spec":{"rdma":{"enabled":true}}}'"""
-    refusal = (
-        "spec.driver.useNvidiaDriverCRD is true, so the operator ignores driver.rdma.enabled of this ClusterPolicy, and"
-        f" this run changes no NVIDIADriver ({join_first(without) or 'the cluster has none'}). When the pods with GPUs"
-        f" may be evicted: kubectl patch nvidiadrivers.nvidia.com {(without or ['NAME'])[0]} {patch}"
+        return dataclasses.replace(seen, error=error.text)
+    except ResourceError as error:
+        return dataclasses.replace(seen, error=str(error))
+    try:
+        labels = {node.name: node.labels for node in map(parse_node, cluster.list("Node").items)}
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return dataclasses.replace(seen, drivers=tuple(driver for driver, _selector in drivers))
+    return dataclasses.replace(
+        seen,
+        drivers=tuple(
+            dataclasses.replace(
+                driver,
+                nodes=tuple(node for node, there in labels.items() if selector.items() <= there.items()),
+            )
+            for driver, selector in drivers
+        ),
     )
-    return dataclasses.replace(seen, rdma=False, error=refusal)

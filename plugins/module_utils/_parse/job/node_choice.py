@@ -11,6 +11,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.job.job import NodeChoice, NodeRequirement
+from ..._model.job.stack import ResourceFlavor
 from ..kubernetes.resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
 
 #: effects of taints that keep pods from a node
@@ -41,6 +42,22 @@ def parse_taints(node: Resource) -> tuple[str, tuple[dict[str, typing.Any], ...]
     """
     taints = _list_entries(mapping_at(node, "spec"), "taints", f"Node {name_of(node)}")
     return str(name_of(node)), tuple(item for item in taints if item.get("effect") in _EFFECTS)
+
+
+def parse_flavor(resource: Resource) -> ResourceFlavor:
+    """Return the labels, taints and tolerations of a ResourceFlavor of Kueue. [src kueue v0.19.2
+    apis/kueue/v1beta1/resourceflavor_types.go]
+
+    :raises ResourceError: the object is not a valid ResourceFlavor
+    """
+    name, spec = name_of(resource), mapping_at(resource, "spec")
+    what = f"ResourceFlavor {name}"
+    return ResourceFlavor(
+        name,
+        {str(key): str(value) for key, value in mapping_at(spec, "nodeLabels").items()},
+        tuple(item for item in _list_entries(spec, "nodeTaints", what) if item.get("effect") in _EFFECTS),
+        tuple(_list_entries(spec, "tolerations", what)),
+    )
 
 
 def _parse_term(term: Resource, what: str) -> tuple[NodeRequirement, ...]:

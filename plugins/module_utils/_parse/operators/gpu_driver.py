@@ -12,7 +12,9 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.marks import MANAGER
+from ..._model.kubernetes.host import DriverOfNodes
 from ..._model.operators.drivers import DriverChange
+from ..._model.operators.operators import GPU_LABEL
 from ..kubernetes.resource import Resource, items_of, mapping_at, name_of, number_of, title_of
 
 
@@ -38,6 +40,21 @@ def parse_gpu_driver_change(policy: Resource) -> typing.Optional[DriverChange]:
         (most or None) if upgrade.get("autoUpgrade") is True else None,
         all_pods=mapping_at(upgrade, "drain").get("enable") is True,
     )
+
+
+def parse_gpu_driver(resource: Resource) -> tuple[DriverOfNodes, dict[str, str]]:
+    """Return an NVIDIADriver without its nodes, and the labels of the nodes that it selects. Without a nodeSelector, it
+    selects each node with a GPU. Its nodeAffinity, which can only exclude some of these nodes, is not evaluated. [src
+    NVIDIA/gpu-operator v26.3.3 api/nvidia/v1alpha1/nvidiadriver_types.go GPUDirectRDMASpec, GetNodeSelector]
+
+    :raises ResourceError: the object does not have the form of its kind
+    """
+    spec, name = mapping_at(resource, "spec"), name_of(resource)
+    state = str(mapping_at(resource, "status").get("state") or "")
+    selector = {str(key): str(value) for key, value in mapping_at(spec, "nodeSelector").items()}
+    if spec.get("nodeSelector") is None:
+        selector = {GPU_LABEL: "true"}
+    return DriverOfNodes(name, state, mapping_at(spec, "rdma").get("enabled") is True), selector
 
 
 def _is_owned(policy: Resource) -> bool:

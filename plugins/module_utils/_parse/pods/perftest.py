@@ -116,25 +116,43 @@ class PerftestReport:
             f" of qps {queue_pairs}"
         )
 
-    def contradict_duration(self, seconds: int) -> str:
+    def contradict_duration(self, seconds: int, opposite_gbps: float = 0.0) -> str:
         """Compare the messages of a measurement by time with its average. Return a message if they take less time than
         was measured, or an empty string if they do not.
+
+        Of both directions at once, the average is the sum of both, and the messages are those of one (a capture of 4.5
+        and perftest's print_full_bw_report). So this direction has at least the part of the average that the opposite
+        one cannot have.
 
         perftest leaves out a quarter of the time at the begin, and another at the end, each in whole seconds (captures
         of 4.5 and 25.01). It computes the average with the clock of the CPU, and ends by a timer of the kernel. If the
         clock is slow, the average is too high.
 
-        :param seconds: requested duration in seconds (-D), of a measurement in one direction
+        :param seconds: requested duration in seconds (-D)
+        :param opposite_gbps: most that the opposite direction can carry at the same time, in Gb/s; 0 of one direction
         """
         row, least = self.largest, seconds - 2 * (seconds // 4)
         lowest = row.average_gbps - (_ROUNDING_OF_LITTLE if row.average_gbps < _LITTLE else _ROUNDING)
-        spent = row.iterations * row.message_bytes * 8 / (lowest * 1e9)
+        own = lowest - opposite_gbps
+        spent = row.iterations * row.message_bytes * 8 / (own * 1e9) if own > 0 else math.inf
+        shown = f"{row.average_gbps - opposite_gbps:.2f} Gb/s"
         if spent >= _CLOCKS * least:
             return ""
         return (
-            f"{row.iterations} messages of {row.message_bytes} bytes at {row.average_gbps:.2f} Gb/s take {spent:.2g} s,"
+            f"{row.iterations} messages of {row.message_bytes} bytes at {shown} take {spent:.2g} s,"
             f" but perftest measured for {least} s or more"
         )
+
+    def contradict_messages(self, messages: int) -> str:
+        """Compare the messages of each message size with the requested number. Return a message with the first size
+        that has fewer messages, or an empty string if none has.
+
+        :param messages: requested number of messages of each size
+        """
+        few = next((row for row in self.rows if row.iterations < messages), None)
+        if few is None:
+            return ""
+        return f"{few.iterations} messages of {few.message_bytes} bytes were measured; {messages} were requested"
 
     def _read(self, name: str, values: Range) -> typing.Optional[int]:
         found = _WHOLE.fullmatch(self.parameters.get(name, ""))

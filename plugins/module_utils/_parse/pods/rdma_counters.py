@@ -17,12 +17,15 @@ _MOST_LINES = 65_536
 
 
 def parse_counters(text: str) -> dict[str, dict[str, int]]:
-    """Return the counters of each device, by name. This function never raises an error. Lines that are incomplete and
-    devices without a valid line are left out.
+    """Return the counters of each device, by name. Counters of several ports of a device are added up. This function
+    never raises an error. Lines that are incomplete and devices without a valid line are left out.
     """
     found: dict[str, dict[str, int]] = {}
     for line in text.splitlines(keepends=True)[:_MOST_LINES]:
         match = _LINE.fullmatch(line)
         if match is not None and RDMA_DEVICE.fits(match.group(1)) and COUNTER.fits(int(match.group(3))):
-            found.setdefault(match.group(1), {})[match.group(2)] = int(match.group(3))
+            of_device = found.setdefault(match.group(1), {})
+            total = of_device.get(match.group(2), 0) + int(match.group(3))
+            if COUNTER.fits(total):
+                of_device[match.group(2)] = total
     return found

@@ -47,17 +47,24 @@ export NCCL_IB_HCA
 _GID_INDEX = r"""
 indexes=
 for device in $devices; do
-  found=
-  for gid in /sys/class/infiniband/"$device"/ports/1/gids/*; do
-    attributes=${gid%/gids/*}/gid_attrs index=${gid##*/}
-    [ "$(cat "$attributes/types/$index" 2> /dev/null)" = 'RoCE v2' ] || continue
-    netdev=$(cat "$attributes/ndevs/$index" 2> /dev/null)
-    [ -n "$netdev" ] && [ -e "/sys/class/net/$netdev" ] || continue
-    case $(cat "$gid") in fe80:*) continue ;; esac
-    found=$index
-    break
+  own=
+  for port in /sys/class/infiniband/"$device"/ports/*; do
+    # NCCL takes each active port of a device, and no other
+    state=$(cat "$port/state" 2> /dev/null)
+    case ${state:-ACTIVE} in *ACTIVE*) ;; *) continue ;; esac
+    found=
+    for gid in "$port"/gids/*; do
+      attributes=$port/gid_attrs index=${gid##*/}
+      [ "$(cat "$attributes/types/$index" 2> /dev/null)" = 'RoCE v2' ] || continue
+      netdev=$(cat "$attributes/ndevs/$index" 2> /dev/null)
+      [ -n "$netdev" ] && [ -e "/sys/class/net/$netdev" ] || continue
+      case $(cat "$gid") in fe80:*) continue ;; esac
+      found=$index
+      break
+    done
+    own="$own ${found:-none}"
   done
-  indexes="$indexes ${found:-none}"
+  indexes="$indexes ${own:-none}"
 done
 indexes=$(echo $indexes | tr ' ' '\n' | sort -u)
 case $indexes in

@@ -102,6 +102,7 @@ done
 halt
 """
 
+# perftest measures port 1 of a device, so the rate of port 1 is that of the measurement, here and above.
 # of an HCA on its host, in an observer, which has the host's network; then the same as in a pod, for all of its
 # functions
 _HOST = r"""

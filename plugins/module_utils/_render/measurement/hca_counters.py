@@ -23,8 +23,8 @@ _ETHTOOL = (
 
 
 def read_counters(devices: typing.Sequence[str], netdevs: bool = False) -> Command:
-    """Return the command that prints the port counters of RDMA devices in a pod: device, counter name and value, one
-    counter a line. A device that is not visible in the pod is left out.
+    """Return the command that prints the counters of all ports of RDMA devices in a pod: device, counter name and
+    value, one counter a line. A device that is not visible in the pod is left out.
 
     :param netdevs: whether to print the errors of the link that the network interface of an Ethernet port counts too,
         and drops and pauses by its driver (if ethtool is there), without the interfaces that represent virtual
@@ -32,12 +32,12 @@ def read_counters(devices: typing.Sequence[str], netdevs: bool = False) -> Comma
     """
     link = " ".join(f'"$net"/{name}' for name in _LINK_ERRORS) + _ETHTOOL
     of_netdevs = (
-        ' if [ "$(cat "$at"/ports/1/link_layer 2> /dev/null)" = Ethernet ]; then for net in "$at"/device/net/*; do'
+        ' if cat "$at"/ports/*/link_layer 2> /dev/null | grep -q Ethernet; then for net in "$at"/device/net/*; do'
         ' case "$(cat "$net"/phys_port_name 2> /dev/null)" in *vf*|*sf*) ;; *) show ' + link + " ;; esac; done; fi;"
     )
     script = (
         'show() { for file in "$@"; do read -r value 2> /dev/null < "$file" && echo "count $device ${file##*/} $value";'
-        ' done; }; for device in "$@"; do at=/sys/class/infiniband/"$device"; show "$at"/ports/1/counters/*'
-        f' "$at"/ports/1/hw_counters/*;{of_netdevs if netdevs else ""} done; true'
+        ' done; }; for device in "$@"; do at=/sys/class/infiniband/"$device"; show'
+        f' "$at"/ports/*/counters/* "$at"/ports/*/hw_counters/*;{of_netdevs if netdevs else ""} done; true'
     )
     return ("sh", "-c", script, "counters", *(require_operand(device, "an RDMA device") for device in devices))

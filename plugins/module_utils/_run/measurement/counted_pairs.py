@@ -28,11 +28,9 @@ from ..._model.measurement.bandwidth import (
     RoundPlan,
 )
 from ..._model.measurement.pairs import PairResult
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.shell import Clock
 from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT
 from .measure_pair import PairMeasurement
-from .measuring_plan import Say
+from .measuring_plan import Measurement
 from .port_counters import NO_COUNTERS, Counters
 
 
@@ -43,9 +41,7 @@ class CountedPairs:
 
     def __init__(
         self,
-        cluster: Cluster,
-        clock: Clock,
-        say: Say,
+        measurement: Measurement,
         pair: PairMeasurement,
         seen: Facts,
         observers: typing.Optional[ObserversFacts],
@@ -56,9 +52,7 @@ class CountedPairs:
         :param seen: facts about the links of the HCAs
         :param observers: observers of the run, which read the counters; None if the run has none
         """
-        self._cluster = cluster
-        self._clock = clock
-        self._say = say
+        self._measurement = measurement
         self._pair = pair
         self._seen = seen
         self._observers = observers
@@ -104,7 +98,7 @@ class CountedPairs:
         one_way = dataclasses.replace(
             fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one", sweep=False)
         )
-        counters = Counters(self._cluster, seat, self._observers, self._clock)
+        counters = Counters(self._measurement.cluster, seat, self._observers, self._measurement.clock)
         results: list[CountedPair] = []
         try:
             for source, target in tests:
@@ -119,7 +113,7 @@ class CountedPairs:
                     found.why
                     or f"{sum(not port.why for port in found.ports)} of {len(found.ports)} ports read before and after"
                 )
-                self._say(f"{fabric.name} {one.node} -> {other.node}, counters: {said}")
+                self._measurement.say(f"{fabric.name} {one.node} -> {other.node}, counters: {said}")
                 results.append(found)
         finally:
             # also when the run is interrupted

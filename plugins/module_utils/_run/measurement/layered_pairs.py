@@ -23,10 +23,8 @@ from ..._model.measurement.bandwidth import (
     RdmaPod,
 )
 from ..._model.measurement.pairs import PairResult
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.shell import Clock
 from .layers import LayerTests
-from .measuring_plan import Plan, Say
+from .measuring_plan import Measurement
 from .pods.measuring_pods import MeasuringPods
 
 
@@ -35,25 +33,18 @@ class LayeredPairs:
 
     def __init__(
         self,
-        cluster: Cluster,
-        plan: Plan,
-        clock: Clock,
-        say: Say,
+        measurement: Measurement,
         pods: MeasuringPods,
         seen: Facts,
         observers: typing.Optional[ObserversFacts],
     ) -> None:
         """Prepare the measurements.
 
-        :param plan: fabrics, nodes and settings of the measurement
         :param pods: measuring pods of the run
         :param seen: facts about the links of the HCAs, from which suspects are found
         :param observers: observers of the run, through which hosts are measured; None if the run has none
         """
-        self._cluster = cluster
-        self._plan = plan
-        self._clock = clock
-        self._say = say
+        self._measurement = measurement
         self._pods = pods
         self._seen = seen
         self._observers = observers
@@ -66,7 +57,7 @@ class LayeredPairs:
 
     def compute_seconds(self, fabric: Fabric) -> float:
         """Return the longest duration of the layer measurements in seconds. The pods must live that long."""
-        wanted, nodes = self._choose_layers(fabric), len(self._plan.nodes)
+        wanted, nodes = self._choose_layers(fabric), len(self._measurement.plan.nodes)
         number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
         return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
 
@@ -87,9 +78,7 @@ class LayeredPairs:
         if not chosen:
             return []
         usable = {(item.rail, item.node): item for item in pods if not item.error}
-        layers = LayerTests(
-            self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say
-        )
+        layers = LayerTests(self._measurement, fabric, self._observers, usable, self._pods)
         try:
             return [layers.measure(pair, wanted == "suspects", number) for number, pair in enumerate(chosen)]
         finally:

@@ -20,16 +20,16 @@ from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, RdmaPod
 from ..._model.measurement.pairs import PairResult
-from ..._observe.kubernetes.client import Cluster
-from ..._observe.kubernetes.shell import Clock, Shell
+from ..._observe.kubernetes.shell import Shell
 from ..._parse.kubernetes.core import internal_address
 from ..._parse.kubernetes.resource import Resource, name_of
 from ..._parse.pods import perftest
 from ..._parse.pods.host import PodHost, parse_host, parse_throttled
 from ..._render.measurement import commands
 from .client_server import find_failure, line_of, run_pair
-from .measuring_plan import Plan, Say, Usable
+from .measuring_plan import Measurement, Usable
 from .observer_of import observer_of
+from .pair_tests import find_contradiction
 from .pods.inspection import PROBE_LIMIT
 from .pods.measuring_pods import MeasuringPods
 
@@ -69,26 +69,21 @@ class LayerTests:
 
     def __init__(
         self,
-        cluster: Cluster,
-        plan: Plan,
+        measurement: Measurement,
         fabric: Fabric,
         observers: typing.Optional[ObserversFacts],
         pods: Usable,
         shells: MeasuringPods,
-        clock: Clock,
-        say: Say,
     ) -> None:
         """Prepare the layer measurements; no connection is opened yet.
 
-        :param plan: fabrics, nodes and settings of the measurement
         :param fabric: fabric of the pairs
         :param observers: observers of the run, through which hosts are measured; None if the run has none
         :param pods: usable pods by rail and node
         :param shells: connections to the pods
         """
-        self._cluster, self._plan, self._fabric = cluster, plan, fabric
+        self._measurement, self._fabric = measurement, fabric
         self._observers, self._pods, self._in_pods = observers, pods, shells
-        self._clock, self._say = clock, say
         self._ports = itertools.count()
         #: by node and physical function
         self._shells: dict[tuple[str, str], Shell] = {}
@@ -96,10 +91,8 @@ class LayerTests:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, Resource]:
-        """Return the nodes by name from a list of the API server. The user may have the right to list nodes but not to
-        get one.
-        """
-        return {name_of(item): item for item in self._cluster.list("Node").items}
+        """Return the nodes by name from a list: the user may have the right to list nodes but not to get one."""
+        return {name_of(item): item for item in self._measurement.cluster.list("Node").items}
 
     def close(self) -> None:
         """Close the connections to the observers. Commands that still run there end with their connection or by their
@@ -148,7 +141,7 @@ class LayerTests:
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=why))
             said = steps[-1]
             figure = f"{said.average_gbps:.4f} Gb/s" if said.average_gbps is not None else said.why
-            self._say(f"{pair.fabric} {client.node} -> {server.node}, layer {layer}: {figure}")
+            self._measurement.say(f"{pair.fabric} {client.node} -> {server.node}, layer {layer}: {figure}")
         return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
 
     def choose_measured_as(self, pair: PairResult) -> Fabric:
@@ -171,7 +164,7 @@ class LayerTests:
         """
         if pod.physical_function:
             return pod.physical_function
-        rails = self._plan.rails.get(self._fabric.name, {}).get(pod.node, {})
+        rails = self._measurement.plan.rails.get(self._fabric.name, {}).get(pod.node, {})
         found = next((address for address, rail in rails.items() if rail == pod.rail), pod.pci)
         if not found:
             raise _NoStep(f"the HCA of {pod.node} on the fabric is unknown")
@@ -188,8 +181,8 @@ class LayerTests:
         if key in self._hosts and self._shells[key].open:
             return self._hosts[key]
         namespace, observer = observer_of(self._observers, pod.node)
-        shell = self._cluster.shell(
-            namespace, observer.pod, observer.container, commands.render_host_shell(pf), self._clock
+        shell = self._measurement.cluster.shell(
+            namespace, observer.pod, observer.container, commands.render_host_shell(pf), self._measurement.clock
         )
         self._shells[key] = shell
         greeting = shell.wait(PROBE_LIMIT)
@@ -251,15 +244,17 @@ class LayerTests:
             commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs)
             for at in (0, 1)
         )
-        return self._run(step, (opened[1], there), (opened[0], here), (devices[0], pairs))
+        return self._run(step, fabric, (opened[1], there), (opened[0], here), (devices[0], pairs))
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
         """Return the number of queue pairs for a pair, which is equal in all layers. It is computed from the port rates
         of the pods on these nodes.
         """
-        return count_queue_pairs(
-            fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
-        )
+        return count_queue_pairs(fabric, self._list_rates(*nodes))
+
+    def _list_rates(self, *nodes: str) -> list[typing.Optional[float]]:
+        """Return the port rates of the pods on these nodes in Gb/s; None for a pod whose rate is unknown."""
+        return [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
 
     def _find_server_address(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
         """Return the address at which the client connects to the server. If the connection is set up over TCP, it is
@@ -316,6 +311,7 @@ class LayerTests:
         opened = [functools.partial(self._in_pods.shell, pod) for pod in (client, server)]
         step = self._run(
             LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)),
+            fabric,
             (opened[1], there),
             (opened[0], here),
             (client.device or "", pairs),
@@ -363,14 +359,15 @@ class LayerTests:
     def _run(
         self,
         step: LayerStep,
+        fabric: Fabric,
         there: tuple[typing.Callable[[], Shell], commands.Command],
         here: tuple[typing.Callable[[], Shell], commands.Command],
         asked: tuple[str, int],
     ) -> LayerStep:
-        """Run ib_write_bw for one layer. Return the layer with the measured figure, or with the reason why there is
-        none.
+        """Run ib_write_bw for one layer. Return the layer with its figure, or with the reason why there is none.
 
         :param step: layer to measure, without a figure
+        :param fabric: fabric with the amount that is measured
         :param there: function that connects to the server's container, and the server's command
         :param here: function that connects to the client's container, and the client's command
         :param asked: RDMA device of the client, and number of queue pairs, which the output must confirm
@@ -386,9 +383,13 @@ class LayerTests:
             report = perftest.parse(ran.output)
         except perftest.PerftestError as error:
             return dataclasses.replace(step, why=str(error)[:300])
-        other = report.contradict(*asked)
+        rates = self._list_rates(step.client.node, step.server.node)
+        # no check of the stage compares the messages of layers
+        wrong = find_contradiction(report, fabric, rates) or report.contradict_messages(fabric.pods.iterations or 1)
+        other = report.contradict(*asked) or wrong
         if other:
-            return dataclasses.replace(step, why=f"other_run: {other}"[:300])
+            kind = "no_measurement" if other == wrong else "other_run"
+            return dataclasses.replace(step, why=f"{kind}: {other}"[:300])
         row = report.largest
         return dataclasses.replace(
             step,

@@ -61,7 +61,7 @@ from ..._observe.kubernetes.shell import Clock
 from .counted_pairs import CountedPairs
 from .layered_pairs import LayeredPairs
 from .measure_pair import PairMeasurement, fail_pair
-from .measuring_plan import Plan, Say, Usable, start_workers
+from .measuring_plan import Measurement, Plan, Say, Usable, start_workers
 from .pair_counters import PairCounters
 from .pair_latencies import PairLatencies
 from .pods.measuring_pods import MeasuringPods
@@ -109,6 +109,7 @@ class BandwidthRun:
         :param seen: facts about the links of the HCAs, from which suspects are found
         :param observers: observers of the run, through which hosts are measured; None if the run has none
         """
+        measurement = Measurement(cluster, plan, clock, say)
         self._plan = plan
         self._seen = seen
         self._say = say
@@ -116,8 +117,8 @@ class BandwidthRun:
         self._pair = PairMeasurement(self._pods, clock, say)
         self._errors = PairCounters(cluster, observers, clock, self._pods.shell, list_physical(seen.hcas))
         self._latencies = PairLatencies(plan, self._pair)
-        self._counted = CountedPairs(cluster, clock, say, self._pair, seen, observers)
-        self._layered = LayeredPairs(cluster, plan, clock, say, self._pods, seen, observers)
+        self._counted = CountedPairs(measurement, self._pair, seen, observers)
+        self._layered = LayeredPairs(measurement, self._pods, seen, observers)
         #: names of the pods of the fabric that is measured whose perftest can give packets a flow label
         self._labelled: frozenset[str] = frozenset()
         #: of the fabric that is measured

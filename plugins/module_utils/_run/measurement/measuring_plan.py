@@ -14,8 +14,10 @@ from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.measuring import BY_LIMIT, EXCLUDED, NAMESPACE, Refusal
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.measurement.bandwidth import RdmaPod
+from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._plan.node_answers import Rails
 
 Say = typing.Callable[[str], None]
@@ -68,6 +70,20 @@ class Plan:
         that does not end its pod delays a run only for a limited time.
         """
         return min(self.pod_seconds, GONE_SECONDS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """One measurement between pods: where it runs, and by which plan.
+
+    :ivar clock: function that returns the monotonic time in seconds
+    :ivar say: function that writes a line to the log of the run
+    """
+
+    cluster: Cluster
+    plan: Plan
+    clock: Clock
+    say: Say
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import typing
 
 from ..._analysis.schedule.measurements import (
@@ -21,6 +22,9 @@ from ..._parse.pods.failure import Failure, classify
 from ..._render.measurement import commands
 from .client_server import Judge, find_failure, line_of, run_pair
 from .pods.measuring_pods import MeasuringPods
+
+#: messages of each size that ib_write_bw sends without -n [perftest 4.4 to 26.04 perftest_parameters.h DEF_ITERS_WB]
+DEFAULT_MESSAGES = 5000
 
 
 class PairTests:
@@ -102,9 +106,7 @@ class PairTests:
         other = report.contradict(client.device or "", result.queue_pairs or 1)
         if other:
             return None, result, Failure("other_run", other)
-        # of both directions at once, the average is that of both, and the messages are those of one
-        timed = not sweep and fabric.pods.iterations is None and fabric.bandwidth.directions != "at_once"
-        wrong = report.contradict_duration(fabric.pods.seconds) if timed else ""
+        wrong = find_contradiction(report, fabric, (client.rate_gbps, server.rate_gbps), sweep)
         return (None, result, Failure("no_measurement", wrong)) if wrong else (report, result, None)
 
     def run_both(
@@ -148,6 +150,28 @@ class PairTests:
         if failure is not None:
             failure = self._pods.gone(*ends) or self._pods.fate(*ends) or failure
         return ran, failure
+
+
+def find_contradiction(
+    report: perftest.PerftestReport,
+    fabric: Fabric,
+    rates: typing.Iterable[typing.Optional[float]],
+    sweep: bool = False,
+) -> str:
+    """Return why the messages of a measurement contradict its duration or the requested number of messages. Return an
+    empty string if they do not. The number of a measurement of one size is compared by the check of the stage.
+
+    :param rates: rates of the ports of both ends in Gb/s; None if unknown
+    :param sweep: whether all message sizes were measured, which perftest does by number of messages
+    """
+    if sweep:
+        return report.contradict_messages(fabric.pods.iterations or DEFAULT_MESSAGES)
+    if fabric.pods.iterations is not None:
+        return ""
+    if fabric.bandwidth.directions != "at_once":
+        return report.contradict_duration(fabric.pods.seconds)
+    most = min((rate or math.inf for rate in rates), default=math.inf)
+    return report.contradict_duration(fabric.pods.seconds, most)
 
 
 def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:

@@ -30,7 +30,7 @@ from ...._parse.pods.failure import Failure
 from ...._render.measurement import commands
 from ...._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, render_measuring_pod
 from ...cluster.watch import WatchFeed
-from ..measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
+from ..measuring_plan import Measurement, Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
 from .creation import create_or_adopt_pod, explain_taken
 from .inspection import PodInspector
 from .loss import DELETED, explain_loss, make_failure
@@ -70,7 +70,7 @@ class MeasuringPods:
         self._gone: dict[str, str] = {}
         self._heard: typing.Optional[WatchFeed] = None
         self._removal = PodRemoval(cluster, plan, clock, pause, say)
-        self._readiness = ReadinessWait(cluster, plan, clock, say, self._open_feed, self._is_ours)
+        self._readiness = ReadinessWait(Measurement(cluster, plan, clock, say), self._open_feed, self._is_ours)
         self._inspector = PodInspector(plan, clock, self.shell, self.await_api, self.fate)
 
     @functools.cached_property

@@ -12,15 +12,13 @@ from ...._analysis.readiness.grace import GRACE
 from ...._model.base.errors import wrap_unforeseen
 from ...._model.base.text import both_ends, join_first
 from ...._model.measurement.bandwidth import RdmaPod
-from ...._observe.kubernetes.client import Cluster
 from ...._observe.kubernetes.errors import ApiError
 from ...._observe.kubernetes.kinds import Resource
-from ...._observe.kubernetes.shell import Clock
 from ...._parse.kubernetes.pod_state import PodState, state_of_pod
 from ...._parse.kubernetes.resource import name_of
 from ...._parse.pods.failure import classify
 from ...cluster.watch import KindUpdate, WatchFeed, take_following
-from ..measuring_plan import Plan, PodOfNode, Say
+from ..measuring_plan import Measurement, PodOfNode
 
 #: the part of ``pod_seconds`` for which whole nodes are awaited once the pods of more than half of them are ready, and
 #: how many times the seconds that these took
@@ -78,23 +76,16 @@ class ReadinessWait:
 
     def __init__(
         self,
-        cluster: Cluster,
-        plan: Plan,
-        clock: Clock,
-        say: Say,
+        measurement: Measurement,
         open_feed: typing.Callable[[], WatchFeed],
         is_ours: typing.Callable[[Resource], bool],
     ) -> None:
         """Prepare the waits of a run; nothing is watched yet.
 
-        :param plan: fabrics, nodes and settings of the measurement
         :param open_feed: function that returns a feed of changes of pods
         :param is_ours: function that returns whether this run created a pod
         """
-        self._cluster = cluster
-        self._plan = plan
-        self._clock = clock
-        self._say = say
+        self._measurement = measurement
         self._open_feed = open_feed
         self._is_ours = is_ours
 
@@ -118,18 +109,17 @@ class ReadinessWait:
         seen: dict[str, Resource] = {}
         since: dict[str, tuple[str, float]] = {}
         leaving: dict[str, str] = {}
-        start = self._clock()
+        start, plan = self._measurement.clock(), self._measurement.plan
         before = dict(spent or {})
         ends = {
-            item.node: start + min(self._plan.pod_seconds, self._plan.draw_seconds - before.get(item.node, 0.0))
-            for item in pods
+            item.node: start + min(plan.pod_seconds, plan.draw_seconds - before.get(item.node, 0.0)) for item in pods
         }
         tell, most_ready = start + TOLD_SECONDS, not together
         feed = self._open_feed()
         feed.start()
         try:
             while len(done) < len(pods):
-                now = self._clock()
+                now = self._measurement.clock()
                 for item in pods:
                     if item.name in done:
                         continue
@@ -144,13 +134,13 @@ class ReadinessWait:
                     break
                 if not most_ready and 2 * sum(not item.error for item, _found in done.values()) > len(pods):
                     most_ready = True
-                    last = now + max(_LATE_PART * self._plan.pod_seconds, _LATE_TIMES * (now - start))
+                    last = now + max(_LATE_PART * plan.pod_seconds, _LATE_TIMES * (now - start))
                     ends = {node: min(last, end) for node, end in ends.items()}
                 end = max(ends[item.node] for item in pods if item.name not in done)
                 if now >= tell:
                     tell = now + TOLD_SECONDS
                     late = list(dict.fromkeys(item.node for item in pods if item.name not in done))
-                    self._say(
+                    self._measurement.say(
                         f"{pods[0].fabric}: waiting at most {end - now:.0f} s for the pods of"
                         f" {join_first(late, _TOLD_NODES)}"
                     )
@@ -203,7 +193,7 @@ class ReadinessWait:
             error = f"the pod is on node {node}; expected {item.node}"
             return dataclasses.replace(item, error=error, cause="taken"), found
         if stand.phase == "ready":
-            self._say(f"{item.fabric} {item.node}: pod is ready")
+            self._measurement.say(f"{item.fabric} {item.node}: pod is ready")
             return item, found
         suspect, start = since.get(item.name, ("", now))
         # pods of an earlier fabric that are about to go hold its place on the node: a busy node takes its time with
@@ -216,7 +206,7 @@ class ReadinessWait:
             return None
         event = self._find_last_warning(item, str(found["metadata"].get("uid") or ""))
         error = f"the pod did not become ready: {stand.detail}{'; ' + event if event else ''}"
-        self._say(f"{item.fabric} {item.node}: {error}")
+        self._measurement.say(f"{item.fabric} {item.node}: {error}")
         # a container that cannot even start says so in the runtime's words
         words = classify(None, False, stand.detail)
         cause = stand.suspect or ("no_tool" if words and words.kind == "no_tool" else "")
@@ -232,7 +222,7 @@ class ReadinessWait:
         try:
             about = f"involvedObject.kind=Pod,involvedObject.name={item.name},involvedObject.uid={uid}"
             fields = f"{about},type=Warning"
-            events = self._cluster.list("Event", item.namespace, fields=fields, most=_EVENTS).items
+            events = self._measurement.cluster.list("Event", item.namespace, fields=fields, most=_EVENTS).items
         except ApiError:
             return ""
         mine = [
