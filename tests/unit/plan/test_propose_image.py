@@ -9,6 +9,7 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.action import propose
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.proposal import Proposal, Section, Sections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
     PUBLIC_IMAGE,
@@ -18,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.image import propose_image
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import NamedImage
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.proposal import render
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _variables
 
 TAG = "registry.example:5000/site/rdma-tools:1"
 ONE, OTHER = (f"registry.example:5000/site/rdma-tools@sha256:{letter * 64}" for letter in "ab")
@@ -84,6 +86,17 @@ def test_an_image_of_the_inventory_is_not_overridden() -> None:
     assert value is None and f"is {TAG}, a tag. All observers ran {ONE}: write that" in notes
     value, notes = proposed(TAG, None, inventory=True)
     assert value is None and "did not report" in notes
+
+
+def test_what_the_command_sets_is_not_of_the_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
+    action = object.__new__(propose.ActionModule)
+    action._loader = None
+    given: dict[str, str] = {}
+    monkeypatch.setattr(_variables, "load_extra_vars", lambda loader: given)
+    assert action._find_image("") is None
+    assert action._find_image(TAG) == NamedImage(TAG, in_inventory=True)
+    given["rdma_observers_image"] = TAG
+    assert action._find_image(TAG) == NamedImage(TAG)
 
 
 def test_without_a_name_nothing_is_proposed() -> None:
