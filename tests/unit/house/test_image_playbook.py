@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import PUBLIC_IMAGE
 from ansible_collections.linerate.rdma.tests.unit.house.test_images_playbook import play
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -96,3 +97,4 @@ def test_the_containerfile_has_each_package_of_the_page() -> None:
     _start, _install, rest = CONTAINERFILE.read_text(encoding="utf-8").partition("--no-install-recommends")
     installed = set(rest.partition("&&")[0].replace("\\", " ").split())
     assert named == installed and "python3" in named
+    assert PUBLIC_IMAGE in page, "what a message names is explained"
