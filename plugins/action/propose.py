@@ -12,9 +12,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import 
     default_path,
     propose_intent,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import NamedImage
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import find_cause
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import is_extra_variable
 
 
 class ActionModule(ControllerAction):
@@ -31,6 +33,7 @@ class ActionModule(ControllerAction):
         "cluster": {"type": "raw"},
         "cause": {"type": "str", "default": ""},
         "unclean": {"type": "bool", "default": False},
+        "image": {"type": "str", "default": ""},
     }
 
     def work(self, options: Result, variables: Result) -> Result:
@@ -56,12 +59,17 @@ class ActionModule(ControllerAction):
                 bool(self._task.check_mode),
                 options["cause"] if nodes else of_inventory,
                 of_inventory if nodes else "",
+                self._find_image(options["image"]),
             )
         except ProposalError as error:
             if not options["unclean"]:
                 raise
             # the task that says so comes after this one, and so never
             raise ProposalError(error.seen, f"{error.remedy} - THE CLUSTER WAS NOT LEFT CLEAN, see above") from None
+
+    def _find_image(self, name: str) -> typing.Optional[NamedImage]:
+        """Return the image of the observers, and whether the inventory names it. Return None without a name."""
+        return NamedImage(name, not is_extra_variable("rdma_observers_image", self._loader)) if name else None
 
 
 def _inventory_dir(variables: Result) -> str:

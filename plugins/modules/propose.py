@@ -41,6 +41,14 @@ options:
     description: Why the nodes could not be seen. If nothing can be proposed, the module fails with this text.
     type: str
     default: ""
+  image:
+    description:
+      - The variable C(rdma_observers_image), if the nodes were read through observers.
+      - If the command sets it (C(-e)), the proposal contains it with the digest that all observers ran, so that later
+        commands need not name it.
+      - If the inventory sets it to a tag, a note has the digest.
+    type: str
+    default: ""
   unclean:
     description: Whether something of the run may be left in the cluster. If nothing can be proposed, the text ends with
       it.

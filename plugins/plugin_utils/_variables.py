@@ -12,6 +12,8 @@ import socket
 import typing
 
 from ansible.errors import AnsibleError
+from ansible.parsing.dataloader import DataLoader
+from ansible.utils.vars import load_extra_vars
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import (
     correct_name,
@@ -47,6 +49,14 @@ def describe_installer(variables: Variables) -> str:
         # a container that runs as a user whom its passwd doesn't know
         user = f"user {os.getuid()}"
     return f"{user} on {socket.gethostname()}"
+
+
+def is_extra_variable(name: str, loader: DataLoader) -> bool:
+    """Return whether a variable is set by the command (``-e``), which overrides its value in the inventory.
+
+    :param loader: loader of Ansible, which reads files of variables
+    """
+    return name in load_extra_vars(loader)
 
 
 def list_names(variables: Variables) -> tuple[str, ...]:

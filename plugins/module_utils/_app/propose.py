@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import typing
 
@@ -13,11 +14,12 @@ from .._model.base.text import cut_plain, cut_text, join_first
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from .._model.intent.proposal import Blank, iterate_leaves
 from .._model.kubernetes.addresses import AddressFacts
+from .._model.kubernetes.observers import ObserversFacts
 from .._model.node.hca import ObservedHcas
 from .._model.node.neighbours import ObservedNeighbours
 from .._model.operators.sriov_operator import OperatorFacts
 from .._plan.propose.difference import list_differences
-from .._plan.propose.inputs import ProposalInputs
+from .._plan.propose.inputs import NamedImage, ProposalInputs
 from .._plan.propose.propose import propose
 from .._render.cluster.proposal import render
 from .._store.facts import FactFolder
@@ -72,10 +74,13 @@ def default_path(inventory_dir: str) -> str:
     return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
 
 
-def collect_inputs(folder: FactFolder, namespace: str = "") -> ProposalInputs:
+def collect_inputs(
+    folder: FactFolder, namespace: str = "", image: typing.Optional[NamedImage] = None
+) -> ProposalInputs:
     """Return the facts of a run on which a proposal is based, as far as they exist.
 
     :param namespace: namespace of the pods; empty if the user gave none
+    :param image: image of the observers; None if the user named none
     :raises FileError: this run has read no node
     :raises LoadError: a fact does not have the form that this version expects
     """
@@ -104,7 +109,23 @@ def collect_inputs(folder: FactFolder, namespace: str = "") -> ProposalInputs:
     neighbours = load(dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
     addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
     operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
-    return ProposalInputs(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
+    ran: typing.Optional[ObserversFacts] = None
+    with contextlib.suppress(FileError):
+        # without them the proposal keeps the name that the user gave, and says so
+        observers = folder.value("observers") if image else None
+        ran = load(ObserversFacts, observers, "observers") if observers else None
+    return ProposalInputs(
+        hcas,
+        subnets,
+        topologies,
+        addresses,
+        operators,
+        tuple(unread),
+        namespace,
+        neighbours,
+        image,
+        ran,
+    )
 
 
 def propose_intent(
@@ -116,6 +137,7 @@ def propose_intent(
     check_mode: bool,
     cause: str = "",
     unread_source: str = "",
+    image: typing.Optional[NamedImage] = None,
 ) -> Data:
     """Propose an intent, and write it to a new file if no intent exists yet. An existing intent is compared with the
     proposal instead. No file is ever overwritten.
@@ -126,12 +148,13 @@ def propose_intent(
     :param cause: known reason why nodes could not be found or read; it replaces all other reasons in the error
     :param unread_source: why a source of the inventory could not be read, while others have nodes; empty if all were
         read. A proposal without the nodes of a source would be wrong
+    :param image: image of the observers; None if the user named none
     :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks`` (paths of values
         that the user must fill in) and ``diff``
     :raises ProposalError: nothing can be proposed
     :raises FileError: a fact cannot be read, or the file exists or cannot be written
     """
-    seen = collect_inputs(folder, namespace)
+    seen = collect_inputs(folder, namespace, image)
     proposal = propose(seen)
     left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
     if not proposal.fabrics.items:

@@ -56,6 +56,7 @@ def proposed(
         "cluster": None,
         "cause": "",
         "unclean": False,
+        "image": "",
         **options,
     }
     with pytest.raises(RdmaError) as error:

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import ProposalError, default_path
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import PUBLIC_IMAGE
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError, write_new
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree
@@ -233,3 +234,9 @@ def test_where_no_observer_starts_the_cause_is_named(site: Site) -> None:
     # ansible-core from 2.19 on says it in words of its own as well
     assert said.rpartition("\nfatal: ")[2].count("linerate-rdma not found") == 1
     assert not site.file.exists()
+    # a user who named no image reads what to type, at the end and once, and not for each node
+    code, said = site.play("propose")
+    end = " ".join(said.rpartition("\nfatal: ")[2].split())
+    wanted = f"Run the same command with -e rdma_observers_image={PUBLIC_IMAGE}, which is a public image"
+    assert code != 0 and "no intent can be proposed: rdma_observers_image is not set, " in end and wanted in end
+    assert end.count(PUBLIC_IMAGE) == 1 and "[worker-2]" not in said

@@ -237,6 +237,7 @@ def test_each_playbook_that_runs_no_stage_begins_with_the_check() -> None:
         "evidence",
         "difference",
         "facts",
+        "image",
         "images",
         "awx",
         "awx_approval",

@@ -15,6 +15,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import observers as check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images.pull_rules import by_digest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import PUBLIC_IMAGE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import seen_in
@@ -278,9 +280,10 @@ def test_elsewhere_the_image_must_be_named(worlds: Worlds, call: Call) -> None:
     code, answer = call(image="")
     assert code == 1 and answer["msg"] == (
         "rdma_observers_image is not set, and the cluster is not OpenShift, which provides an"
-        " image. Build the image as described in docs/observers.md, then rerun with the digest"
-        " of the image: -e rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
+        f" image. Run the same command with -e rdma_observers_image={PUBLIC_IMAGE}, which is a public image of NVIDIA,"
+        " or with an image of your own: docs/observers.md lists the tools of each image"
     ), "what the user types, and no option of a module"
+    assert by_digest(PUBLIC_IMAGE), "each node runs the same image"
     worlds(openshift=True).drop("ImageStreamTag", {"metadata": {"name": "tools:latest"}}, "openshift")
     code, answer = call(image="")
     assert (code, "-e rdma_observers_image=" in answer["msg"], "imagestreamtags/tools:latest" in answer["msg"]) == (

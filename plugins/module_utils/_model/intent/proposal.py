@@ -93,17 +93,22 @@ class Proposal:
     :ivar cluster: proposed ``rdma_cluster``
     :ivar left_out: HCAs and nodes that the proposal does not include
     :ivar notes: further information for the user
+    :ivar image: proposed ``rdma_observers_image``; None if the proposal does not set it
     """
 
     fabrics: Sections
     cluster: Section
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
+    image: typing.Optional[Value] = None
 
     @property
     def variables(self) -> Section:
-        """Return the proposed intent as one mapping with the variables ``rdma_fabrics`` and ``rdma_cluster``."""
-        return Section((("rdma_fabrics", self.fabrics), ("rdma_cluster", self.cluster)), "")
+        """Return the proposed intent as one mapping with the variables ``rdma_fabrics`` and ``rdma_cluster``, and with
+        ``rdma_observers_image`` if it is proposed.
+        """
+        image = (("rdma_observers_image", self.image),) if self.image is not None else ()
+        return Section((("rdma_fabrics", self.fabrics), ("rdma_cluster", self.cluster), *image), "")
 
 
 def make_data(entry: Entry) -> typing.Any:

@@ -23,6 +23,13 @@ LABEL, OWN, PREPARED = "linerate.rdma/observers", "own", "prepared"
 TEMPLATE = "linerate.rdma/template"
 #: seconds after which a container ends itself, with all that hangs in it; the kubelet starts it anew
 LIFETIME_SECONDS = 14400
+#: a public image with Python, for users without a registry, with the digest that NVIDIA publishes for it. Its tools and
+#: the sources for them are in docs/observers.md. It is named in messages and is no default: the user chooses the image
+#: that runs privileged on each node
+PUBLIC_IMAGE = (
+    "nvcr.io/nvidia/mellanox/nic-configuration-operator-daemon"
+    "@sha256:ff80af3402473fba6251f36f924ddc50341f954980bfba919cae70925e644318"
+)
 #: what a container asks for, and what it gets at most
 RESOURCES: dict[str, typing.Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
 

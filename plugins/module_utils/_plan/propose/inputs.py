@@ -9,12 +9,25 @@ import typing
 
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.kubernetes.addresses import AddressFacts
+from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.node.hca import Hca, ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from ..._model.operators.sriov_operator import OperatorFacts
 
 #: HCAs of each node that gave an answer
 Nodes = typing.Mapping[str, tuple[Hca, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedImage:
+    """The image of the observers, as the user named it for the run.
+
+    :ivar name: name of the image, with a tag or with a digest
+    :ivar in_inventory: whether the inventory names it, instead of the command
+    """
+
+    name: str
+    in_inventory: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +43,8 @@ class ProposalInputs:
     :ivar unread: cluster data that could not be read, each with the reason
     :ivar namespace: namespace of the pods that will use the fabrics, which only the user knows; empty if not set
     :ivar neighbours: LLDP data and neighbor tables of Ethernet NICs, by node
+    :ivar image: image of the observers; None if the user named none
+    :ivar observers: observers of the run; None for none
     """
 
     hcas: typing.Mapping[str, ObservedHcas]
@@ -40,3 +55,5 @@ class ProposalInputs:
     unread: tuple[str, ...] = ()
     namespace: str = ""
     neighbours: typing.Mapping[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
+    image: typing.Optional[NamedImage] = None
+    observers: typing.Optional[ObserversFacts] = None

@@ -18,6 +18,7 @@ from .cluster import propose_cluster_section
 from .ethernet import group_ethernet
 from .fabric import propose_fabric_section
 from .groups import HcaGroup, Out, compute_rate, group_infiniband, leave_out_nodes, link_of, odd_nodes
+from .image import propose_image
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks
 
@@ -82,16 +83,17 @@ def propose(seen: ProposalInputs) -> Proposal:
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
     unread = (f"{text}: enter the values that depend on this data." for text in seen.unread)
+    image, about_image = propose_image(seen.image, seen.observers)
     notes = (
         *unread,
+        *about_image,
         *_list_mixed_layer_notes(groups),
         *_list_partial_facts(seen),
         *_own_nics(groups, nodes, seen),
         *_list_resource_holders(nodes, seen, names),
     )
-    return Proposal(
-        fabrics, propose_cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
-    )
+    section = propose_cluster_section(groups, items, seen, tuple(seen.hcas))
+    return Proposal(fabrics, section, (*absent, *odd, *out.told()), notes, image)
 
 
 def _count_too_many(seen: ProposalInputs) -> typing.Iterator[tuple[str, int]]:

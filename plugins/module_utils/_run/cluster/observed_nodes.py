@@ -9,7 +9,7 @@ import typing
 
 from ..._analysis.controllers.observers import judge, select_nodes
 from ..._model.base.errors import RdmaError
-from ..._model.kubernetes.observers import Wanted
+from ..._model.kubernetes.observers import PUBLIC_IMAGE, Wanted
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._parse.kubernetes import core
@@ -62,8 +62,8 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
     :raises RdmaError: the cluster is not OpenShift, or the image cannot be read
     """
     remedy = (
-        "Build the image as described in docs/observers.md, then rerun with the digest of the image: -e"
-        " rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
+        f"Run the same command with -e rdma_observers_image={PUBLIC_IMAGE}, which is a public image of NVIDIA, or with"
+        " an image of your own: docs/observers.md lists the tools of each image"
     )
     if not openshift:
         raise RdmaError(
