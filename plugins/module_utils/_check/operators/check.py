@@ -194,8 +194,9 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
             return build_pass("operators.multus", "multus", measured, expected)
         if seen.errors and not served:
             why = (
-                "The pods of multus were not read, so it is unknown on which nodes they run:"
-                f" {format_clause('; '.join(seen.errors[:5]))}."
+                f"The API server did not return the pods of multus: {format_clause('; '.join(seen.errors[:5]))}. So"
+                f" it is"
+                " unknown on which nodes they run."
             )
             return Finding(
                 "operators.multus",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of, describe_read_remedy, format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.node.firmware import (
     HcaFirmware,
@@ -63,8 +63,8 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
             f" objects could not be read: {format_clause('; '.join(nics.errors[:3]))}."
         )
         remedy = (
-            "Grant the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster, set"
-            " platform_nic_devices: false. Then run stage platform again."
+            "Without a cluster, set platform_nic_devices: false and run stage platform again."
+            f" {describe_read_remedy('Then run stage platform again.')}"
         )
         yield Finding(
             "platform.firmware",

@@ -157,13 +157,14 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
 
 
 def _check_node(outcome: NodeOutcome) -> Finding:
+    node = outcome.node or "node without a name"
     if outcome.state in ("done", "nothing"):
-        return build_pass(_CHECK, outcome.node, "; ".join(outcome.did) or "no change needed", _EXPECTED_OF_NODE)
+        return build_pass(_CHECK, node, "; ".join(outcome.did) or "no change needed", _EXPECTED_OF_NODE)
     if outcome.state == "planned":
         # check mode: what is not done yet
         return Finding(
             _CHECK,
-            outcome.node,
+            node,
             UNKNOWN,
             "not changed (check mode)",
             _EXPECTED_OF_NODE,
@@ -175,7 +176,7 @@ def _check_node(outcome: NodeOutcome) -> Finding:
     without = _WITHOUT_REASON.get(outcome.state, "The run ended during the work on this node")
     return Finding(
         _CHECK,
-        outcome.node,
+        node,
         status,
         f"{_STATES.get(outcome.state, outcome.state)}{did}",
         _EXPECTED_OF_NODE,

@@ -93,8 +93,9 @@ def report_other_job(host: str, pod: TrainingPod, every: typing.Iterable[Trainin
     """
     others = dict.fromkeys(_describe_job(item) for item in every if item.job != pod.job)
     why = (
-        "NCCL writes only host names into the log, and pods of different jobs have these names. So the log may be of"
-        " another job than this pod."
+        "NCCL writes only host names into the log, and pods of different jobs have these names. So the log may come"
+        " from"
+        " another job."
     )
     remedy = (
         "Set training_selectors to the labels of the job, then run stage training again before the pods of the job are"
@@ -104,8 +105,8 @@ def report_other_job(host: str, pod: TrainingPod, every: typing.Iterable[Trainin
         "training.hcas",
         host,
         UNKNOWN,
-        f"host names of the log on {_describe_job(pod)}, and on {join_first(list(others), 4)}",
-        "host names of the log on pods of one job only",
+        f"host names of the log match {_describe_job(pod)}, and {join_first(list(others), 4)}",
+        "host names of the log match pods of one job only",
         why,
         remedy,
     )
