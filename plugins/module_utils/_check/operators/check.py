@@ -296,7 +296,7 @@ def _check_node(
                 " message of the kubelet, or Unknown if the kubelet does not report.",
             )
         )
-        steps = f"Read the condition Ready: kubectl describe node {name}."
+        steps = f"Correct the cause in the condition Ready: kubectl describe node {name}."
         if node.ready:
             steps = f"If no drain or update of the node is in progress, run kubectl uncordon {name}."
         elif node.unschedulable:

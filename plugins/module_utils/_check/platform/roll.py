@@ -113,8 +113,8 @@ def _check_templates(planned: RollPlan) -> typing.Iterator[Finding]:
             " without a run."
         )
         remedy = (
-            "Find out why the operator reads no serial number: kubectl get nicdevices -A -o yaml. Then run stage"
-            " platform again. Or delete the template before nodes join the cluster: kubectl delete"
+            "Correct the conditions of the NicDevices without a serial number (kubectl get nicdevices -A -o yaml),"
+            " then run stage platform again. Or delete the template before nodes join the cluster: kubectl delete"
             " nicconfigurationtemplates -A -l app.kubernetes.io/managed-by=linerate.rdma."
         )
         yield Finding(

@@ -127,8 +127,8 @@ def report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> 
         reason = format_clause(pod.error, "The annotation k8s.v1.cni.cncf.io/network-status of the pod names no HCA")
         remedy = (
             f"Run kubectl get pod {pod.name} -o yaml -n NAMESPACE: the annotation k8s.v1.cni.cncf.io/network-status"
-            " must list the interfaces and PCI addresses of the pod. If it does not, read the log of multus on the"
-            " node. Then run stage training again."
+            " must list the interfaces and PCI addresses of the pod. If it does not, correct the error in the log of"
+            " multus on the node, and create the pod again. Then run stage training again."
         )
         return Finding("training.hcas", host, UNKNOWN, measured, expected, f"{reason}.", remedy)
     if not asked:

@@ -84,15 +84,15 @@ def _find_wrong_layer(
             "The config daemon does not report this function, although the kernel shows it. It ignores NICs that are"
             " not in the operator's list of supported NICs.",
             "Compare lspci -nn on the node with kubectl get configmap supported-nic-ids -n NAMESPACE -o yaml. If the"
-            " NIC is missing there, add it. Otherwise read the log of the config daemon on the node. Then run stage"
-            " virtual_functions again.",
+            " NIC is missing there, add it. Otherwise correct the error in the log of the config daemon on the node."
+            " Then run stage virtual_functions again.",
         )
     if desired is None:
         return (
             "No SriovNetworkNodePolicy selects this function.",
             "Run stage network again: its finding network.policy_accepted shows whether the policy exists. If it"
-            " passes, compare nicSelector and nodeSelector of the policy with this function: kubectl get"
-            " sriovnetworknodepolicies -A -o yaml. Then run stage virtual_functions again.",
+            " passes, correct nicSelector or nodeSelector of the policy so that it selects this function: kubectl"
+            " get sriovnetworknodepolicies -A -o yaml. Then run stage virtual_functions again.",
         )
     if desired != wanted:
         return (

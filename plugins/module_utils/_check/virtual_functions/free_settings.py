@@ -171,8 +171,8 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: t
     if _PORTS in names:
         causes.append("The RDMA device of these VFs did not start with all of its ports.")
         steps.append(
-            "Run rdma link on the node to list the ports. Unbind the VF from its driver, bind it again, and read dmesg"
-            " for this function."
+            "Run rdma link on the node to list the ports. Unbind the VF from its driver, bind it again, and correct"
+            " the error that dmesg shows for this function."
         )
     if _MTU in names:
         causes.append("The intent sets no MTU, so a VF keeps the MTU that its last pod set.")
