@@ -10,7 +10,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.ip_link import format_command
+from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.ip_link import (
+    format_command,
+    format_mtu_command,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
@@ -1672,6 +1675,19 @@ def test_command_on_a_vf_has_its_interface_and_number(
     physical = dataclasses.replace(PHYSICAL, netdevs=tuple(Netdev(name, None) for name in interfaces))
     vfs = [dataclasses.replace(VIRTUAL[0], vf_index=number) for number in numbers]
     assert format_command(physical, vfs, "state auto") == command
+
+
+@pytest.mark.parametrize(
+    ("names", "command"),
+    [
+        (("eth7",), "ip link set dev eth7 mtu 9000"),
+        (("eth7", "eth8"), "ip link set dev INTERFACE mtu 9000, for each INTERFACE of eth7, eth8"),
+        ((), "ip link set dev INTERFACE mtu 9000"),
+    ],
+)
+def test_command_on_the_mtu_has_the_interfaces(names: tuple[str, ...], command: str) -> None:
+    vfs = [dataclasses.replace(VIRTUAL[0], netdevs=(Netdev(name, None),)) for name in names]
+    assert format_mtu_command(vfs, 9000) == command
 
 
 def test_partition_keys_of_free_vfs_are_compared_in_one_state_of_the_port() -> None:

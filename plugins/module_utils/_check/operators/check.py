@@ -273,7 +273,7 @@ def _check_node(
                 "operators.node",
                 name,
                 FAIL,
-                f"not in the cluster; its nodes: {join_first(sorted(known)) or 'none'}",
+                f"not in the cluster; its nodes: {join_first(sorted(filter(None, known))) or 'none'}",
                 "a node of this name in the cluster",
                 why,
                 remedy,

@@ -12,6 +12,9 @@ from ..._model.intent.intent import Training
 from ..._model.job.nccl import TrainingPod
 from ..._model.run.findings import UNKNOWN, WARN, Finding, Status
 
+#: subject of the findings on ranks whose lines of the log have no host name
+NO_HOST_NAME = "host without a name"
+
 
 def report_one_host(host: str) -> Finding:
     """Return the finding that all ranks of the job are on one host."""
@@ -123,6 +126,12 @@ def report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> 
     :param pod: pod of the host; None if it is not known
     """
     measured, expected = "HCAs of the pod not read", "the list of HCAs that the pod got from its networks"
+    if not host:
+        why = "The log contains no host name for these ranks, so their pod is unknown."
+        remedy = (
+            "Run the job again with NCCL_DEBUG=INFO, then run stage training again with the unchanged log of each pod."
+        )
+        return Finding("training.hcas", NO_HOST_NAME, UNKNOWN, measured, expected, why, remedy)
     if pod is not None:
         reason = format_clause(pod.error, "The annotation k8s.v1.cni.cncf.io/network-status of the pod names no HCA")
         remedy = (

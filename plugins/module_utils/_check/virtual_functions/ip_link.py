@@ -18,6 +18,19 @@ def name_interface(physical: Hca) -> str:
     return physical.netdevs[0].name if physical.netdevs else "PF"
 
 
+def format_mtu_command(vfs: typing.Iterable[Hca], mtu: int) -> str:
+    """Return the command that sets the MTU of the interfaces of VFs on the node.
+
+    :param vfs: VFs that are changed
+    :param mtu: MTU in bytes
+    """
+    names = [netdev.name for vf in vfs for netdev in vf.netdevs]
+    if len(names) == 1:
+        return f"ip link set dev {names[0]} mtu {mtu}"
+    each = f", for each INTERFACE of {join_first(names, _MOST)}" if names else ""
+    return f"ip link set dev INTERFACE mtu {mtu}{each}"
+
+
 def format_command(physical: Hca, vfs: typing.Sequence[Hca], setting: str) -> str:
     """Return the command that changes a setting of VFs at their physical function. It contains the interface and the
     number of the VF. For several VFs, it contains ``NUMBER``, and the numbers follow.
