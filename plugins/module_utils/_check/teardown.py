@@ -247,9 +247,8 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
         )
         remedy = (
             "If the error contains 'forbidden', grant the user of the kubeconfig the right to list all resources in"
-            " this"
-            " namespace. Otherwise correct the API server that the error names (kubectl get apiservices). Then run the"
-            f" teardown again. {keep}"
+            " this namespace. Otherwise correct the API server that the error names (kubectl get apiservices). Then"
+            f" run the teardown again. {keep}"
         )
         return Finding("teardown.object", subject, UNKNOWN, "not deleted, content not read", "gone", why, remedy)
     why = (

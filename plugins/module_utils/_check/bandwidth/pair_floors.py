@@ -131,9 +131,8 @@ def _check_proven(
         words.append(f"{', '.join(causes[:-1])}, or {causes[-1]}.")
         steps += [
             (
-                f"Read {_describe_errors(ground)} of both ends, and correct the cause of counters that increase."
-                f" Then run"
-                " stage bandwidth again on idle nodes."
+                f"Read {_describe_errors(ground)} of both ends, and correct the cause of counters that increase. Then"
+                " run stage bandwidth again on idle nodes."
             )
         ]
         steps += (

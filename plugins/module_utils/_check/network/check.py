@@ -37,8 +37,7 @@ _CHECKS = {
 
 _LOOK = (
     "Read syncStatus and lastSyncError in the status of the node: kubectl get sriovnetworknodestates -A"
-    " --field-selector"
-    " metadata.name=NODE -o yaml. Correct the error that they show."
+    " --field-selector metadata.name=NODE -o yaml. Correct the error that they show."
 )
 
 
@@ -149,8 +148,7 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
         return []
     why = (
         f"The API server did not return all kinds: {format_clause('; '.join(lint.errors[:5]))}. The objects were"
-        f" applied"
-        " without a check against these kinds."
+        " applied without a check against these kinds."
     )
     remedy = (
         "If the user of the kubeconfig has no right to read these kinds (kubectl auth can-i list KIND prints no), set"

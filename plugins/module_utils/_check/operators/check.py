@@ -195,8 +195,7 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
         if seen.errors and not served:
             why = (
                 f"The API server did not return the pods of multus: {format_clause('; '.join(seen.errors[:5]))}. So"
-                f" it is"
-                " unknown on which nodes they run."
+                " it is unknown on which nodes they run."
             )
             return Finding(
                 "operators.multus",

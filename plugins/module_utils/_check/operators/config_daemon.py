@@ -42,8 +42,7 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
         f"Wait for the rollout: kubectl -n {daemon.namespace} rollout status daemonset {daemon.name}. If it does not"
         f" end, list the pods that are not ready: kubectl -n {daemon.namespace} get pods -o wide -l"
         " app=sriov-network-config-daemon. Correct the cause in their events (kubectl describe pod). Then run stage"
-        " operators"
-        " again."
+        " operators again."
     )
     if daemon.ready < len(served):
         why = (

@@ -97,8 +97,7 @@ def report_other_job(host: str, pod: TrainingPod, every: typing.Iterable[Trainin
     others = dict.fromkeys(_describe_job(item) for item in every if item.job != pod.job)
     why = (
         "NCCL writes only host names into the log, and pods of different jobs have these names. So the log may come"
-        " from"
-        " another job."
+        " from another job."
     )
     remedy = (
         "Set training_selectors to the labels of the job, then run stage training again before the pods of the job are"

@@ -79,9 +79,8 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             )
             remedy = (
                 f"Set network.link_state: auto in the fabric '{layers.fabric.name}', then run stages network and"
-                f" virtual_functions again. Or run on the node"
-                f" {format_command(layers.hca, disabled, 'state auto')}, then"
-                " run stage virtual_functions again."
+                f" virtual_functions again. Or run on the node {format_command(layers.hca, disabled, 'state auto')},"
+                " then run stage virtual_functions again."
             )
             measured = f"link of {len(disabled)} of {total} disabled: {join_first([vf.name for vf in disabled], 8)}"
             return Finding(check, layers.subject, FAIL, measured, "0 VFs with a disabled link", why, remedy)
@@ -99,9 +98,8 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
         command = format_command(layers.hca, [vf for vf in layers.vfs if vf.name in late], f"state {wanted}")
         remedy = (
             f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' sets link_state (kubectl get"
-            f" network-attachment-definitions -A -o yaml), and recreate the pods. Or run on the node {command}."
-            f" Then run"
-            " stage virtual_functions again."
+            f" network-attachment-definitions -A -o yaml), and recreate the pods. Or run on the node {command}. Then"
+            " run stage virtual_functions again."
         )
         shown = join_first([f"{name} {policies[name]}" for name in late], 8)
         return Finding(check, layers.subject, FAIL, f"link state of VFs in pods: {shown}", expected, why, remedy)
