@@ -866,7 +866,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "bandwidth.rping",
                 "compute *",
                 ("RDMA_CM_EVENT_ADDR_ERROR",),
-                "Compare the output of ip addr and rdma link in both pods.",
+                "Compare the output of ip addr and rdma link in both pods, and correct the network of the pod",
             ),
         ),
         # the pods of four rails on two nodes
@@ -1186,7 +1186,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                     "The wait ended before the node was ready for the fabric.",
                     "syncStatus is Succeeded, but that status is older than the policy",
                 ),
-                "See the log of the config daemon on the node (pods sriov-network-config-daemon).",
+                "Correct the error in the log of the config daemon on the node (pods sriov-network-config-daemon).",
             ),
         ),
         (Injection("daemon-frozen", {"worker": "worker-1"}),),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 
@@ -48,6 +49,9 @@ def test_a_link_that_is_disabled_under_a_pod_is_named(lab: Lab) -> None:
             "virtual_functions.link_state",
             "compute worker-1 mlx5_*",
             says,
-            "ip link set PF vf NUMBER state enable",
+            " state enable",
         ),
     )
+    found = run.findings("virtual_functions", "fail")
+    remedies = [item["remedy"] for item in found if item["check"] == "virtual_functions.link_state"]
+    assert any(re.search(r"ip link set \w+ vf [0-9]+ state enable", remedy) for remedy in remedies), remedies

@@ -14,7 +14,7 @@ from .._analysis.controllers.labelled_objects import describe_delete, describe_w
 from .._analysis.disruption import machine_config
 from .._analysis.fleet.unreachable_nodes import NOT_QUERIED
 from .._model.base.marks import LABEL, SELECTOR
-from .._model.base.phrases import format_clause
+from .._model.base.phrases import describe_read_remedy, format_clause
 from .._model.base.text import cut_text
 from .._model.boundary.form import Bound
 from .._model.boundary.numbers import MOST_MESSAGES
@@ -134,26 +134,27 @@ def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
     """
     if facts.hosts_unread:
         why = (
-            "It is unknown whether MachineConfigs or KubeletConfigs of linerate.rdma still exist:"
-            f" {format_clause('; '.join(facts.hosts_unread[:3]))}."
+            "The API server did not return all MachineConfigs and KubeletConfigs, so some of linerate.rdma may still"
+            f" exist. Its error: {format_clause('; '.join(facts.hosts_unread[:3]))}."
         )
         remedy = (
             "Look for them as an admin of the cluster: kubectl get machineconfigs,kubeletconfigs -l"
             f" {SELECTOR}. If there are some, run the teardown again as a user who may list and delete them."
-            " If there are none, grant the user the rights in docs/rbac/look.yml, then run the teardown again."
+            f" If there are none: {describe_read_remedy('Then run the teardown again.')}"
         )
         subject = "MachineConfigs and KubeletConfigs"
         yield Finding("teardown.object", subject, UNKNOWN, "not read", "no object left", why, remedy)
     if facts.rolls is None:
-        why, expected = (
-            (
-                "The run ended before it checked whether MachineConfigs or a KubeletConfig of linerate.rdma exist, and"
-                " whether the nodes returned after their removal."
-            ),
-            "all machines without these objects",
+        why = (
+            "The run ended before it checked whether MachineConfigs or a KubeletConfig of linerate.rdma exist, and"
+            " whether the nodes returned after their removal."
+        )
+        measured = "update of the machines after the removal not checked"
+        expected = (
+            "all machines updated to a configuration without the MachineConfigs and KubeletConfig of linerate.rdma"
         )
         yield Finding(
-            "teardown.roll", "MachineConfigPools", UNKNOWN, "roll not checked", expected, why, "Run the teardown again."
+            "teardown.roll", "MachineConfigPools", UNKNOWN, measured, expected, why, "Run the teardown again."
         )
     yield from machine_config.check_plan(facts.rolls or (), facts.roll_error, "teardown.roll")
 
@@ -241,12 +242,13 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
         why = (
-            "The namespace was not deleted, because it is unknown whether it contains objects of other users:"
-            f" {format_clause(item.refusal)}."
+            f"The content of the namespace was not read: {format_clause(item.refusal)}. It may contain objects of other"
+            " users, so the namespace was not deleted."
         )
         remedy = (
-            "Grant the user of the kubeconfig the right to list all resources in this namespace, then run the teardown"
-            f" again. {keep}"
+            "If the error contains 'forbidden', grant the user of the kubeconfig the right to list all resources in"
+            " this namespace. Otherwise correct the API server that the error names (kubectl get apiservices). Then"
+            f" run the teardown again. {keep}"
         )
         return Finding("teardown.object", subject, UNKNOWN, "not deleted, content not read", "gone", why, remedy)
     why = (
@@ -291,10 +293,7 @@ def _check_releases(left: typing.Optional[OperatorsSeen]) -> list[Finding]:
         return [Finding("teardown.stays", "operators", UNKNOWN, "operators not read", expected, why, remedy)]
     if left.errors:
         why = f"The remaining operators are unknown: {format_clause('; '.join(left.errors[:3]))}."
-        remedy = (
-            "Grant the user of the kubeconfig the rights of docs/rbac that the intent requires, then run the teardown"
-            " again."
-        )
+        remedy = describe_read_remedy("Then run the teardown again.")
         return [Finding("teardown.stays", "operators", UNKNOWN, "operators not read", expected, why, remedy)]
     findings = []
     # what was installed last needs what was installed first
@@ -475,8 +474,8 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
         )
     else:
         why = (
-            "The module kernel_settings failed on the node, so the settings of linerate.rdma may still be there:"
-            f" {format_clause(seen.error, 'it returned no data')}."
+            f"The module kernel_settings failed on the node: {format_clause(seen.error, 'it returned no data')}. The"
+            " settings of linerate.rdma may still be there."
         )
         remedy = (
             f"Run ansible {name} --become -m ansible.builtin.ping, and correct its error if it fails. If it succeeds,"

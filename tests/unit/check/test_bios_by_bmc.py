@@ -108,14 +108,14 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios(sriov=OFF),
             "fail",
             "SriovGlobalEnable Disabled",
-            "The BIOS reports SriovGlobalEnable: the value is Disabled, not on",
+            "Without SR-IOV in the BIOS, VFs get no memory and no bus numbers",
             "Set SriovGlobalEnable to Enabled with the module linerate.rdma.bios (wanted: {sriov: true})",
         ),
         (
             bios(above_4g=OFF),
             "fail",
             "MmioAbove4Gb Disabled",
-            "MmioAbove4Gb: the value is Disabled, not on",
+            "Without memory above 4 GiB for PCI, the memory of the VFs may not fit",
             "Set MmioAbove4Gb to Enabled",
         ),
         (

@@ -236,8 +236,10 @@ def test_the_cause_of_a_failed_node_is_the_finding_s() -> None:
 def test_a_failed_wait_for_as_many_as_the_node_offers_says_both() -> None:
     finding = found(synced(phase="failed", detail="the wait broke off."), "network.allocatable")
     assert finding.status == "fail" and finding.why == (
-        "The node offers this number, but it cannot become ready: the wait broke off."
+        "The node offers this number, but the run stopped to wait for it, because the SR-IOV operator does not complete"
+        " the node. Last state: the wait broke off."
     )
+    assert "Correct the error that they show. Then run stage network again." in finding.remedy
 
 
 @pytest.mark.parametrize(

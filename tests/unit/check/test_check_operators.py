@@ -222,6 +222,8 @@ def test_a_node_without_multus_is_named() -> None:
 def test_nothing_read_and_no_node_are_unknown() -> None:
     assert bad(look(None)) == {"operators.read": "unknown"}
     assert bad(look(nodes=())) == {"operators.node": "unknown"}
+    absent = only(look(dataclasses.replace(GOOD, nodes=(ClusterNode(""), ClusterNode("worker-9")))), "operators.node")
+    assert absent.measured == "not in the cluster; its nodes: worker-9"
 
 
 def test_what_the_pods_wait_for_is_named() -> None:
@@ -306,6 +308,10 @@ def test_a_plan_waits_for_an_operator_that_would_be_installed_and_not_until_a_se
     assert none.remedy.startswith("Install the operator as the finding operators.needed describes"), (
         "which knows whether operators_install is set"
     )
+    nowhere = dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, namespace=""))
+    unnamed = only(look(dataclasses.replace(GOOD, installations=(nowhere,))), "operators.single")
+    assert (unnamed.status, unnamed.measured.partition("/")[0]) == ("fail", "no namespace")
+    assert "has no namespace, so it is damaged" in unnamed.why and "operator_namespace" not in unnamed.remedy
     two = only(look(dataclasses.replace(GOOD, installations=(HELM, HELM))), "operators.single")
     elsewhere = dataclasses.replace(HELM, deployment=Workload("op", "elsewhere", 1, 1))
     there = only(look(dataclasses.replace(GOOD, installations=(elsewhere,))), "operators.single")

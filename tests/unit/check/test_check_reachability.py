@@ -542,8 +542,16 @@ def test_packets_that_were_late_once_are_a_warning_and_prove_their_ports() -> No
     assert pair.measured.startswith("0 of 1000 messages lost, 0 %; packets sent again in a shorter run before: 1 (LID ")
 
 
-@pytest.mark.parametrize(("transmitted", "received", "resent"), [(5, 10, 5), (0, 5, 0)])
-def test_more_answers_than_packets_are_no_proof(transmitted: int, received: int, resent: int) -> None:
+@pytest.mark.parametrize(
+    ("transmitted", "received", "resent", "measured"),
+    [
+        (5, 10, 5, "10 answers to 5 messages"),
+        (5, 6, 0, "6 answers to 5 messages"),
+        (0, 5, 0, "5 answers to 0 messages"),
+        (0, 0, 0, "0 answers to 0 messages"),
+    ],
+)
+def test_more_answers_than_packets_are_no_proof(transmitted: int, received: int, resent: int, measured: str) -> None:
     what = facts(lambda *_pair: 0)
     first, *others = what.pings["worker-1"].value or ()
     odd = Ping(first.rdma_device, 1, first.destination_lid, transmitted, received, resent=resent)
@@ -552,6 +560,7 @@ def test_more_answers_than_packets_are_no_proof(transmitted: int, received: int,
     )
     (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "fail"]
     assert pair.subject.startswith("compute rail 0 worker-1 mlx5_0 -> ")
+    assert pair.measured.startswith(f"{measured} (LID ") and "the stored result was damaged" in pair.why
 
 
 @pytest.mark.parametrize("counts", [{"transmitted": -1_000_000}, {"received": -1}, {"resent": 10**10}])

@@ -96,7 +96,7 @@ def test_pools_that_lose_a_machine_config_have_to_be_looked_at(host: dict[str, t
     assert (found.subject, found.status, found.measured) == (
         "MachineConfigPools",
         "unknown",
-        "roll not checked",
+        "update of the machines after the removal not checked",
     ) and "whether the nodes returned after their removal" in found.why
     assert [
         item for item in check(intent, Facts(("worker-1",), (), GONE, rolls=())) if item.check == "teardown.roll"

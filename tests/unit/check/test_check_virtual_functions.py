@@ -10,6 +10,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.ip_link import (
+    format_command,
+    format_mtu_command,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
@@ -336,7 +340,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
             "The operator requests 1 VF for this function, and the fabric 'storage' requires 2",
         ),
         # sriov_numvfs says 2
-        (facts(vfs=VIRTUAL[:1]), "The kernel has created 2 VFs (sriov_numvfs), but the PCI bus shows 1"),
+        (facts(vfs=VIRTUAL[:1]), "The kernel has created 2 VFs (sriov_numvfs). 1 of these VFs is not on the PCI bus"),
         # the daemon says Succeeded and 2, the kernel has none
         (facts(making(0), vfs=()), "The VFs were removed or created after the config daemon reported them"),
         (
@@ -1627,19 +1631,21 @@ def test_a_rate_of_the_link_is_no_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "name", "told"),
+    ("change", "name", "told", "setting"),
     [
-        ({"trust": True}, "trust", "trust on (others have off)"),
-        ({"spoof_check": False}, "spoof_check", "spoof_check on (others have off)"),
-        ({"min_tx_rate": 50}, "min_tx_rate", "min_tx_rate 50 (others have 0)"),
+        ({"trust": True}, "trust", "trust on (others have off)", "trust off"),
+        ({"spoof_check": False}, "spoof_check", "spoof_check on (others have off)", "spoofchk off"),
+        ({"min_tx_rate": 50}, "min_tx_rate", "min_tx_rate 50 (others have 0)", "min_tx_rate 0"),
     ],
 )
 def test_free_vfs_that_differ_from_the_others_are_warned_of(
-    change: dict[str, typing.Any], name: str, told: str
+    change: dict[str, typing.Any], name: str, told: str, setting: str
 ) -> None:
     findings = administered(USUAL, dataclasses.replace(USUAL, **change))
     (warned,) = (item for item in findings if item.status != "pass")
     assert warned.status == "warn" and told in warned.measured
+    assert f"ip link set eth1 vf NUMBER {setting}, with NUMBER from ip -d link show eth1" in warned.remedy
+    assert f"Or set {name} under network of the fabric 'storage'" in warned.remedy
     wanted = {"trust": True, "spoof_check": True, "min_tx_rate": 10}[name]
     named = administered(USUAL, dataclasses.replace(USUAL, **change), **{name: wanted})
     assert [item.status for item in named] == ["pass", "pass"]
@@ -1652,6 +1658,36 @@ def test_a_link_that_the_physical_function_disables_stays_down_on_ethernet() -> 
     # the CNI plugin sets the state that the network names
     findings = administered(USUAL, disabled, link_state="enable")
     assert [item.status for item in findings] == ["pass", "pass"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "interfaces", "command"),
+    [
+        ((3,), ("eth1",), "ip link set eth1 vf 3 state auto"),
+        ((10, 3), ("eth1",), "ip link set eth1 vf NUMBER state auto, for each NUMBER of 3, 10"),
+        ((3, None), ("eth1",), "ip link set eth1 vf NUMBER state auto, with NUMBER from ip -d link show eth1"),
+        ((3,), (), "ip link set PF vf 3 state auto"),
+    ],
+)
+def test_command_on_a_vf_has_its_interface_and_number(
+    numbers: tuple[typing.Optional[int], ...], interfaces: tuple[str, ...], command: str
+) -> None:
+    physical = dataclasses.replace(PHYSICAL, netdevs=tuple(Netdev(name, None) for name in interfaces))
+    vfs = [dataclasses.replace(VIRTUAL[0], vf_index=number) for number in numbers]
+    assert format_command(physical, vfs, "state auto") == command
+
+
+@pytest.mark.parametrize(
+    ("names", "command"),
+    [
+        (("eth7",), "ip link set dev eth7 mtu 9000"),
+        (("eth7", "eth8"), "ip link set dev INTERFACE mtu 9000, for each INTERFACE of eth7, eth8"),
+        ((), "ip link set dev INTERFACE mtu 9000"),
+    ],
+)
+def test_command_on_the_mtu_has_the_interfaces(names: tuple[str, ...], command: str) -> None:
+    vfs = [dataclasses.replace(VIRTUAL[0], netdevs=(Netdev(name, None),)) for name in names]
+    assert format_mtu_command(vfs, 9000) == command
 
 
 def test_partition_keys_of_free_vfs_are_compared_in_one_state_of_the_port() -> None:

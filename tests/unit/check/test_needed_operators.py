@@ -13,6 +13,7 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, list_missing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import operators as told
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import describe_read_remedy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverHost
@@ -146,6 +147,8 @@ def test_what_nobody_looked_at_or_could_not_read_is_unknown() -> None:
     assert verdicts(check(SRIOV, None, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
     unread = seen_of(*(helm(name) for name in names(SRIOV)), errors=("GET /apis/apps/v1/deployments: forbidden",))
     assert verdicts(check(SRIOV, unread, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
+    remedies = {item.remedy for item in check(SRIOV, unread, NODES)}
+    assert remedies == {describe_read_remedy("Then run stage operators again.")}
     assert plan.list_releases(SRIOV, unread, OperatorRequests()) == ()
     assert len(list_missing(SRIOV, unread, NODES)) == 2
     assert list(check(intent_of("pod_network"), None, NODES)) == []

@@ -8,7 +8,11 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of, format_clause
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import (
+    count_of,
+    describe_read_remedy,
+    format_clause,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, Finding, add_rerun
 
 
@@ -25,6 +29,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 )
 def test_a_noun_has_the_number_of_its_things(number: int, nouns: tuple[str, ...], text: str) -> None:
     assert count_of(number, *nouns) == text
+
+
+def test_remedy_for_unread_objects_names_the_right_and_other_errors() -> None:
+    remedy = describe_read_remedy("Then run stage host again.")
+    assert remedy.startswith("If the error contains 'forbidden', ") and "kubectl apply -f docs/rbac/look.yml" in remedy
+    assert "Otherwise correct what the error names" in remedy and remedy.endswith("Then run stage host again.")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,13 @@ def test_each_outcome(state: typing.Any, expected: str) -> None:
     assert status(PLAN, (NodeOutcome("worker-1", state, "It did not come back"),)) == [("worker-1", expected)]
 
 
+def test_result_without_a_node_has_a_subject() -> None:
+    assert status(PLAN, (NodeOutcome("worker-1", "done"), NodeOutcome("", "failed", "It did not come back"))) == [
+        ("worker-1", "pass"),
+        ("node without a name", "fail"),
+    ]
+
+
 def test_half_of_it_is_unknown() -> None:
     assert status(PLAN, ()) == [("worker-1", "unknown")]
     assert status(PLAN, None) == status(None, ()) == [("cluster", "unknown")]

@@ -756,6 +756,17 @@ def test_each_host_without_a_fabric_or_a_pod_is_said() -> None:
     assert statuses(findings, "hcas") == {"job-worker-0": UNKNOWN, "compute job-worker-1": PASS}
 
 
+def test_ranks_without_a_host_name_have_a_subject() -> None:
+    log = facts().log
+    assert log is not None
+    nameless = tuple(dataclasses.replace(process, host="", oob_interface="") for process in log.processes)
+    findings = check(intent(), facts(log=dataclasses.replace(log, processes=nameless), pods=()))
+    for name in ("hcas", "oob"):
+        of_check = statuses(findings, name)
+        assert of_check["host without a name"] == UNKNOWN and "" not in of_check
+    assert any("The log contains no host name" in item.why for item in found(findings, "hcas", UNKNOWN))
+
+
 def test_a_second_pod_of_a_host_name_is_not_believed_in_the_place_of_the_first() -> None:
     """Each tenant of the namespace may give a pod the host name of another's."""
     mine, other = pod(*ETHERNET[0]), pod(*ETHERNET[1])

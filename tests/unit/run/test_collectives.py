@@ -459,6 +459,17 @@ def test_a_run_of_other_messages_or_another_image_than_the_intent_asks_for_is_un
     )
 
 
+def test_tests_in_an_unknown_image_verify_no_known_library() -> None:
+    facts, _lines, _findings = run(NcclApi(), soak_minutes=1)
+    (found,) = again(dataclasses.replace(facts, image=""), soak_minutes=1)
+    assert (found.check, found.status, found.measured) == (
+        "collectives.wanted",
+        UNKNOWN,
+        "image of the tests not recorded",
+    )
+    assert "do not name the image" in found.why
+
+
 def test_messages_that_the_memory_of_the_gpus_limits_are_a_warning() -> None:
     facts, _lines, _findings = run(NcclApi())
     runs = tuple(

@@ -10,7 +10,7 @@ import dataclasses
 import ipaddress
 import typing
 
-from ..._model.base.phrases import count_of, describe_rerun, format_clause
+from ..._model.base.phrases import count_of, describe_read_remedy, describe_rerun, format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.networks import NvIpamPool
@@ -24,6 +24,13 @@ from .pools import count_needed_on_a_node, describe_need, find_pool
 
 #: end of the reason for a network that is not valid
 _INVALID = "is not a valid network"
+#: networks in use as texts, by the kind of use
+_USES = {
+    "pods": "pod network",
+    "services": "service network",
+    "node": "address of a node",
+    "attachment": "NetworkAttachmentDefinition",
+}
 _SHOWN = 5
 
 
@@ -99,7 +106,10 @@ def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
     wrong = [item for item in seen.taken if not _is_network(item.network)]
     errors = (
         *seen.errors,
-        *(f"{item.owner}: {repr(item.network) if item.network else 'an empty text'} {_INVALID}" for item in wrong),
+        *(
+            f"{_USES[item.kind]} ({item.owner}): {repr(item.network) if item.network else 'an empty text'} {_INVALID}"
+            for item in wrong
+        ),
     )
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
 
@@ -329,21 +339,15 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
         )
     if seen.errors:
         why = (
-            "These networks were not compared with the ranges of the fabrics:"
-            f" {format_clause('; '.join(seen.errors[:_SHOWN]))}."
+            f"Some networks of the cluster are unknown: {format_clause('; '.join(seen.errors[:_SHOWN]))}. They may"
+            " overlap with the ranges of the fabrics."
         )
-        invalid = [error for error in seen.errors if error.endswith(_INVALID)]
-        steps = (
-            [
-                "Correct the invalid network in the named object: kubectl -n NAMESPACE edit"
-                " network-attachment-definitions NAME."
-            ]
-            if invalid
-            else []
+        remedy = (
+            "Run stage network again: it reads the networks again, and reports the object that still has an invalid"
+            " network."
         )
-        if len(invalid) < len(seen.errors):
-            steps.append("As an admin of the cluster, run kubectl apply -f docs/rbac/look.yml.")
-        remedy = f"{' '.join(steps)} Then run stage network again."
+        if not all(error.endswith(_INVALID) for error in seen.errors):
+            remedy = describe_read_remedy("Then run stage network again.")
         findings.append(
             Finding(
                 "network.address_overlap",

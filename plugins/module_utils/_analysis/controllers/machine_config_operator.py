@@ -227,7 +227,8 @@ def find_rollout_blocker(
         who = "the SR-IOV operator" if pool.paused_by_operator else "a user or another program"
         return (
             f"MachineConfigPool {pool.name} is paused by {who}",
-            f"Find the reason for the pause, then unpause the pool: oc get machineconfigpool {pool.name} -o yaml",
+            f"When the reason of the pause is gone, unpause the pool: oc patch machineconfigpool {pool.name} --type"
+            ' merge -p \'{"spec":{"paused":false}}\'',
         )
     # a pool that we have paused is let go by whoever holds the Lease; a node that had begun goes on all the same
     if under_way(pool, node, pools, nodes, inventory) or (pool.paused and not node.machine_config):

@@ -128,7 +128,7 @@ def find_setting(
             "stuck" if late else "coming",
             why,
             (
-                f"Find the reason in the log of the operator: oc -n {NAMESPACE} logs"
+                f"Correct the error in the log of the operator: oc -n {NAMESPACE} logs"
                 " deployment/cluster-node-tuning-operator."
             ),
         )
@@ -153,7 +153,9 @@ def find_setting(
             f" node{f'; the node is not ready: {node.not_ready}' if not node.ready else ''}"
         )
         return NodeSetting(
-            "stuck" if late else "coming", why, f"Find the reason: oc -n {NAMESPACE} describe daemonset tuned."
+            "stuck" if late else "coming",
+            why,
+            f"Correct the cause in the events of the DaemonSet: oc -n {NAMESPACE} describe daemonset tuned.",
         )
     if not profile.current or profile.active != TUNED:
         return NodeSetting(

@@ -252,7 +252,8 @@ class _Index:
             return (
                 "outdated",
                 f"pod {pod.name} is being deleted",
-                f"Find the reason why the pod is not removed: kubectl get pod {pod.name} -n {space} -o yaml",
+                "Remove the finalizer that keeps the pod, or restart the kubelet of its node: kubectl get pod"
+                f" {pod.name} -n {space} -o yaml",
             )
         if self._refusal is not None:
             return _explain_refusal(self._refusal.message, space)
@@ -264,7 +265,7 @@ class _Index:
         return (
             "no_pod",
             "the pod of the observer has not been created yet",
-            f"See the events of the DaemonSet: kubectl describe daemonset {daemon.name} -n {space}",
+            f"Correct the cause in the events of the DaemonSet: kubectl describe daemonset {daemon.name} -n {space}",
         )
 
     def _with_pod(self, node: ClusterNode, daemon: ObserverSet, pod: ObserverPod) -> tuple[str, str, str]:
@@ -274,7 +275,7 @@ class _Index:
             return (
                 "outdated",
                 f"pod {pod.name} still has the previous configuration of the DaemonSet",
-                f"Find the reason why the pod is not replaced: kubectl describe daemonset {daemon.name}",
+                f"Correct the cause in the events of the DaemonSet: kubectl describe daemonset {daemon.name}",
             )
         if pod.phase == "failed":
             return (
@@ -306,7 +307,7 @@ class _Index:
             )
         if any(event.reason in _START for event in self._of_pods.get(pod.uid, ())):
             return "sandbox", words, f"Correct the error that the kubelet reports; {show} shows all messages"
-        return "starting", words, f"See the progress of the pod: {show}"
+        return "starting", words, f"Wait until the pod runs, or correct the cause in its events: {show}"
 
     def _lost(self, node: ClusterNode) -> tuple[str, str, str]:
         detail = f"the node is NotReady: {node.not_ready or 'its condition Ready is not True'}"

@@ -84,7 +84,7 @@ def _judge_operator(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperat
         trouble = Trouble(
             "subscription",
             "the Subscription of the operator no longer exists",
-            f"Find the reason in the events (kubectl -n {wish.namespace} get events), then run stage operators again",
+            f"Correct the cause in the events (kubectl -n {wish.namespace} get events), then run stage operators again",
             PASSING_SECONDS,
         )
         return _report_wait(OperatorStatus(wish.package, wish.namespace, "waiting", ""), trouble)
@@ -121,8 +121,8 @@ def _judge_operator(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperat
             else "the webhooks of the operator are being checked"
         )
         remedy = (
-            f"See the pods of the Service: kubectl -n {space} get endpointslices,pods. The Service needs a ready pod"
-            " with the labels that it selects"
+            f"Correct the pods of the Service that are not ready: kubectl -n {space} get endpointslices,pods. The"
+            " Service needs a ready pod with the labels that it selects"
         )
         return _report_wait(
             stand,

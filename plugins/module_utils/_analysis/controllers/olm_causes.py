@@ -45,7 +45,10 @@ def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog
             "Name an existing CatalogSource, or create this CatalogSource: kubectl get catalogsources -A",
             PASSING_SECONDS,
         )
-    remedy = f"See the pod of the catalog: kubectl -n {catalog.namespace} get pods -l olm.catalogSource={catalog.name}"
+    remedy = (
+        f"Correct the pod of the catalog if it is not ready: kubectl -n {catalog.namespace} get pods -l"
+        f" olm.catalogSource={catalog.name}"
+    )
     if catalog.address:
         show = f"kubectl -n {catalog.namespace} get catalogsource {catalog.name} -o yaml"
         remedy = (
@@ -178,7 +181,7 @@ def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Opt
         return Trouble(
             "catalogs",
             f"a catalog is unhealthy: {troubles['CatalogSourcesUnhealthy']}",
-            "See the catalogs: kubectl get catalogsources -A",
+            "Correct the catalog that is not READY: kubectl get catalogsources -A",
             LASTING_SECONDS,
         )
     return None

@@ -55,13 +55,14 @@ REASONS: typing.Mapping[str, tuple[str, str]] = {
     ),
     "RequirementsNotMet": (
         "a requirement of the operator is missing",
-        "See status.requirementStatus: kubectl -n {0} get clusterserviceversions -o yaml",
+        "Install the requirement that status.requirementStatus lists as missing: kubectl -n {0} get"
+        " clusterserviceversions -o yaml",
     ),
     "InvalidInstallStrategy": ("the bundle could not be read", BUNDLE),
     "InvalidWebhookDescription": ("a webhook definition in the bundle is invalid", BUNDLE),
     "InstallComponentFailed": (
         "OLM could not create the objects of the operator",
-        "See the message and the events: kubectl -n {0} get events",
+        "Correct the error in the message or in the events: kubectl -n {0} get events",
     ),
     "InstallComponentFailedNoRetry": (
         "OLM could not create the objects of the operator, and does not try again",
@@ -74,28 +75,32 @@ REASONS: typing.Mapping[str, tuple[str, str]] = {
     "APIServiceInstallFailed": (
         "the API of the operator could not be set up",
         (
-            "See the pods and Services of the operator: kubectl -n {0} get pods,endpointslices; and kubectl get"
-            " apiservices"
+            "Correct the pods and Services of the operator that are not ready: kubectl -n {0} get"
+            " pods,endpointslices; and kubectl get apiservices"
         ),
     ),
     "APIServiceResourceIssue": (
         "the API of the operator is not available",
-        "See the pods and Services of the operator: kubectl -n {0} get pods,endpointslices",
+        "Correct the pods and Services of the operator that are not ready: kubectl -n {0} get pods,endpointslices",
     ),
     "ComponentUnhealthy": (
         "the pods of the operator were ready, and are not ready now",
-        "See the pods: kubectl -n {0} get pods",
+        "Correct the cause in the events of the pods that are not ready: kubectl -n {0} describe pods",
     ),
-    "InstallCheckFailed": ("the pods of the operator were not ready in time", "See the pods: kubectl -n {0} get pods"),
+    "InstallCheckFailed": (
+        "the pods of the operator were not ready in time",
+        "Correct the cause in the events of the pods that are not ready: kubectl -n {0} describe pods",
+    ),
     "OperatorConditionNotUpgradeable": (
         "the installed version of the operator reports that it must not be upgraded now",
-        "See the condition: kubectl -n {0} get operatorconditions -o yaml",
+        "Wait until the condition Upgradeable is True, or correct its cause: kubectl -n {0} get operatorconditions"
+        " -o yaml",
     ),
     "WaitingOnCleanup": (
         "OLM is still deleting the objects of the operator",
         (
-            "See the remaining objects and their finalizers: kubectl -n {0} get clusterserviceversions -o yaml"
-            " (status.cleanup)"
+            "Remove the finalizers of the remaining objects whose controller no longer exists: kubectl -n {0} get"
+            " clusterserviceversions -o yaml (status.cleanup)"
         ),
     ),
 }

@@ -13,9 +13,9 @@ import re
 import typing
 
 _CATALOG = (
-    "See the pod of the catalog: kubectl get catalogsources,pods -A. If the cluster cannot reach the catalog (for"
-    " example the default catalogs of OpenShift without internet access), disable it: oc patch operatorhub cluster"
-    ' --type merge -p \'{{"spec":{{"disableAllDefaultSources":true}}}}\''
+    "Correct the pod of the catalog if it is not ready: kubectl get catalogsources,pods -A. If the cluster cannot"
+    " reach the catalog (for example the default catalogs of OpenShift without internet access), disable it: oc"
+    ' patch operatorhub cluster --type merge -p \'{{"spec":{{"disableAllDefaultSources":true}}}}\''
 )
 BUNDLE = (
     "The bundle is faulty: use a different version of the operator, and report the problem to the vendor of the"
@@ -45,7 +45,8 @@ RESOLUTION = _build_explanations(
     (
         r"no operators found from catalog (\S{1,300})",
         "",
-        "The catalog offers no operators, or responded too late. See its pod: kubectl get catalogsources -A",
+        "The catalog offers no operators, or responded too late. Correct its pod if it is not ready: kubectl get"
+        " catalogsources,pods -A",
     ),
     (
         r"no operators found in package (\S{1,300})",
@@ -135,7 +136,7 @@ RESOLUTION = _build_explanations(
         r"unable to determine whether subscription \S{1,300} has a preexisting CSV"
         r"|failed to retrieve properties of csv",
         "a ClusterServiceVersion of the namespace could not be read",
-        "See the ClusterServiceVersions: kubectl get clusterserviceversions -A",
+        "Correct or delete the ClusterServiceVersion that OLM cannot read: kubectl get clusterserviceversions -A",
     ),
 )
 
@@ -153,8 +154,8 @@ ANYWHERE = _build_explanations(
         r'failed calling webhook "([^"]{1,300})"',
         "webhook {0} does not respond",
         (
-            "See the pod of its Service; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
-            " shows the Service"
+            "Correct the pod of its Service if it is not ready; kubectl get"
+            " validatingwebhookconfigurations,mutatingwebhookconfigurations shows the Service"
         ),
     ),
     (
@@ -177,8 +178,8 @@ ANYWHERE = _build_explanations(
         r'(?:error updating|updating existing) CRD "?([\w.-]{1,300})"?|error finding the "([^"]{1,300})" CRD',
         "CRD {0} already exists and cannot be upgraded to the new version",
         (
-            "Find the owner of the CRD: kubectl get crd {0} -o yaml (helm uninstall keeps CRDs). Delete the CRD if it"
-            " has no objects"
+            "Let the owner of the CRD upgrade it: kubectl get crd {0} -o yaml shows the owner. If there is no owner"
+            " (helm uninstall keeps CRDs) and no object of the kind, delete the CRD"
         ),
     ),
     (
@@ -189,7 +190,7 @@ ANYWHERE = _build_explanations(
     (
         r"unable to adopt APIService|pre-existing APIService (\S{1,300}) is not adoptable",
         "another component already serves the API of this operator",
-        "Find that component and remove it: kubectl get apiservices",
+        "Remove that component: kubectl get apiservices shows its Service",
     ),
     (
         r"minKubeVersion \(([^)]{1,60})\) > server version",
@@ -200,14 +201,15 @@ ANYWHERE = _build_explanations(
         r"Policy rule not satisfied for service account|attempting to grant RBAC permissions not currently held",
         "the service account that installs the operator lacks required rights",
         (
-            "See spec.serviceAccountName of the OperatorGroup: kubectl get operatorgroups -A -o yaml. Grant the rights"
-            " to that service account, or remove spec.serviceAccountName"
+            "Grant the rights to the service account in spec.serviceAccountName of the OperatorGroup, or remove this"
+            " field: kubectl get operatorgroups -A -o yaml"
         ),
     ),
     (
         r"attenuated service account query failed|attach attenuated ServiceAccount",
         "the service account that the OperatorGroup names does not exist, or has no secret",
-        "See spec.serviceAccountName of the OperatorGroup: kubectl get operatorgroups -A -o yaml",
+        "Create the service account in spec.serviceAccountName of the OperatorGroup with its secret, or remove this"
+        " field: kubectl get operatorgroups -A -o yaml",
     ),
     (
         r"Service account is owned by another ClusterServiceVersion",
@@ -217,7 +219,7 @@ ANYWHERE = _build_explanations(
     (
         r"Service account does not exist",
         "the service account of the operator does not exist",
-        "Find the reason in the events: kubectl get events -A",
+        "Correct the cause in the events: kubectl get events -A",
     ),
     (
         r"CRD is not present|CRD version not served|Established condition is False|Native API does not exist",
@@ -268,7 +270,8 @@ ANYWHERE = _build_explanations(
     (
         r"Unpack pod\((\S{1,300}?)\) container\(\S{1,300}?\) is pending",
         "pod {0}, which unpacks the bundle, has not started",
-        "See the pod: kubectl get pods -A -l operatorframework.io/bundle-unpack-ref",
+        "Correct the cause in the events of the pod: kubectl describe pods -A -l"
+        " operatorframework.io/bundle-unpack-ref",
     ),
     (
         r"referenced catalogsource not found|targeted catalogsource (\S{1,300}) missing",
@@ -289,7 +292,7 @@ ANYWHERE = _build_explanations(
     (
         r"not ready before timeout|install timeout",
         "the pods of the operator were not ready in time",
-        "See the pods and their events: kubectl get pods,events -A",
+        "Correct the cause in the events of the pods: kubectl get pods,events -A",
     ),
     (
         r"fail forward upgrades enabled, unable to identify|no replacement CSV found",
@@ -299,7 +302,7 @@ ANYWHERE = _build_explanations(
     (
         r"error creating secret|secret \S{1,300} does not exist",
         "a secret for the service account of the operator could not be created",
-        "Find the reason in the events: kubectl get events -A",
+        "Correct the cause in the events: kubectl get events -A",
     ),
 )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import typing
 
-_DMESG = "Read the kernel log of the node (dmesg) for this function"
+_DMESG = "Correct the error that the kernel log of the node (dmesg) shows for this function"
 _FIRMWARE = "mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER"
 #: what the operator makes of a kernel that is locked down: cause and remedy
 LOCKED_DOWN: tuple[str, str] = (

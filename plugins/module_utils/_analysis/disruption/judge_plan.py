@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import count_of, describe_rerun
+from ..._model.base.phrases import count_of, describe_read_remedy, describe_rerun
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import (
@@ -83,14 +83,14 @@ def check_plan(
     :param inventory: names of the nodes of the inventory
     """
     if planned is None:
-        why = "The stage ended before it read the state of the nodes."
+        why = "The stage ended before it read the state of the nodes, from which it predicts their drains and reboots."
         return (
             Finding(
                 "network.disruption",
                 "cluster",
                 UNKNOWN,
-                "drains and reboots not determined",
-                f"drains and reboots determined; {_allowed_text(cluster)}",
+                "drains and reboots of the nodes not predicted",
+                f"drains and reboots of the nodes predicted; {_allowed_text(cluster)}",
                 why,
                 describe_rerun("network"),
             ),
@@ -345,8 +345,7 @@ def _report_in_the_way(kind: str, reason: str) -> Finding:
         reason,
         "nothing that blocks a drain",
         why,
-        "As an admin of the cluster, give the user of the kubeconfig the right to list this kind: kubectl apply -f"
-        " docs/rbac/look.yml. Then run stage network again.",
+        describe_read_remedy("Then run stage network again."),
     )
 
 

@@ -190,7 +190,7 @@ def _list_doubts(measurement: Measurement, item: HcaErrors) -> list[tuple[str, s
             lower,
             "counters reset",
             f"Counters are lower than before, so something set them back: {lower}.",
-            "Check whether the driver was reloaded, or the port was down.",
+            "If dmesg of the node shows that the driver was reloaded or the port was down, correct the cause.",
         ),
         (
             stuck,
@@ -202,7 +202,8 @@ def _list_doubts(measurement: Measurement, item: HcaErrors) -> list[tuple[str, s
             once,
             f"read once: {once}",
             f"These counters were read only before {measurement.name} or only after it.",
-            "Check whether the driver was reloaded, and read the files in the pod manually.",
+            "If dmesg of the node shows that the driver was reloaded, correct the cause. Otherwise make the files"
+            " readable in the pod.",
         ),
     )
     return [(measured, why, remedy) for names, measured, why, remedy in doubts if names]

@@ -23,11 +23,18 @@ GRACE: dict[str, tuple[float, str]] = {
     "wrong_selection": (10.0, "Correct select and hcas_per_node of the fabric."),
     "not_seen": (
         180.0,
-        "See the log of the operator: a different policy may select the function, or the operator does not run.",
+        "Start the operator if it does not run (kubectl get pods -A). Otherwise correct the error in its log, or the"
+        " other policy that selects the function.",
     ),
     # the daemon of release 1.6.0 repeats a sync that fails and does not report it; what is in its log is the cause
     "sync_failing": (60.0, "Correct the error in the log of the config daemon (pods sriov-network-config-daemon)."),
-    "sync_stuck": (900.0, "See the log of the config daemon on the node (pods sriov-network-config-daemon)."),
+    "sync_stuck": (
+        900.0,
+        (
+            "Correct the error in the log of the config daemon on the node (pods sriov-network-config-daemon). If the"
+            " log ends without an error, delete the pod, so that it starts again."
+        ),
+    ),
     "daemon_down": (
         120.0,
         (
@@ -37,7 +44,7 @@ GRACE: dict[str, tuple[float, str]] = {
     ),
     "drain_blocked": (
         600.0,
-        "See the log of the operator: it names the pods that it cannot evict. Alternatively, drain the node manually.",
+        "End the pods that the operator cannot evict: its log names them. Or drain the node manually.",
     ),
     # another replica may be about to start; after that nothing changes by itself
     "drain_held": (180.0, "Let the PodDisruptionBudget allow an eviction (one more replica), or delete the pod."),
@@ -52,12 +59,15 @@ GRACE: dict[str, tuple[float, str]] = {
     # the control plane itself has waited for 40 s or more before it says NotReady
     "node_lost": (120.0, "Restore the node: check its power, its kubelet and its management network."),
     # firmware and memory tests of a large machine
-    "rebooting": (1800.0, "The node was rebooted and did not come back: check its console."),
+    "rebooting": (
+        1800.0,
+        "The node was rebooted and did not come back: correct the error on its console, or power-cycle it.",
+    ),
     "not_offered": (
         180.0,
         (
-            "See the log of the pod sriov-device-plugin on the node, and the label"
-            " sriovnetwork.openshift.io/device-plugin."
+            "Correct the error in the log of the pod sriov-device-plugin on the node. If the pod is absent, the"
+            " label sriovnetwork.openshift.io/device-plugin of the node must be Enabled."
         ),
     ),
     "unschedulable": (60.0, "Correct the cause that the scheduler reports: the resource, CPU, memory or a taint."),
@@ -66,14 +76,15 @@ GRACE: dict[str, tuple[float, str]] = {
     "not_reported": (
         120.0,
         (
-            "Read the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator"
+            "Correct the error in the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator"
             " deploy/nvidia-network-operator)."
         ),
     ),
     # a driver may be built on the node, for as long as that takes: only the limit of the wait ends this
     "part": (
         math.inf,
-        "See the pods and the log of NVIDIA's network operator: kubectl get pods -n nvidia-network-operator -o wide",
+        "Correct the pods of NVIDIA's network operator that are not ready: kubectl get pods -n"
+        " nvidia-network-operator -o wide",
     ),
     "part_image": (
         180.0,
@@ -84,7 +95,7 @@ GRACE: dict[str, tuple[float, str]] = {
     ),
     "part_container": (
         300.0,
-        "Read the log of the pod that the message names: kubectl logs -n nvidia-network-operator POD",
+        "Correct the error in the log of the pod that the message names: kubectl logs -n nvidia-network-operator POD",
     ),
     "part_unschedulable": (180.0, "Correct the cause that the scheduler reports: CPU, memory or a taint of the node."),
     "no_nic_label": (
@@ -98,14 +109,18 @@ GRACE: dict[str, tuple[float, str]] = {
     "bad_attachment": (
         60.0,
         (
-            "Find the program that writes the NetworkAttachmentDefinition: its operator (see the log of the operator)"
+            "Correct the program that writes the NetworkAttachmentDefinition: its operator (the log shows its error)"
             " or another tool. Then run stage network again."
         ),
     ),
-    "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
+    "no_share": (
+        60.0,
+        "Correct the nodeSelector or the size of the pool: the log of the controller of nv-ipam shows the error.",
+    ),
     "not_shared": (
         300.0,
-        "See the log of the device plugin on the node, and check that its selectors match an interface of the node.",
+        "Correct the selectors of the device plugin so that they match an interface of the node, or the error in its"
+        " log on the node.",
     ),
     "other_share": (
         300.0,
@@ -118,11 +133,12 @@ GRACE: dict[str, tuple[float, str]] = {
     "unread": (10.0, "Give the user of the kubeconfig the rights in docs/rbac/look.yml."),
     "vfs_left": (
         120.0,
-        "If another program created the virtual functions, keep them. Otherwise see the log of the config daemon.",
+        "If another program created the virtual functions, keep them. Otherwise correct the error in the log of the"
+        " config daemon.",
     ),
     "no_attachment": (
         60.0,
-        "Read the log of the operator. The namespace must exist, and the ipam text must be valid JSON.",
+        "Correct the error in the log of the operator. The namespace must exist, and the ipam text must be valid JSON.",
     ),
 }
 

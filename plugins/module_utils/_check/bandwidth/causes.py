@@ -20,12 +20,13 @@ CAUSES: dict[str, Cause] = {
     **PROVIDERS,
     "not_listening": Cause(
         "No server accepted the connection.",
-        "Read the output of the server under 'measured'. Then look for another process on the server's port (run ss"
-        " -ltnp in the pod), and for a firewall or a NetworkPolicy between the pods.",
+        "Read the output of the server under 'measured'. If ss -ltnp in the pod shows another process on the"
+        " server's port, end it. Otherwise correct the firewall or the NetworkPolicy between the pods.",
     ),
     "no_address": Cause(
         "The client cannot reach the server's address by RDMA: there is no route, or the interface has no RDMA device.",
-        "Compare the output of ip addr and rdma link in both pods.",
+        "Compare the output of ip addr and rdma link in both pods, and correct the network of the pod that lacks an"
+        " address or a device.",
         "Set network.link_state: enable of the fabric in the intent.",
     ),
     "address_family": Cause(
@@ -55,7 +56,8 @@ CAUSES: dict[str, Cause] = {
         "",
         "Set network.link_state: enable of the fabric in the intent, and use a subnet manager that supports virtual"
         " functions (OpenSM: virt_enabled 2).",
-        "Check on the node whether the physical function has a carrier: ip link show <PF>.",
+        "Run ip link show <PF> on the node. If the physical function has no carrier, check its cable and its switch"
+        " port.",
     ),
     "no_lid": Cause(
         "The port of the RDMA device has no LID because the port is not configured.",
@@ -66,8 +68,8 @@ CAUSES: dict[str, Cause] = {
     "no_queue": Cause(
         "The RDMA device could not create a queue pair or a completion queue: it has none left, or it does not support"
         " the requested size.",
-        "Read dmesg of the node. Run rdma resource show on the node to find the processes that hold queues. Lower"
-        " pods.queue_pairs of the fabric if the value is high.",
+        "Correct the error of mlx5 that dmesg of the node shows. Run rdma resource show on the node, and end the"
+        " processes that hold queues without need. Lower pods.queue_pairs of the fabric if the value is high.",
     ),
     "other_release": Cause(
         "The two ends run different releases or builds of perftest, so their images are not the same.",
@@ -82,14 +84,14 @@ CAUSES: dict[str, Cause] = {
     "gid": Cause(
         "The queue pairs could not be connected: the GIDs of the two ends do not match.",
         "",
-        "Compare the subnet prefix and the partition of both ports (ibv_devinfo -v), and read the log of the subnet"
-        " manager.",
+        "Compare the subnet prefix and the partition of both ports (ibv_devinfo -v), and correct the subnet manager"
+        " that configures them differently.",
         "Use the same GID type and address family at both ends. On iWARP set pods.connection: rdma_cm.",
     ),
     "completion": Cause(
         "The transfer ended with a completion error whose status linerate.rdma does not know.",
-        "Read the status under 'measured', and dmesg of both nodes. Use the same perftest release, message size and"
-        " options at both ends.",
+        "Correct the error that dmesg of both nodes shows for the status under 'measured'. Use the same perftest"
+        " release, message size and options at both ends.",
     ),
     "no_gid": Cause(
         "The RDMA device has no GID in the pod: its network interface belongs to another device, or is in another"
@@ -116,7 +118,7 @@ CAUSES: dict[str, Cause] = {
     "disconnected": Cause(
         "In each attempt the server of rping closed the connection before the last round trip, although the client of"
         " rping reported success.",
-        "Read the last output of the server under 'measured', and dmesg of its node.",
+        "Correct the error that the last output of the server under 'measured', or dmesg of its node, shows.",
     ),
     "no_tool": Cause(
         "The image lacks a tool. It requires timeout, stdbuf, rping and ib_write_bw, or iperf3 if the pods have no"
@@ -137,7 +139,8 @@ CAUSES: dict[str, Cause] = {
     ),
     "pod_gone": Cause(
         "The pod ended during the measurement: it was evicted or deleted, or its node was lost.",
-        "Read the events of the pod and of its node (kubectl get events -A), then run stage bandwidth again.",
+        "Correct the cause that the events of the pod and of its node show (kubectl get events -A), then run stage"
+        " bandwidth again.",
     ),
     "refused": Cause(
         "The API server refused the pod.",
@@ -155,7 +158,7 @@ CAUSES: dict[str, Cause] = {
         "A kubelet reports a pod of its own under this name. Only a kubelet that does not follow its cluster does"
         " this.",
         f"Find the pod and its node: kubectl get pods -n {NAMESPACE} -o wide. Remove the file of the pod from"
-        " staticPodPath of that node's kubelet, and find out who put it there.",
+        " staticPodPath of that node's kubelet, and from the program that wrote it.",
     ),
     "address": Cause(
         "The pod announces an address that is not its own, or that another pod announces as well. A measurement to"
@@ -180,7 +183,8 @@ CAUSES: dict[str, Cause] = {
     ),
     "container": Cause(
         "The kubelet cannot create the container of the pod.",
-        "Run kubectl describe pod while the stage runs. The node must support the runtime class in pods.runtime_class.",
+        "Run kubectl describe pod while the stage runs, and correct the cause in its events. The node must support"
+        " the runtime class in pods.runtime_class.",
     ),
     "rail": Cause(
         "No pod could be assigned to this rail.",

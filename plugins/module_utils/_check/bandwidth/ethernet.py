@@ -159,7 +159,8 @@ def report_between_leaves(
         one, other = (ways.name_of(leaf) for leaf in leaves)
         remedy = (
             f"Check the ports between {one} and {other}, and the ports of the spines on the path. Read rate, errors,"
-            f" discards and PFC pauses from {COUNTERS}. Then run stage bandwidth again."
+            f" discards and PFC pauses from {COUNTERS}, and repair the port whose counters increase. Then run stage"
+            " bandwidth again."
         )
         yield Finding("bandwidth.suspect", f"{fabric.name} {names[leaves]}", FAIL, told, expected, why, remedy)
 
@@ -195,7 +196,7 @@ def describe_switch_step(name: str) -> str:
     """
     return (
         f"Check the switch {name}: its power, temperature and firmware. Read rate, errors and PFC pauses of its ports"
-        f" from {COUNTERS}."
+        f" from {COUNTERS}. Correct what differs from a healthy switch of the same model."
     )
 
 

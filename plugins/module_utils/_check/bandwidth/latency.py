@@ -21,7 +21,10 @@ from .pairs import on_rail
 _SEVERAL = 3
 #: from here on without a limit of the intent it is worth a word
 _LONG_US = 100
-_LOSS = "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x)."
+_LOSS = (
+    "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x), and replace the cable"
+    " of a port whose counters increase."
+)
 _REMEDY = (
     "Compare this pair with a faster pair: the idle states and the governor of the CPUs (stage tuning), the CPUs that"
     " the pods run on, the number of switches between the nodes, and queues with other traffic. Then run stage"

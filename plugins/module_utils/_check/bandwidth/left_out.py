@@ -54,7 +54,10 @@ def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Seque
     )
     # the most frequent one is first
     remedies = [explain_cause(kind, fabric)[1] for kind, _number in kinds.most_common(1)]
-    look = f"Check the pod and the kubelet of {end[1]} (kubectl describe pod, kubectl describe node)."
+    look = (
+        "Correct the cause that kubectl describe pod and kubectl describe node show for the pod and the kubelet of"
+        f" {end[1]}."
+    )
     remedy = add_stage(" ".join([look, *remedies]))
     return Finding(
         "bandwidth.suspect",

@@ -129,7 +129,12 @@ def _check_proven(
             ]
         )
         words.append(f"{', '.join(causes[:-1])}, or {causes[-1]}.")
-        steps += [f"Read {_describe_errors(ground)} of both ends, then run stage bandwidth again on idle nodes."]
+        steps += [
+            (
+                f"Read {_describe_errors(ground)} of both ends, and correct the cause of counters that increase. Then"
+                " run stage bandwidth again on idle nodes."
+            )
+        ]
         steps += (
             []
             if same

@@ -173,12 +173,13 @@ class Counted:
         elif "PortXmitDiscards" in names:
             remedy = (
                 f"Check the port at the other end of the link of {name}: {name} drops packets that the other end does"
-                " not accept. Read the counters of that other port and of its node with ibqueryerrors --details."
+                " not accept. Read the counters of that other port and of its node with ibqueryerrors --details, and"
+                " correct the cause that they name."
             )
         else:
             remedy = (
-                f"Read the counters of {name} with ibqueryerrors --details, and trace these errors against the"
-                " direction of the traffic."
+                f"Read the counters of {name} with ibqueryerrors --details, trace these errors against the direction"
+                " of the traffic, and repair the first link with such errors."
             )
         return [f"These error counters increased during the test: {'; '.join(said[:_MOST])}{more}."], remedy
 
@@ -199,7 +200,7 @@ class Counted:
             [text],
             (
                 f"Check the path beyond {self._name_port(found[0][1])}: the port at the other end of that link, or a"
-                " port further on, accepts data too slowly."
+                " port further on, accepts data too slowly. Repair the HCA or the link of this port."
             ),
         )
 
@@ -241,8 +242,8 @@ class Counted:
     def _find_remedy(slower: typing.Sequence[str]) -> str:
         return (
             (
-                "Run iblinkinfo to find out why these links run below the rate that they support. Reseat their cables,"
-                " then swap the cables."
+                "Run iblinkinfo, and set a limit of the rate or the width at these ports back to the rate that they"
+                " support. Reseat their cables, then swap the cables."
             )
             if slower
             else ""

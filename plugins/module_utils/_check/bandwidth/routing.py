@@ -72,8 +72,9 @@ def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, C
                 f" {_list_shares(ways, others)}. The tables of the switches have changed since then."
             )
             remedy = (
-                "Run stages fabric and bandwidth again in one run. If the finding stays, compare the path with"
-                " ibtracert SOURCE-LID DESTINATION-LID."
+                "Run stages fabric and bandwidth again in one run. If the finding stays, run ibtracert SOURCE-LID"
+                " DESTINATION-LID, and correct the forwarding of the switch at which the path differs. Then run"
+                " stages fabric and bandwidth again."
             )
             return [
                 _make_finding(

@@ -145,7 +145,7 @@ class _SlowLinkReporter:
             )
             remedy = (
                 f"Check the switch {name}: its power, temperature and firmware. Read the rate of its ports with"
-                " iblinkinfo."
+                " iblinkinfo. Repair the switch if a port runs below its rate."
             )
             remedy = ethernet.describe_switch_step(name) if self._ways.hashed else remedy
             yield self._build_suspect_finding(f"switch {name}", measured, why, remedy)
@@ -201,7 +201,7 @@ class _SlowLinkReporter:
             )
             remedy = (
                 "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is still slow, trace"
-                f" the path with ibtracert {one.lid} {other.lid} and read the counters of its ports."
+                f" the path with ibtracert {one.lid} {other.lid} and repair the port whose counters increase."
             )
             remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
             counted = self._counted.describe_test((source, target)) if self._counted else CounterEvidence()
@@ -287,8 +287,9 @@ class _SlowLinkReporter:
         end = self._find_cable_end(number)
         if self._ways.directions[number].between:
             return (
-                "Check the uplinks of both leaves with iblinkinfo and ibqueryerrors: an uplink is slow, down, or shared"
-                " by too many flows."
+                "Check the uplinks of both leaves with iblinkinfo and ibqueryerrors, and repair an uplink that is"
+                " slow or down. If all are good, too many flows share an uplink: enable adaptive routing in the"
+                " subnet manager."
             )
         if end is None:
             return "Check both ports with ibqueryerrors and iblinkinfo. Reseat the cable, then swap the cable."

@@ -88,8 +88,8 @@ def check_suspects(
         counters = "its port (ibqueryerrors)" if infiniband else "its port (ethtool -S INTERFACE)"
         mtu = "" if infiniband else "the MTU "
         remedy = (
-            f"At this component, check the PCIe link (lspci -vv), {counters}, {mtu}and the VF (ip -d link show)."
-            " Then run stage bandwidth again."
+            f"At this component, check the PCIe link (lspci -vv), {counters}, {mtu}and the VF (ip -d link show), and"
+            " correct what differs from a component that passed. Then run stage bandwidth again."
         )
         findings.append(
             Finding(

@@ -383,4 +383,12 @@ def _report_without_leaf(
     for leaf, nodes in leaves.items():
         for node in nodes if isinstance(leaf, UnknownLeaf) else ():
             why, remedy = explain_without_leaf(wanted, fabric)
-            yield Finding("collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf unknown", expected, why, remedy)
+            yield Finding(
+                "collectives.steps",
+                f"{fabric.name} {node or 'node without a name'}",
+                UNKNOWN,
+                "leaf unknown",
+                expected,
+                why,
+                remedy,
+            )

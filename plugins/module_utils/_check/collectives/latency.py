@@ -23,7 +23,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 _SEVERAL = 3
 #: from here on without a limit of the intent it is worth a word
 _LONG_US = 200
-_LOSS = "Read the error counters of both ports: rdma statistic show on the nodes, and on InfiniBand perfquery -x."
+_LOSS = (
+    "Read the error counters of both ports (rdma statistic show on the nodes, and on InfiniBand perfquery -x), and"
+    " replace the cable of a port whose counters increase."
+)
 _REMEDY = (
     "Compare this pair with another pair: the idle states and the governor of the CPUs (stage tuning), queues with"
     " other traffic, the number of switches between the nodes, and ib_write_lat between the pods. Correct the cause,"

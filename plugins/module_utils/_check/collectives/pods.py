@@ -30,9 +30,20 @@ def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
     :param seen: result of the module rdma_collectives: the pods and the completed tests
     """
     if seen.runs and seen.image != wanted.image:
-        why = "The tests ran in a different image, so they verify the library and the plugins of that image."
+        why = (
+            "The tests ran in a different image, so they verify the library and the plugins of that image."
+            if seen.image
+            else "The results do not name the image in which the tests ran, so it is unknown which library and plugins"
+            " they verify."
+        )
         yield Finding(
-            "collectives.wanted", "image", UNKNOWN, seen.image or "unknown", wanted.image, why, _RUN_WITH_THIS_INTENT
+            "collectives.wanted",
+            "image",
+            UNKNOWN,
+            seen.image or "image of the tests not recorded",
+            wanted.image,
+            why,
+            _RUN_WITH_THIS_INTENT,
         )
 
 

@@ -139,8 +139,9 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             " setting corrupts data."
         )
         remedy = (
-            "Check dmesg of the nodes for Xid and ECC errors, and check the error counters of the links. Then run stage"
-            " collectives again without NCCL settings in the image, and with a different version of NCCL."
+            "Replace a GPU for which dmesg of the nodes shows Xid or ECC errors, and a cable whose error counters"
+            " increase (ibqueryerrors). Then run stage collectives again without NCCL settings in the image, and"
+            " with a different version of NCCL."
         )
         if said:
             why = (
@@ -236,7 +237,7 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
             "NCCL's log has a different number of communicators. The log of some ranks is missing, or the groups differ"
             " from the requested groups."
         )
-        remedy = f"Compare NCCL_TESTS_SPLIT with the number of GPUs of a node. {NEED_WHOLE_LOG}"
+        remedy = f"Correct NCCL_TESTS_SPLIT: MOD and DIV take the number of GPUs of a node. {NEED_WHOLE_LOG}"
         return Finding(
             "collectives.groups", test, UNKNOWN, f"{count_of(logged, 'group')} in the log", expected, why, remedy
         )
@@ -304,5 +305,5 @@ def _report_alone(test: str) -> Finding:
         "no channel",
         EACH_CHANNEL,
         why,
-        "Check NCCL_TESTS_SPLIT: MOD and DIV take the number of GPUs of a node. Then run stage collectives again.",
+        "Correct NCCL_TESTS_SPLIT: MOD and DIV take the number of GPUs of a node. Then run stage collectives again.",
     )

@@ -240,9 +240,8 @@ class Repeats:
                 self._waiting.clear()
                 why = "The bandwidth varies without a change of settings, so tests with a change cannot show the cause."
                 remedy = (
-                    "Look for links that lose packets (ibqueryerrors, or ethtool -S) and throttled GPUs (nvidia-smi"
-                    " -q -d"
-                    " PERFORMANCE). Then run stage collectives again on an idle fabric."
+                    "Repair links that lose packets (ibqueryerrors, or ethtool -S), and cool GPUs that nvidia-smi -q"
+                    " -d PERFORMANCE shows as throttled. Then run stage collectives again on an idle fabric."
                 )
                 return Finding("collectives.repeat", name, UNKNOWN, measured, expected, why, remedy)
             self._before = max(self._before, bus_gbs)

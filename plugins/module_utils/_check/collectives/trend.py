@@ -92,9 +92,9 @@ def check_trend(
             )
             why = "A link, a GPU, the load or the release of NCCL has changed since the earlier runs."
             remedy = (
-                "Check stage bandwidth for a rail that is also slower, and check whether the image contains a different"
-                " release of NCCL. To list the changes since the earlier runs, run: ansible-playbook"
-                " linerate.rdma.difference. Then run stage collectives again."
+                "Follow the remedies of the findings bandwidth.trend, and go back to the earlier release of NCCL if"
+                " the image contains a different one. To list the changes since the earlier runs, run:"
+                " ansible-playbook linerate.rdma.difference. Then run stage collectives again."
             )
             slower.append(Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy))
     if held > len(slower):
@@ -135,8 +135,9 @@ def _check_latencies(
             continue
         why = "A setting of the CPUs, the path or the release of NCCL has changed for most pairs of nodes."
         remedy = (
-            "Compare the idle states and the governor of the CPUs (stage tuning). Check whether the image contains a"
-            " different release of NCCL. To list the changes since the earlier runs, run: ansible-playbook"
-            " linerate.rdma.difference. Then run stage collectives again."
+            "Follow the remedies of the findings of stage tuning on the idle states and the governor of the CPUs,"
+            " and go back to the earlier release of NCCL if the image contains a different one. To list the changes"
+            " since the earlier runs, run: ansible-playbook linerate.rdma.difference. Then run stage collectives"
+            " again."
         )
         yield Finding("collectives.trend", name_latency(item.test), WARN, measured, expected, why, remedy)

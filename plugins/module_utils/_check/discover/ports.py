@@ -55,7 +55,7 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
             seen,
             "The port finds no link partner: the cable is missing, the cable or transceiver is bad, or the port at the"
             " far end is off.",
-            "Check the cable and the switch port at its far end, then run stage discover again.",
+            "Reseat or replace the cable, and enable the switch port at its far end, then run stage discover again.",
         )
     if port.physical_state != "LinkUp":
         return PortTrouble(

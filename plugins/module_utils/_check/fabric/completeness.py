@@ -30,7 +30,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
     )
     subject = f"{fabric.name} links"
     remedy = (
-        "Run ibnetdiscover > /dev/null as root on a node of the fabric: it then prints only its errors. Check the"
+        "Run ibnetdiscover > /dev/null as root on a node of the fabric: it then prints only its errors. Repair the"
         " switch or the link that they name, then run stage fabric again."
     )
     if strange:

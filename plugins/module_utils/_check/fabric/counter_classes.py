@@ -57,7 +57,7 @@ CLASSES = (
         {"PortXmitDiscards": 65535, "VL15Dropped": 65535},
         "The port drops packets (congestion): the packets waited too long for a slow receiver (PortXmitDiscards), or"
         " the port had no buffer for management packets (VL15Dropped).",
-        "Run ibqueryerrors --details as root on a node of the fabric to see the cause of the discards. Look for the"
+        "Run ibqueryerrors --details as root on a node of the fabric to see the cause of the discards. Repair the"
         " slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
     ),
     CounterClass(

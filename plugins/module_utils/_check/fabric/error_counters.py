@@ -32,8 +32,9 @@ _PER_SECOND = 1.0
 LEAST_SECONDS = 10.0
 _GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
 _FIND_SILENT = (
-    "Run ibqueryerrors as root on a node of the fabric: it prints the LID of each port that does not respond. Check"
-    " with smpquery nodeinfo LID whether the host or the switch is running. Then run stage fabric again."
+    "Run ibqueryerrors as root on a node of the fabric: it prints the LID of each port that does not respond. Run"
+    " smpquery nodeinfo LID: if it fails too, restart the host or the switch with this LID. Then run stage fabric"
+    " again."
 )
 _FEW = f"at most {_COUNTED} in each link error counter"
 
@@ -223,7 +224,7 @@ def _check_port(
     unknown = [name for name in rises if name not in CLASS_OF]
     if unknown:
         why.append(f"This version of linerate.rdma does not know the meaning of {join_some(unknown)}.")
-        remedy.append("Look up the counter in the documentation of the switch or the HCA.")
+        remedy.append("Follow the remedy for this counter in the documentation of the switch or the HCA.")
     if stuck:
         measured.append(f"at the maximum: {join_some(stuck)}")
         why.append("A counter at its maximum does not count further, so new errors cannot be detected.")
@@ -300,9 +301,9 @@ def _check_complete(
                 f"{count_of(checked, 'port')} read",
                 f"at least {count_of(ends, 'port')} read",
                 why,
-                "Run stage fabric again: a link that comes up or goes down during the stage causes this. If the finding"
-                " remains, run ibqueryerrors --details as root on a node of the fabric, and compare its ports with"
-                " those of ibnetdiscover. Then run stage fabric again.",
+                "Run stage fabric again: a link that comes up or goes down during the stage causes this. If the"
+                " finding remains, run ibqueryerrors --details as root on a node of the fabric, and repair the link"
+                " of a port that only one of ibqueryerrors and ibnetdiscover shows. Then run stage fabric again.",
             )
         )
     unread = tuple(dict.fromkeys((*errors.first.unread, *errors.later.unread)))
@@ -332,8 +333,8 @@ def _check_complete(
                 measured,
                 expected,
                 f"{asked} Their errors are unknown. A typical cause is a host or a switch that restarts.",
-                "Check with smpquery nodeinfo LID, as root on a node of the fabric, whether the host or the switch of"
-                " each port under 'measured' is running. Then run stage fabric again."
+                "Run smpquery nodeinfo LID as root on a node of the fabric for each port under 'measured'. If it"
+                " fails, restart the host or the switch of the port. Then run stage fabric again."
                 if words
                 else _FIND_SILENT,
             )

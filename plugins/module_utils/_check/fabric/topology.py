@@ -117,9 +117,9 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                     " lists show which."
                 )
                 remedy = (
-                    f"Run ibnetdiscover -C {device} as root on {name}. If it lists switches of this fabric, check their"
-                    " links to the other switches. If it lists other switches, move the cable of the HCA. Then run"
-                    " stage fabric again."
+                    f"Run ibnetdiscover -C {device} as root on {name}. If it lists switches of this fabric, repair"
+                    " their links to the other switches. If it lists other switches, move the cable of the HCA. Then"
+                    " run stage fabric again."
                 )
                 findings.append(Finding("fabric.hca", subject, FAIL, "not in the topology", expected, why, remedy))
         if places:
@@ -235,7 +235,7 @@ def _check_foreign(
             continue
         owner, subject, measured = (
             " or ".join(named),
-            f"{' or '.join(named)} {node.guid}",
+            f"{' or '.join(named)} {node.guid}".strip(),
             f"an HCA with the name '{node.called}' in the topology, and not on {' or '.join(named)}",
         )
         members = {name: membership.members.get(name, ()) for name in named}
@@ -248,8 +248,8 @@ def _check_foreign(
                 " another machine uses this name."
             )
             remedy = (
-                f"Find the other machine by its switch port (ibnetdiscover, GUID {node.guid}), and give its HCA a"
-                " different node description. Then run stage fabric again."
+                f"Find the other machine by its switch port (ibnetdiscover, GUID {node.guid or 'not reported'}), and"
+                " give its HCA a different node description. Then run stage fabric again."
             )
             findings.append(
                 Finding("fabric.foreign", subject, WARN, measured, f"only HCAs of {owner} with this name", why, remedy)

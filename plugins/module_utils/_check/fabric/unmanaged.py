@@ -98,8 +98,8 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
         f" {join_some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
     )
     remedy = (
-        "Run ibnetdiscover as root on one of these nodes and on another node. Check the links that only the other node"
-        " shows. Then run stage fabric again."
+        "Run ibnetdiscover as root on one of these nodes and on another node. Repair the links that only the other"
+        " node shows. Then run stage fabric again."
     )
     return [
         Finding(

@@ -27,8 +27,8 @@ _BARRIERS: dict[str, tuple[str, str]] = {
     "port": (
         "the kernel module ib_umad has not registered the port",
         (
-            "On the node, reload the driver of the HCA: 'modprobe -r mlx5_ib && modprobe mlx5_ib'. Errors are in"
-            " 'dmesg | grep umad'. Then run stage fabric again."
+            "On the node, reload the driver of the HCA: 'modprobe -r mlx5_ib && modprobe mlx5_ib'. If 'dmesg | grep"
+            " umad' shows an error, correct it. Then run stage fabric again."
         ),
     ),
     "device": (

@@ -292,8 +292,8 @@ def _explain_missing_proof(error: str, was_tried: bool, facts: Facts) -> tuple[s
             " host again, with this node in --limit or without --limit.",
         )
     return f"The test pod gave no result: {format_clause(error)}.", (
-        "Check with kubectl describe node that the node has a free virtual function for the pod, and that the image"
-        " contains ibv_rc_pingpong. Then run stage host again."
+        "Run kubectl describe node. If the node has no free virtual function for the pod, end a pod that uses one."
+        " Otherwise set an image that contains ibv_rc_pingpong. Then run stage host again."
     )
 
 
@@ -359,8 +359,9 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             _describe_memlock_remedy(memlock)
             if low
             else (
-                "Check on the node that the VF has a node GUID other than 0 (ip link show <PF>), and that the node has"
-                " enough free memory (free -m). Then run stage host again."
+                "Run ip link show <PF> and free -m on the node. If the VF has the node GUID 0, follow the remedy of"
+                " the finding virtual_functions.guids. If the node has too little free memory, end pods on it. Then"
+                " run stage host again."
             )
         )
         return Finding("host.memlock", subject, FAIL, measured, expected, why, remedy)

@@ -70,8 +70,9 @@ def check(
             " not loaded."
         )
         remedy = (
-            f"Check with lspci that {name} has GPUs, and with kubectl -n gpu-operator get pods -o wide that the driver"
-            " pod of the node is ready. Then run stages platform and host again."
+            f"Run lspci on {name}. If it lists no GPU, seat or replace the card. If it lists one, correct the driver"
+            " pod of the node that kubectl -n gpu-operator get pods -o wide shows as not ready. Then run stages"
+            " platform and host again."
         )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)

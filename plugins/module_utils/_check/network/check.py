@@ -35,7 +35,10 @@ _CHECKS = {
 }
 
 
-_LOOK = "Read the state of the node: kubectl get sriovnetworknodestates -A --field-selector metadata.name=NODE -o yaml."
+_LOOK = (
+    "Read syncStatus and lastSyncError in the status of the node: kubectl get sriovnetworknodestates -A"
+    " --field-selector metadata.name=NODE -o yaml. Correct the error that they show."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +147,8 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if not lint.errors:
         return []
     why = (
-        "The API server did not return these kinds, so the objects were not checked against them before they were"
-        f" applied: {format_clause('; '.join(lint.errors[:5]))}."
+        f"The API server did not return all kinds: {format_clause('; '.join(lint.errors[:5]))}. The objects were"
+        " applied without a check against these kinds."
     )
     remedy = (
         "If the user of the kubeconfig has no right to read these kinds (kubectl auth can-i list KIND prints no), set"
@@ -521,7 +524,8 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             expected,
             f"The node cannot become ready for the fabric: {format_clause(seen.detail)}."
             if seen.allocatable != wanted
-            else f"The node offers this number, but it cannot become ready: {format_clause(seen.detail)}.",
+            else "The node offers this number, but the run stopped to wait for it, because the SR-IOV operator does not"
+            f" complete the node. Last state: {format_clause(seen.detail)}.",
             _add_rerun(seen.remedy or _LOOK.replace("NODE", name)),
         )
     why = f"The wait ended before the node was ready for the fabric. Last state: {format_clause(seen.detail)}."

@@ -194,8 +194,8 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
             return build_pass("operators.multus", "multus", measured, expected)
         if seen.errors and not served:
             why = (
-                "The pods of multus were not read, so it is unknown on which nodes they run:"
-                f" {format_clause('; '.join(seen.errors[:5]))}."
+                f"The API server did not return the pods of multus: {format_clause('; '.join(seen.errors[:5]))}. So"
+                " it is unknown on which nodes they run."
             )
             return Finding(
                 "operators.multus",
@@ -272,7 +272,7 @@ def _check_node(
                 "operators.node",
                 name,
                 FAIL,
-                f"not in the cluster; its nodes: {join_first(sorted(known)) or 'none'}",
+                f"not in the cluster; its nodes: {join_first(sorted(filter(None, known))) or 'none'}",
                 "a node of this name in the cluster",
                 why,
                 remedy,
@@ -295,7 +295,7 @@ def _check_node(
                 " message of the kubelet, or Unknown if the kubelet does not report.",
             )
         )
-        steps = f"Read the condition Ready: kubectl describe node {name}."
+        steps = f"Correct the cause in the condition Ready: kubectl describe node {name}."
         if node.ready:
             steps = f"If no drain or update of the node is in progress, run kubectl uncordon {name}."
         elif node.unschedulable:

@@ -40,7 +40,9 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
     served = [node for node in daemon.nodes if node in nodes]
     remedy = (
         f"Wait for the rollout: kubectl -n {daemon.namespace} rollout status daemonset {daemon.name}. If it does not"
-        f" end, run kubectl -n {daemon.namespace} describe daemonset {daemon.name}. Then run stage operators again."
+        f" end, list the pods that are not ready: kubectl -n {daemon.namespace} get pods -o wide -l"
+        " app=sriov-network-config-daemon. Correct the cause in their events (kubectl describe pod). Then run stage"
+        " operators again."
     )
     if daemon.ready < len(served):
         why = (

@@ -132,8 +132,8 @@ def check_pool(pool: DriverPool) -> Finding:
             " cannot start."
         )
         remedy = (
-            f"Run kubectl describe {policy.kind.lower()} {policy.name}, and read the logs of the driver pods. When the"
-            " driver is ready, run stage operators again."
+            f"Run kubectl describe {policy.kind.lower()} {policy.name}, and correct the error in the logs of the"
+            " driver pods. When the driver is ready, run stage operators again."
         )
         return Finding(CHECK, pool.subject, UNKNOWN, _describe_image(pool), EXPECTED, why, remedy)
     return build_pass(CHECK, pool.subject, _describe_image(pool), EXPECTED)
@@ -178,8 +178,8 @@ def _report_unlabelled(pool: DriverPool) -> typing.Optional[Finding]:
         " driver on a node without this label."
     )
     remedy = (
-        "Make sure that the worker of node feature discovery runs on the node and writes the label: kubectl get node"
-        f" {pool.nodes[0]} --show-labels. Then run stage operators again."
+        f"Run kubectl get node {pool.nodes[0]} --show-labels. If the label is missing, correct the worker pod of node"
+        " feature discovery on the node, which writes it. Then run stage operators again."
     )
     return Finding(CHECK, pool.subject, FAIL, f"label absent on: {', '.join(pool.nodes[:10])}", EXPECTED, why, remedy)
 

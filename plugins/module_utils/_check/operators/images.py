@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import describe_rerun, format_clause
+from ..._model.base.phrases import describe_read_remedy, describe_rerun, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import on_mirror
 from ..._model.kubernetes.images.pull_rules import ImageFacts, ImageReference, MirrorRule
@@ -70,10 +70,7 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
         )
         remedy = describe_rerun("operators")
         if seen:
-            remedy = (
-                "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
-                " apply -f docs/rbac/look.yml. Then run stage operators again."
-            )
+            remedy = describe_read_remedy("Then run stage operators again.")
         return (
             Finding(
                 "operators.image",

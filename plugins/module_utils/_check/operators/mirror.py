@@ -192,13 +192,15 @@ def _report_unlisted(problem: str) -> Finding:
 
 def _report_elsewhere(problem: str) -> Finding:
     operator, _colon, image = problem.partition(": ")
+    named = f"the image name {image}" if image else "the name of an image"
     why = (
-        f"The values of the chart do not change the image name {image}, so the nodes would pull this image from its"
-        " original registry and not from the mirror."
+        f"The values of the chart do not change {named}, so the nodes would pull this image from its original registry"
+        " and not from the mirror."
     )
     remedy = (
-        f"Set the image in the values of operators_charts for {operator.partition(' ')[2]}, or configure the container"
-        " runtime of the nodes to pull it from the mirror. Then run stage operators again."
+        f"Set the image in the values of operators_charts for {operator.partition(' ')[2] or operator}, or configure"
+        " the container runtime of the nodes to pull it from the mirror. Then run stage operators again."
     )
     measured = f"{image or 'an image'} from its original registry"
-    return Finding(_ID, f"{operator}, {image}", FAIL, measured, "image from the mirror", why, remedy)
+    subject = f"{operator}, {image or 'image without a name'}"
+    return Finding(_ID, subject, FAIL, measured, "image from the mirror", why, remedy)

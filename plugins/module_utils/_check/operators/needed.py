@@ -17,7 +17,7 @@ from ..._analysis.controllers.installation import (
     name_way_to_trust,
     served_by_labels,
 )
-from ..._model.base.phrases import describe_rerun, format_clause
+from ..._model.base.phrases import describe_read_remedy, describe_rerun, format_clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import needs_nic_policy
 from ..._model.job.stack import Controller
@@ -67,8 +67,7 @@ def check(
                 "not all objects read",
                 _describe_expected_operator(row),
                 why,
-                "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
-                " apply -f docs/rbac/look.yml. Then run stage operators again.",
+                describe_read_remedy(_AGAIN),
             )
         else:
             finding = _check_operator(row, seen, nodes)

@@ -107,7 +107,7 @@ def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
             " system."
         )
         return why, (
-            "Check the card with lspci on the node, and check the settings of the slot in the BIOS. Then run stage"
+            "If lspci on the node does not list the card, reseat it, and enable its slot in the BIOS. Then run stage"
             " operators again."
         )
     if any(map(_is_sriov_capable, hcas)):

@@ -53,8 +53,8 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             f" {stand.wanted or 'no version'} is requested."
         )
         remedy = (
-            "Run stage operators again. If the version stays, read the conditions: kubectl get"
-            " subscriptions,installplans -A -o yaml."
+            "Run stage operators again. If the version stays, correct the cause in the conditions: kubectl get"
+            " subscriptions,installplans -A -o yaml. Then run stage operators again."
         )
         return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, remedy)
     if not stand.upgrade:

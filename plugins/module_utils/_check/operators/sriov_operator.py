@@ -26,7 +26,8 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
     expected = f"one installation, in namespace {cluster.operator_namespace or seen.namespace}"
     measured = (
         "; ".join(
-            f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})"
+            f"{item.deployment.namespace or 'no namespace'}/{item.deployment.name} ({item.origin},"
+            f" {item.version or 'no version'})"
             for item in found
         )
         or NO_OPERATOR
@@ -50,15 +51,14 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
             *_check_each(cluster, seen),
         ]
     one = found[0]
-    if one.deployment.namespace != (cluster.operator_namespace or seen.namespace):
-        why = (
-            f"The operator runs in namespace {one.deployment.namespace}, and it applies only policies in its own"
-            " namespace."
-        )
-        remedy = (
-            f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}. Then run stage operators"
-            " again."
-        )
+    namespace = one.deployment.namespace
+    if not namespace:
+        why = "The stored result of the Deployment of the operator has no namespace, so it is damaged."
+        remedy = "Run stage operators again, which reads the Deployment again."
+        single = Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)
+    elif namespace != (cluster.operator_namespace or seen.namespace):
+        why = f"The operator runs in namespace {namespace}, and it applies only policies in its own namespace."
+        remedy = f"Remove rdma_cluster.operator_namespace, or set it to {namespace}. Then run stage operators again."
         single = Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)
     else:
         single = build_pass("operators.single", "SR-IOV network operator", measured, expected)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.bios import Wanted, describe_way_out, list_states
+from ..._analysis.fleet.bios import Wanted, describe_way_out, in_words, list_states
 from ..._model.base.phrases import format_clause
 from ..._model.node.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.node.identity import Claims, Verdict
@@ -333,12 +333,27 @@ def _describe_reasons(bad: typing.Sequence[BiosState]) -> str:
 
     :param bad: states of the BIOS settings that are not as desired
     """
-    reasons = f"{_join_reasons(bad)}."
     if all(state.measured == _ABSENT for state in bad):
-        return reasons
+        return f"{_join_reasons(bad)}."
     off = [state for state in bad if state.wanted == (True,) and state.state != "unknown"]
     harms = dict.fromkeys(HARMS[state.key] for state in off if state.key in HARMS)
-    return " ".join([f"The BIOS reports {reasons}", *harms])
+    # a reason that only repeats the measured and the expected value is left out
+    told = [state for state in bad if not _has_only_values(state)]
+    asked = [state for state in bad if state not in told and not (state in off and state.key in HARMS)]
+    names = ", ".join(f"rdma_cluster.bios.{state.key}" for state in asked)
+    sentences = [
+        *([f"The BIOS reports {_join_reasons(told)}."] if told else []),
+        *([f"The intent requires another value than the BIOS has: {names}."] if asked else []),
+    ]
+    return " ".join([*sentences, *harms])
+
+
+def _has_only_values(state: BiosState) -> bool:
+    """Return whether the reason of a BIOS state contains nothing but the present value and the desired value.
+
+    :param state: comparison of the BIOS setting with its desired value
+    """
+    return all(part.endswith(f", not {in_words(state.wanted)}") for part in state.why.split("; "))
 
 
 def _join_reasons(bad: typing.Iterable[BiosState]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._model.base.phrases import count_of, format_clause
+from ..._model.base.phrases import count_of, describe_read_remedy, format_clause
 from ..._model.intent.intent import Fabric
 from ..._model.node.firmware import (
     HcaFirmware,
@@ -41,12 +41,12 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
     for node, causes in sorted(unread_of(nics).items()):
         told = "; ".join(causes[:3])
         why = (
-            "It is unknown whether NVIDIA's NIC configuration operator manages the firmware of this node, because its"
-            f" NicDevice objects could not be read: {format_clause(told)}."
+            f"The NicDevice objects of the node could not be read: {format_clause(told)}. So it is unknown whether"
+            " NVIDIA's NIC configuration operator manages its firmware."
         )
         remedy = (
-            "Check which program wrote the objects: kubectl get nicdevices -A -o yaml. Then restart the daemon of the"
-            f" operator on {node} and run stage platform again."
+            "If another program wrote the objects (kubectl get nicdevices -A -o yaml --show-managed-fields), stop"
+            f" it. Then restart the daemon of the operator on {node} and run stage platform again."
         )
         yield Finding(
             "platform.firmware",
@@ -59,12 +59,12 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
         )
     if nics.errors:
         why = (
-            "It is unknown whether NVIDIA's NIC configuration operator manages the firmware, because the NicDevice"
-            f" objects could not be read: {format_clause('; '.join(nics.errors[:3]))}."
+            f"The NicDevice objects could not be read: {format_clause('; '.join(nics.errors[:3]))}. So it is unknown"
+            " whether NVIDIA's NIC configuration operator manages the firmware."
         )
         remedy = (
-            "Grant the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster, set"
-            " platform_nic_devices: false. Then run stage platform again."
+            "Without a cluster, set platform_nic_devices: false and run stage platform again."
+            f" {describe_read_remedy('Then run stage platform again.')}"
         )
         yield Finding(
             "platform.firmware",

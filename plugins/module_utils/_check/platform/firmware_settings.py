@@ -175,7 +175,7 @@ def check_settings(
         yield FirmwareObjection(WARN, measured, "no setting is waiting for a reset", why, remedy)
     if seen.errors:
         why = (
-            "It is unknown which settings are waiting for a reset, or the list is incomplete:"
+            "The list of settings that wait for a reset was not read completely:"
             f" {format_clause('; '.join(seen.errors[:3]))}."
         )
         yield FirmwareObjection(

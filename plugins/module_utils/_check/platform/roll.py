@@ -113,8 +113,8 @@ def _check_templates(planned: RollPlan) -> typing.Iterator[Finding]:
             " without a run."
         )
         remedy = (
-            "Find out why the operator reads no serial number: kubectl get nicdevices -A -o yaml. Then run stage"
-            " platform again. Or delete the template before nodes join the cluster: kubectl delete"
+            "Correct the conditions of the NicDevices without a serial number (kubectl get nicdevices -A -o yaml),"
+            " then run stage platform again. Or delete the template before nodes join the cluster: kubectl delete"
             " nicconfigurationtemplates -A -l app.kubernetes.io/managed-by=linerate.rdma."
         )
         yield Finding(
@@ -157,13 +157,14 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
 
 
 def _check_node(outcome: NodeOutcome) -> Finding:
+    node = outcome.node or "node without a name"
     if outcome.state in ("done", "nothing"):
-        return build_pass(_CHECK, outcome.node, "; ".join(outcome.did) or "no change needed", _EXPECTED_OF_NODE)
+        return build_pass(_CHECK, node, "; ".join(outcome.did) or "no change needed", _EXPECTED_OF_NODE)
     if outcome.state == "planned":
         # check mode: what is not done yet
         return Finding(
             _CHECK,
-            outcome.node,
+            node,
             UNKNOWN,
             "not changed (check mode)",
             _EXPECTED_OF_NODE,
@@ -175,7 +176,7 @@ def _check_node(outcome: NodeOutcome) -> Finding:
     without = _WITHOUT_REASON.get(outcome.state, "The run ended during the work on this node")
     return Finding(
         _CHECK,
-        outcome.node,
+        node,
         status,
         f"{_STATES.get(outcome.state, outcome.state)}{did}",
         _EXPECTED_OF_NODE,

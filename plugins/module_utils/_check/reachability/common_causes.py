@@ -180,7 +180,10 @@ def _next_steps(
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
     if of_links:
         names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
-        yield f"Check the error counters of these links with ibqueryerrors, and the forwarding with ibtracert: {names}."
+        yield (
+            "Repair the link whose error counters increase (ibqueryerrors), or the switch at which ibtracert stops:"
+            f" {names}."
+        )
     yield from (_next_step(element, where, topology) for element in elements if element not in of_links)
 
 

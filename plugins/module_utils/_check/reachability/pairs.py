@@ -147,8 +147,29 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     measured += _format_lids(pair)
     if pair.apart and not server:
         return _judge_apart(subject, measured, pair.apart)
+    if not ping.lost or ping.received > ping.transmitted:
+        return _judge_contradiction(subject, ping, _format_lids(pair))
     why, remedy = _explain_loss(ping, back, server, together)
     return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
+
+
+def _judge_contradiction(subject: str, ping: Ping, lids: str) -> Finding:
+    """Return the finding on a result that shows no loss and proves no connection: it counts no message, or more answers
+    than messages.
+
+    :param subject: subject of the finding
+    :param lids: LIDs of the pair, as ``_format_lids`` returns them
+    """
+    return Finding(
+        "reachability.pair",
+        subject,
+        FAIL,
+        f"{count_of(ping.received, 'answer')} to {count_of(ping.transmitted, 'message')}{lids}",
+        "as many answers as messages, at least 1",
+        "ibping cannot report these numbers: it sends at least 1 message, and counts at most one answer to each. So the"
+        " stored result was damaged or changed after the run, and it does not show whether messages were lost.",
+        "Run stage reachability again, which measures this pair again.",
+    )
 
 
 def _format_lids(pair: Pair) -> str:

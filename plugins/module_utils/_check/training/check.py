@@ -26,6 +26,7 @@ from ..job.log_sources import leave_out_forged
 from . import queue_pairs
 from .hcas import FabricDevices, check_hcas, check_rails
 from .pods_of_hosts import (
+    NO_HOST_NAME,
     is_strange,
     report_no_fabric,
     report_no_pod,
@@ -281,7 +282,7 @@ def _collect_pod_devices(
 
 def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> Finding:
     seen = sorted({f"{process.oob_interface} {process.oob_address}" for process in processes if process.oob_interface})
-    expected = "one interface that reaches the other hosts"
+    host, expected = host or NO_HOST_NAME, "one interface that reaches the other hosts"
     if not seen:
         why, remedy = (
             "The log lacks the line 'Bootstrap: Using INTERFACE:ADDRESS' of this host.",

@@ -121,7 +121,7 @@ def check_hcas(
             measured,
             expected,
             why,
-            "Compare NCCL_IB_HCA with the output of ibv_devinfo in the pod, and give the job the GPUs beside each HCA"
+            "Set NCCL_IB_HCA to devices that ibv_devinfo lists in the pod, and give the job the GPUs beside each HCA"
             " (nvidia-smi topo -m). Run the job again, then run stage training again with the new log.",
         )
     return build_pass("training.hcas", subject, measured, expected)

@@ -12,6 +12,9 @@ from ..._model.intent.intent import Training
 from ..._model.job.nccl import TrainingPod
 from ..._model.run.findings import UNKNOWN, WARN, Finding, Status
 
+#: subject of the findings on ranks whose lines of the log have no host name
+NO_HOST_NAME = "host without a name"
+
 
 def report_one_host(host: str) -> Finding:
     """Return the finding that all ranks of the job are on one host."""
@@ -93,8 +96,8 @@ def report_other_job(host: str, pod: TrainingPod, every: typing.Iterable[Trainin
     """
     others = dict.fromkeys(_describe_job(item) for item in every if item.job != pod.job)
     why = (
-        "NCCL writes only host names into the log, and pods of different jobs have these names. So the log may be of"
-        " another job than this pod."
+        "NCCL writes only host names into the log, and pods of different jobs have these names. So the log may come"
+        " from another job."
     )
     remedy = (
         "Set training_selectors to the labels of the job, then run stage training again before the pods of the job are"
@@ -104,8 +107,8 @@ def report_other_job(host: str, pod: TrainingPod, every: typing.Iterable[Trainin
         "training.hcas",
         host,
         UNKNOWN,
-        f"host names of the log on {_describe_job(pod)}, and on {join_first(list(others), 4)}",
-        "host names of the log on pods of one job only",
+        f"host names of the log match {_describe_job(pod)}, and {join_first(list(others), 4)}",
+        "host names of the log match pods of one job only",
         why,
         remedy,
     )
@@ -122,12 +125,18 @@ def report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> 
     :param pod: pod of the host; None if it is not known
     """
     measured, expected = "HCAs of the pod not read", "the list of HCAs that the pod got from its networks"
+    if not host:
+        why = "The log contains no host name for these ranks, so their pod is unknown."
+        remedy = (
+            "Run the job again with NCCL_DEBUG=INFO, then run stage training again with the unchanged log of each pod."
+        )
+        return Finding("training.hcas", NO_HOST_NAME, UNKNOWN, measured, expected, why, remedy)
     if pod is not None:
         reason = format_clause(pod.error, "The annotation k8s.v1.cni.cncf.io/network-status of the pod names no HCA")
         remedy = (
             f"Run kubectl get pod {pod.name} -o yaml -n NAMESPACE: the annotation k8s.v1.cni.cncf.io/network-status"
-            " must list the interfaces and PCI addresses of the pod. If it does not, read the log of multus on the"
-            " node. Then run stage training again."
+            " must list the interfaces and PCI addresses of the pod. If it does not, correct the error in the log of"
+            " multus on the node, and create the pod again. Then run stage training again."
         )
         return Finding("training.hcas", host, UNKNOWN, measured, expected, f"{reason}.", remedy)
     if not asked:

@@ -29,6 +29,8 @@ CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
 #: what only NVIDIA's driver packages show, or only after somebody made a folder: advice, whatever the fabric says
 _SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
+#: in place of the words of NVIDIA's operator
+_BY_UNIT = "Write a systemd unit that runs at each boot: "
 #: in place of the command of NVIDIA's packages
 _BY_IPROUTE = "dcb apptrust set dev INTERFACE order dscp."
 #: a payload of 4096 bytes and the headers around it
@@ -103,7 +105,7 @@ def _fit_remedy(remedy: str, group: typing.Iterable[_Place], vendors: _Vendors) 
     """Return the remedy for a group of HCAs. For NICs of other vendors, the tools of NVIDIA's operator and packages are
     replaced by commands that work on each NIC. A group of both has both remedies.
     """
-    others = remedy.replace(BY_OPERATOR, "In a systemd unit that runs at each boot: ").replace(BY_NVIDIA, _BY_IPROUTE)
+    others = remedy.replace(BY_OPERATOR, _BY_UNIT).replace(BY_NVIDIA, _BY_IPROUTE)
     return join_remedies(remedy, others, {vendors[place] != NVIDIA for place in group})
 
 

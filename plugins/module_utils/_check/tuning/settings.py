@@ -71,7 +71,10 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             "no setting applied",
             _EXPECTED,
             f"The module node_tuning set nothing: {format_clause(found.refusal)}.",
-            found.remedy or "Run the playbook with -v to see the whole error of the task, then run stage tuning again.",
+            found.remedy
+            or (
+                "Run the playbook with -v to see the whole error of the task. Correct it, then run stage tuning again."
+            ),
         )
     elif found.way == "nothing" and asked:
         why = (
@@ -134,12 +137,13 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             "no result",
             _EXPECTED,
             "The run stored no result of the module kernel_settings for this node.",
-            "Run stage tuning again for all nodes, and look for a failed task of kernel_settings on this node.",
+            "Run stage tuning again for all nodes, and correct the cause of a failed task of kernel_settings on this"
+            " node.",
         )
     if seen.error is not None or seen.value is None:
         remedy = (
-            "Run the playbook with -v to see the whole error of the task of kernel_settings, and systemctl status tuned"
-            f" on {name}: TuneD must run there. Then run stage tuning again."
+            "Run the playbook with -v, and correct the error of the task of kernel_settings that it shows. If"
+            f" systemctl status tuned on {name} shows that TuneD does not run, start it. Then run stage tuning again."
         )
         return Finding(
             CHECK,

@@ -96,13 +96,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         else:
             read[name] = observed.value
             if observed.value.errors:
-                why = (
-                    "These files could not be read, so their values are unknown:"
-                    f" {format_clause(join_first(observed.value.errors, 10, '; '))}."
-                )
+                files = format_clause(join_first(observed.value.errors, 10, "; "))
+                why = f"These files could not be read: {files}. Without them, some checks of the node have no value."
                 remedy = (
                     "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
-                    f" the next run. If the finding remains, read the files on {name} as root."
+                    f" the next run. If the finding remains, read the files on {name} as root with cat, and correct the"
+                    " error that it reports. Then run stage virtual_functions again."
                 )
                 measured = count_of(len(observed.value.errors), "unreadable file")
                 findings.append(

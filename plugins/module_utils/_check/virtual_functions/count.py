@@ -84,15 +84,15 @@ def _find_wrong_layer(
             "The config daemon does not report this function, although the kernel shows it. It ignores NICs that are"
             " not in the operator's list of supported NICs.",
             "Compare lspci -nn on the node with kubectl get configmap supported-nic-ids -n NAMESPACE -o yaml. If the"
-            " NIC is missing there, add it. Otherwise read the log of the config daemon on the node. Then run stage"
-            " virtual_functions again.",
+            " NIC is missing there, add it. Otherwise correct the error in the log of the config daemon on the node."
+            " Then run stage virtual_functions again.",
         )
     if desired is None:
         return (
             "No SriovNetworkNodePolicy selects this function.",
             "Run stage network again: its finding network.policy_accepted shows whether the policy exists. If it"
-            " passes, compare nicSelector and nodeSelector of the policy with this function: kubectl get"
-            " sriovnetworknodepolicies -A -o yaml. Then run stage virtual_functions again.",
+            " passes, correct nicSelector or nodeSelector of the policy so that it selects this function: kubectl"
+            " get sriovnetworknodepolicies -A -o yaml. Then run stage virtual_functions again.",
         )
     if desired != wanted:
         return (
@@ -105,9 +105,14 @@ def _find_wrong_layer(
             " not processed it yet. Then run stages network and virtual_functions again.",
         )
     if sriov.current == wanted and in_kernel != wanted:
+        absent = count_of(wanted - in_kernel, "of these VFs is", "of these VFs are")
         return (
-            f"The kernel has created {count_of(wanted, 'VF')} (sriov_numvfs), but the PCI bus shows {in_kernel} of"
-            " them. The others were removed from the PCI bus, or are still starting.",
+            f"The kernel has created {count_of(wanted, 'VF')} (sriov_numvfs)."
+            + (
+                f" {absent} not on the PCI bus: removed from the bus later, or still starting."
+                if in_kernel < wanted
+                else f" The PCI bus shows {in_kernel}: VFs were created or removed while the node was read."
+            ),
             (
                 "Run stage virtual_functions again. If the finding remains, rescan the PCI bus on the node as root:"
                 " echo 1 > /sys/bus/pci/rescan. If a VF still does not appear, correct the error that dmesg shows. Then"

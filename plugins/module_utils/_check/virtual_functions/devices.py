@@ -51,8 +51,8 @@ def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
             "The operator binds all VFs of a function to the same driver. Other software on the node has bound some of"
             " these VFs to another driver.",
             "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
-            " ADDRESS). If it lists none, compare deviceType of the policies: kubectl get sriovnetworknodepolicies -A"
-            " -o yaml. Then run stage virtual_functions again.",
+            " ADDRESS). If it lists none, correct deviceType of the policies: kubectl get sriovnetworknodepolicies"
+            " -A -o yaml. Then run stage virtual_functions again.",
         )
     names = join_first([vf.name for vf in bare], 8)
     if all(vf.pci is not None and vf.pci.driver == "vfio-pci" for vf in bare):

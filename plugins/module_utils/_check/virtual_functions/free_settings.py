@@ -21,12 +21,15 @@ from ..._model.intent.profiles import is_infiniband, owns_rdma
 from ..._model.node.hca import Hca, VfAdministration
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .function_reports import FunctionReports
+from .ip_link import format_command
 
 _CHECK = "virtual_functions.free_settings"
 _ALIKE = "the same settings as other free VFs of the fabric"
 _LINK_POLICY, _MTU, _PORTS, _PARTITIONS = "link policy", "MTU", "number of ports", "partition keys"
 #: settings that ip link sets at the physical function
 _OF_PHYSICAL_FUNCTION = ("trust", "spoof_check", "min_tx_rate", _LINK_POLICY)
+#: settings that ip link calls by another name
+_IP_LINK_NAMES = {"spoof_check": "spoofchk"}
 _UNLIMITED = "no rate limit below the rate of the link"
 
 
@@ -49,20 +52,21 @@ def check_free(fabric: Fabric, functions: typing.Sequence[FunctionReports]) -> l
 
 
 def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[Finding]:
-    limits = {vf.name: limit for vf in layers.vfs if vf.netdevs and vf.held is None and (limit := _find_limit(vf))}
+    limits = {vf: limit for vf in layers.vfs if vf.netdevs and vf.held is None and (limit := _find_limit(vf))}
     speeds = [netdev.speed_gbps for netdev in layers.hca.netdevs if netdev.speed_gbps]
     # some drivers show the rate of the link where there is no limit
-    limits = {name: limit for name, limit in limits.items() if not speeds or limit < 1000 * max(speeds)}
+    limits = {vf: limit for vf, limit in limits.items() if not speeds or limit < 1000 * max(speeds)}
     if not limits or {"min_tx_rate", "max_tx_rate"} & fabric.network.vf_settings.keys():
         return
-    shown = join_first([f"{name} {limit} Mb/s" for name, limit in limits.items()], 8)
+    shown = join_first([f"{vf.name} {limit} Mb/s" for vf, limit in limits.items()], 8)
     why = (
         "The physical function limits what these free VFs send. The intent sets no max_tx_rate, so no CNI plugin"
         " changes the limit, and a pod that gets one of these VFs keeps it."
     )
     remedy = (
-        "Remove the limit on the node: ip link set PF vf NUMBER min_tx_rate 0 max_tx_rate 0. If it returns, find what"
-        " sets it, such as a boot script. Then run stage virtual_functions again."
+        f"Remove the limit on the node: {format_command(layers.hca, list(limits), 'min_tx_rate 0 max_tx_rate 0')}. If"
+        " the limit returns, remove it from the program that sets it, such as a boot script. Then run stage"
+        " virtual_functions again."
     )
     if not is_infiniband(fabric):
         remedy += f" If the limit is intended, set network.max_tx_rate in the fabric '{fabric.name}'."
@@ -123,21 +127,39 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
     usual = {key: max(sorted(values), key=values.__getitem__) for key, values in counts.items()}
     others: dict[str, list[str]] = {}
     names: dict[str, set[str]] = {}
+    changes: dict[str, dict[str, tuple[Hca, list[Hca]]]] = {}
     for layers, vf, settings in shown:
         unlike = [name for name, value in settings.items() if value != usual[name, _find_driver(vf)]]
         differing = [f"{name} {settings[name]} (others have {usual[name, _find_driver(vf)]})" for name in unlike]
         if differing:
             names.setdefault(layers.subject, set()).update(unlike)
             others.setdefault(layers.subject, []).append(f"{vf.name}: {', '.join(differing)}")
+        for name in (name for name in unlike if name in _OF_PHYSICAL_FUNCTION):
+            setting = _format_setting(name, usual[name, _find_driver(vf)])
+            of_subject = changes.setdefault(layers.subject, {})
+            of_subject.setdefault(setting, (layers.hca, []))[1].append(vf)
     for subject, texts in others.items():
-        why, remedy = _explain_settings(fabric, names[subject])
+        commands = [format_command(physical, vfs, text) for text, (physical, vfs) in changes.get(subject, {}).items()]
+        why, remedy = _explain_settings(fabric, names[subject], commands)
         yield Finding(_CHECK, subject, WARN, join_first(texts, 4, "; "), _ALIKE, why, remedy)
 
 
-def _explain_settings(fabric: Fabric, names: typing.Collection[str]) -> tuple[str, str]:
+def _format_setting(name: str, value: str) -> str:
+    """Return a setting of a VF with its value, as ip link takes it.
+
+    :param name: name of the setting, one of ``_OF_PHYSICAL_FUNCTION``
+    :param value: value as text
+    """
+    if name == _LINK_POLICY:
+        return f"state {({'Up': 'enable', 'Down': 'disable'}).get(value, 'auto')}"
+    return f"{_IP_LINK_NAMES.get(name, name)} {value}"
+
+
+def _explain_settings(fabric: Fabric, names: typing.Collection[str], commands: typing.Sequence[str]) -> tuple[str, str]:
     """Return the cause and the remedy for VFs whose settings differ from those of most VFs of the fabric.
 
     :param names: names of the settings that differ
+    :param commands: commands on the node that give the VFs the settings of most VFs
     """
     causes, steps = [], []
     if any(name.startswith(_PARTITIONS) for name in names):
@@ -149,17 +171,20 @@ def _explain_settings(fabric: Fabric, names: typing.Collection[str]) -> tuple[st
     if _PORTS in names:
         causes.append("The RDMA device of these VFs did not start with all of its ports.")
         steps.append(
-            "Run rdma link on the node to list the ports. Unbind the VF from its driver, bind it again, and read dmesg"
-            " for this function."
+            "Run rdma link on the node to list the ports. Unbind the VF from its driver, bind it again, and correct"
+            " the error that dmesg shows for this function."
         )
     if _MTU in names:
         causes.append("The intent sets no MTU, so a VF keeps the MTU that its last pod set.")
         steps.append(f"Set mtu of the fabric '{fabric.name}' in the intent, then run stage network again.")
     if any(name in _OF_PHYSICAL_FUNCTION for name in names):
         causes.append("The intent does not set these values, so no CNI plugin changes them.")
+        keys = ", ".join(
+            "link_state" if name == _LINK_POLICY else name for name in _OF_PHYSICAL_FUNCTION if name in names
+        )
         steps.append(
-            "Set the usual value on the node (ip link set PF vf NUMBER ...; ip -d link show PF shows the values), or"
-            f" set it under network of the fabric '{fabric.name}' and run stage network again."
+            f"Run on the node, as root: {'; '.join(commands)}. Or set {keys} under network of the fabric"
+            f" '{fabric.name}' and run stage network again."
         )
     return (
         " ".join((*causes, "A pod that gets one of these VFs can behave differently from other pods.")),

@@ -14,6 +14,7 @@ from ..._model.infiniband.fabric import ObservedTopologies, SeenSubnet
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .function_reports import FunctionReports
+from .ip_link import format_command
 
 #: the value of a VF that has no GUID yet, and the value that no port may have
 _ONES = "0xffffffffffffffff"
@@ -54,7 +55,8 @@ def check_guids(layers: FunctionReports) -> Finding:
                 " its VF had no GUID before. Pods on these VFs fail."
             )
             remedy = (
-                "Set a GUID for each VF on the node (ip link set PF vf NUMBER node_guid GUID, and port_guid GUID)."
+                "Set a GUID of its own for each VF on the node: run"
+                f" {format_command(layers.hca, zero, 'node_guid GUID')}, and the same with port_guid GUID."
                 f" {_BIND_AGAIN} Then run stage virtual_functions again."
             )
         else:

@@ -17,6 +17,7 @@ from ..._model.boundary.devices import assigned_address
 from ..._model.node.hca import Hca
 from ..._model.run.findings import FAIL, Finding, build_pass
 from .function_reports import FunctionReports
+from .ip_link import format_command
 
 _CHECK, _EXPECTED = "virtual_functions.hardware_addresses", "each MAC address on 1 function"
 
@@ -28,12 +29,14 @@ class _Owner(typing.NamedTuple):
     :ivar function: name of the function
     :ivar is_virtual: whether it is a VF
     :ivar in_pod: whether it is in a pod, which may have set the address, for example for a bond in the pod
+    :ivar command: command on the node that sets another address; empty for a physical function
     """
 
     node: str
     function: str
     is_virtual: bool
     in_pod: bool
+    command: str
 
 
 def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) -> list[Finding]:
@@ -48,7 +51,13 @@ def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) ->
         for hca in (layers.hca, *layers.vfs):
             for address in _list_addresses(hca):
                 owners.setdefault(address, []).append(
-                    _Owner(layers.node, hca.name, hca.is_virtual, hca.is_virtual and not hca.netdevs)
+                    _Owner(
+                        layers.node,
+                        hca.name,
+                        hca.is_virtual,
+                        hca.is_virtual and not hca.netdevs,
+                        format_command(layers.hca, [hca], "mac ADDRESS") if hca.is_virtual else "",
+                    )
                 )
     shared = {address: its for address, its in sorted(owners.items()) if _is_conflict(its)}
     count = sum(any(owner.is_virtual for owner in its) for its in owners.values())
@@ -79,10 +88,11 @@ def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Findi
         "A switch sends packets for one of these functions to another. A udev rule, a script or the network annotation"
         " of a pod has set the address."
     )
+    last = next(owner for owner in reversed(owners) if owner.command)
     remedy = (
-        "Give each function its own address: on the node, ip link set PF vf NUMBER mac ADDRESS for a VF. Remove the"
-        " address from the udev rule or from the annotation k8s.v1.cni.cncf.io/networks of the pod. Then run stage"
-        " virtual_functions again."
+        "Remove the address from the udev rule, the script, or the annotation k8s.v1.cni.cncf.io/networks of the pod."
+        f" Then give each function its own address, such as with this command on {last.node}: {last.command}. Then run"
+        " stage virtual_functions again."
     )
     measured = f"on {count_of(len(owners), 'function')}: {names}"
     return Finding(_CHECK, f"{fabric} {address}", FAIL, measured, _EXPECTED, why, remedy)

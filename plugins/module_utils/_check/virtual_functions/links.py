@@ -16,6 +16,7 @@ from ..._model.node.hca import Hca
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .function_reports import FunctionReports
 from .guids import NO_GUIDS, find_guid
+from .ip_link import format_command
 
 #: the value in sysfs that the CNI plugin writes for a link state of the network
 _POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
@@ -70,7 +71,7 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             )
             measured = f"link of {len(down)} of {total} down: {join_first(down, 8)}"
             return Finding(check, layers.subject, FAIL, measured, "0 VFs with a link that stays down", why, remedy)
-        disabled = [vf.name for vf in layers.vfs if vf.netdevs and policies.get(vf.name) == "Down"]
+        disabled = [vf for vf in layers.vfs if vf.netdevs and policies.get(vf.name) == "Down"]
         if disabled:
             why = (
                 "The physical function disables the links of these free VFs. The intent sets no network.link_state, so"
@@ -78,10 +79,10 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             )
             remedy = (
                 f"Set network.link_state: auto in the fabric '{layers.fabric.name}', then run stages network and"
-                " virtual_functions again. Or run ip link set PF vf NUMBER state auto on the node for each of these"
-                " VFs."
+                f" virtual_functions again. Or run on the node {format_command(layers.hca, disabled, 'state auto')},"
+                " then run stage virtual_functions again."
             )
-            measured = f"link of {len(disabled)} of {total} disabled: {join_first(disabled, 8)}"
+            measured = f"link of {len(disabled)} of {total} disabled: {join_first([vf.name for vf in disabled], 8)}"
             return Finding(check, layers.subject, FAIL, measured, "0 VFs with a disabled link", why, remedy)
         if len(policies or states) == len(layers.vfs) and not down:
             return build_pass(check, layers.subject, measured, expected)
@@ -94,10 +95,11 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
             "These VFs are in pods, and the CNI plugin has not set their link state: the pods are older than the"
             " setting, or the link state was changed on the node later."
         )
+        command = format_command(layers.hca, [vf for vf in layers.vfs if vf.name in late], f"state {wanted}")
         remedy = (
             f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' sets link_state (kubectl get"
-            " network-attachment-definitions -A -o yaml), and recreate the pods. Or run ip link set PF vf NUMBER state"
-            f" {wanted} on the node for each of these VFs. Then run stage virtual_functions again."
+            f" network-attachment-definitions -A -o yaml), and recreate the pods. Or run on the node {command}. Then"
+            " run stage virtual_functions again."
         )
         shown = join_first([f"{name} {policies[name]}" for name in late], 8)
         return Finding(check, layers.subject, FAIL, f"link state of VFs in pods: {shown}", expected, why, remedy)

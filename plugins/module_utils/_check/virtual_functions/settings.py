@@ -22,6 +22,7 @@ from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.node.hca import Hca, ObservedHcas, VfAdministration
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from .function_reports import FunctionReports
+from .ip_link import format_mtu_command, name_interface
 
 
 def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) -> typing.Iterator[Finding]:
@@ -83,7 +84,8 @@ def check_mtu(layers: FunctionReports) -> Finding:
         return Finding(check, layers.subject, UNKNOWN if wanted else WARN, measured, expected, why, remedy)
     if reported is not None and reported.mtu and reported.mtu != own:
         why = "The MTU of the physical function was changed after the config daemon reported it."
-        set_back = f"Set it back on the node: ip link set PF mtu {wanted}. " if wanted and own != wanted else ""
+        command = f"ip link set {name_interface(layers.hca)} mtu {wanted}"
+        set_back = f"Run on the node: {command}. " if wanted and own != wanted else ""
         remedy = (
             f"{set_back}Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon"
             " on the node, so that it reports the MTU again: kubectl delete pod -n NAMESPACE -l"
@@ -148,8 +150,9 @@ def check_mtu(layers: FunctionReports) -> Finding:
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
         why = f"These VFs keep the MTU that their last pod set: {join_first(wrong, 8)}."
         remedy = (
-            f"Set the MTU of the interface of each VF on the node: ip link set dev INTERFACE mtu {wanted}. Then run"
-            " stage virtual_functions again."
+            "Set the MTU of the interface of each VF on the node:"
+            f" {format_mtu_command((vf for vf in layers.vfs if vf.name in wrong), wanted)}. Then run stage"
+            " virtual_functions again."
         )
     return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
 

@@ -59,7 +59,7 @@ def _explain_delay(state: NodeState, steps: list[str]) -> tuple[str, str]:
         return (
             "The operator drains or reboots this node before it changes the virtual functions. It has not finished.",
             f"Wait until kubectl get sriovnetworknodestates -A -o wide shows Idle for {state.node}, {_AGAIN} If the"
-            " drain does not end, look for a PodDisruptionBudget that allows 0 disruptions: kubectl get"
+            " drain does not end, change the PodDisruptionBudget that allows 0 disruptions: kubectl get"
             " poddisruptionbudgets -A.",
         )
     if not state.sync_status:

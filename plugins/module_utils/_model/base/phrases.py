@@ -26,6 +26,19 @@ def format_clause(text: typing.Optional[str], none: str = "no reason was reporte
     return (words[:-1].rstrip() if words.endswith(".") and not words.endswith("..") else words) or none
 
 
+def describe_read_remedy(rerun: str) -> str:
+    """Return the remedy for objects that the API server did not return, or that have an invalid format: one for a
+    missing right, and one for each other error.
+
+    :param rerun: sentence that says what to run again
+    """
+    return (
+        "If the error contains 'forbidden', give the user of the kubeconfig the rights, as an admin of the cluster:"
+        " kubectl apply -f docs/rbac/look.yml. Otherwise correct what the error names: the kubeconfig, the API server"
+        f" or the object. {rerun}"
+    )
+
+
 def describe_rerun(stage: str) -> str:
     """Return the remedy for a stage that ended before it read or measured something.
 

@@ -126,8 +126,8 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
         f" intermittent, such as the load of other jobs. {known}"
     )
     remedy = (
-        "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is slow again, read its errors:"
-        " ibqueryerrors, and dmesg of both nodes."
+        "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is slow again, correct the"
+        " errors that ibqueryerrors and dmesg of both nodes show for it, then run stage bandwidth again."
     )
     return Finding(_CHECK, subject, WARN, measured, expected, why.strip(), remedy)
 

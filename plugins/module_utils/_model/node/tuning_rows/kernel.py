@@ -60,8 +60,9 @@ ROWS: tuple[TuningRow, ...] = (
         "kernel",
         "TuneD profile",
         OTHER,
-        "OpenShift: check the node's Profile in openshift-cluster-node-tuning-operator. Elsewhere: run tuned-adm"
-        " active on the node.",
+        "OpenShift: correct the Tuned that the node's Profile in openshift-cluster-node-tuning-operator names."
+        " Elsewhere: run tuned-adm profile PROFILE on the node, with the profile that tuned-adm active shows on the"
+        " comparable nodes.",
     ),
     TuningRow(
         "kernel_log",

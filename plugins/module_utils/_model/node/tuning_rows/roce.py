@@ -7,8 +7,8 @@ from __future__ import annotations
 from .row import TuningRow
 
 BY_OPERATOR = (
-    "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at"
-    " each boot: "
+    "Set roceOptimized.enabled: true in the NicConfigurationTemplate of NVIDIA's NIC configuration operator. Without"
+    " this operator, write a systemd unit that runs at each boot: "
 )
 BY_NVIDIA = "mlnx_qos -i INTERFACE --trust dscp."
 
@@ -46,7 +46,8 @@ ROWS: tuple[TuningRow, ...] = (
         "roce",
         "priorities with ECN",
         "Senders slow down only when PFC stops them, and congestion spreads over the fabric.",
-        f"{BY_OPERATOR}echo 1 to ecn/roce_np/enable/3 and ecn/roce_rp/enable/3 of INTERFACE.",
+        f"{BY_OPERATOR}echo 1 | tee /sys/class/net/INTERFACE/ecn/roce_np/enable/3"
+        " /sys/class/net/INTERFACE/ecn/roce_rp/enable/3.",
         source="NVIDIA's NIC configuration operator",
         alike=False,
     ),
@@ -55,7 +56,7 @@ ROWS: tuple[TuningRow, ...] = (
         "roce",
         "traffic class of RDMA packets",
         "Packets carry no DSCP unless the program sets a traffic class. NCCL_IB_TC sets the traffic class of NCCL.",
-        f"{BY_OPERATOR}echo 106 to /sys/class/infiniband/DEVICE/tc/1/traffic_class.",
+        f"{BY_OPERATOR}echo 106 > /sys/class/infiniband/DEVICE/tc/1/traffic_class.",
         source="NVIDIA's NIC configuration operator 106, oci-hpc 105",
         alike=False,
     ),
