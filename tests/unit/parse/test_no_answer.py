@@ -48,6 +48,17 @@ POOL = "HTTPSConnectionPool(host='api.example', port=6443): Max retries exceeded
             ),
             "{} did not respond in time",
         ),
+        (
+            f"{POOL}SSLError(SSLError(524297, '[SSL] PEM lib (_ssl.c:3905)')))",
+            "a certificate or key in the kubeconfig cannot be read, so {} was not asked",
+        ),
+        (
+            (
+                f"{POOL}SSLError(SSLError(136, '[X509: NO_CERTIFICATE_OR_CRL_FOUND] no certificate or crl found"
+                " (_ssl.c:4154)')))"
+            ),
+            "a certificate or key in the kubeconfig cannot be read, so {} was not asked",
+        ),
         (f"{POOL}NewConnectionError('[Errno 113] No route to host'))", "no route to {}"),
         (
             f"{POOL}ProxyError('Unable to connect to proxy', NewConnectionError('[Errno 111] Connection refused')))",
@@ -64,6 +75,12 @@ POOL = "HTTPSConnectionPool(host='api.example', port=6443): Max retries exceeded
 )
 def test_the_cause_is_named_in_a_few_words(text: str, said: str) -> None:
     assert cause_of(text) == said.replace("{}", "https://api.example:6443")
+
+
+def test_credentials_that_cannot_be_read_have_their_own_remedy() -> None:
+    text = cause_of(f"{POOL}SSLError(SSLError(524297, '[SSL] PEM lib (_ssl.c:3905)')))")
+    remedy = ApiError(0, "", text, "GET /version").remedy
+    assert "client-key-data" in remedy and "API server runs" not in remedy
 
 
 def test_a_certificate_that_is_not_trusted_has_its_own_remedy() -> None:

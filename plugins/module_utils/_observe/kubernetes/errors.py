@@ -9,7 +9,7 @@ import time
 import typing
 
 from ..._model.base.errors import ParseError, RdmaError
-from ..._parse.kubernetes.no_answer import UNTRUSTED
+from ..._parse.kubernetes.no_answer import UNREADABLE, UNTRUSTED
 from ..._parse.kubernetes.refusal import explain
 from ..._parse.limits import MIB, decode_json
 from .kinds import Resource
@@ -121,6 +121,11 @@ def _remedy(status: int, reason: str, text: str) -> str:
         return (
             "The kubeconfig does not trust this server. Set the certificate authority of this cluster or the correct"
             " server address in the kubeconfig"
+        )
+    if status == 0 and UNREADABLE in text:
+        return (
+            "Correct certificate-authority-data, client-certificate-data and client-key-data in the kubeconfig: each is"
+            " PEM text in base64, and the key belongs to the certificate"
         )
     if status == 0 and reason == CONFIGURATION:
         # no server was asked

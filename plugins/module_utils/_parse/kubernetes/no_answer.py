@@ -17,8 +17,21 @@ UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "is not trusted")
 _SERVER = re.compile(r"(HTTPS?)Connection(?:Pool)?\(host='([^']{1,253})', port=(\d{1,5})", re.ASCII)
 _UNTRUSTED = re.compile(r"certificate verify failed(?:: ([^(\n]{1,200}))?")
 _REFUSED_BY_PROXY = "Tunnel connection failed"
+#: credentials of the kubeconfig that OpenSSL cannot load, in our words
+UNREADABLE = "certificate or key in the kubeconfig cannot be read"
+#: words of OpenSSL about them: PEM_R_*, X509_R_* and SSL_R_* of its headers
+_PEM_ERRORS = (
+    "PEM lib",
+    "NO_START_LINE",
+    "BAD_BASE64_DECODE",
+    "BAD_END_LINE",
+    "NO_CERTIFICATE_OR_CRL_FOUND",
+    "KEY_VALUES_MISMATCH",
+    "NOT_ENOUGH_DATA",
+)
 #: words of the library, and what they mean; ``{}`` is the server. The first that is found counts
 _MEANINGS = (
+    *((words, f"a {UNREADABLE}, so {{}} was not asked") for words in _PEM_ERRORS),
     ("Unable to connect to proxy", "{} cannot be reached through the proxy"),
     (_REFUSED_BY_PROXY, "the proxy refused the connection to {}"),
     ("Connection refused", "connection refused by {}"),
