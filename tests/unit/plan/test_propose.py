@@ -787,16 +787,31 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
             " now; the firmware supports 16"
         ),
     )
-    assert (
-        list_differences(proposal, [fabric, other], {"disruption": "none"})[0]
-        == "rdma_fabrics: 2 fabrics; proposed are 1"
+    # fabrics are compared by their profile, wherever they stand
+    mine = {"name": "storage", "profile": "sriov_ethernet", "select": {"netdev": ["eth1"]}}
+    assert list_differences(proposal, [mine, fabric], None) == (
+        "rdma_fabrics[0]: profile sriov_ethernet; no such fabric is proposed",
+    )
+    assert list_differences(proposal, [mine], None) == (
+        "rdma_fabrics[0]: profile sriov_ethernet; no such fabric is proposed",
+        f"rdma_fabrics: lacks a fabric of profile {fabric['profile']}, which is proposed",
     )
     assert any(
         line.startswith("rdma_cluster.disruption: none; proposed is drain")
         for line in list_differences(proposal, None, {"disruption": "none"})
     )
-    # what it is wrong in is for stage validate to say
-    assert list_differences(proposal, "{{ nonsense }}", ["no", "mapping"]) == ()
+    # the mistakes of the intent are findings of stage validate, but the intent does not match
+    assert list_differences(proposal, {"name": "mine"}, ["no", "mapping"]) == (
+        "rdma_fabrics: not a list; proposed is a list. Run linerate.rdma.validate, which checks the intent",
+        "rdma_cluster: not a mapping; proposed is a mapping. Run linerate.rdma.validate, which checks the intent",
+    )
+    assert list_differences(proposal, [{**fabric, "network": ["x"]}], None) == (
+        (
+            "rdma_fabrics[0].network: not a mapping; proposed is a mapping. Run linerate.rdma.validate, which checks"
+            " the intent"
+        ),
+    )
+    assert list_differences(proposal, ["x"], None)[0] == "rdma_fabrics[0]: profile not set; no such fabric is proposed"
 
 
 def test_two_inventories_of_one_cluster_get_different_names_and_the_same_one_always_its_own() -> None:

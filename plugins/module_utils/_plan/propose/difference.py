@@ -16,33 +16,61 @@ _FREE = ("name", "intent_name", "resource_name", "range", "wait_seconds")
 def list_differences(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
     """Return the differences between an existing intent and the proposal, one line each.
 
-    Fabrics are compared by their position in the list. Not compared are the names of fabrics and of the intent,
-    resource names, address ranges, ``wait_seconds``, values that the proposal leaves to the user, and keys that the
-    proposal does not contain.
+    A fabric is compared with the proposed fabric of its profile. Fabrics of the same profile are compared in their
+    order. Not compared are the names of fabrics and of the intent, resource names, address ranges, ``wait_seconds``,
+    values that the proposal leaves to the user, and keys that the proposal does not contain.
 
     :param fabrics: value of ``rdma_fabrics``; None if not set
     :param cluster: value of ``rdma_cluster``; None if not set
     """
     lines: list[str] = []
-    there = {"rdma_fabrics": to_data(fabrics), "rdma_cluster": to_data(cluster)}
-    if isinstance(fabrics, (list, tuple)) and len(fabrics) != len(proposal.fabrics.items):
-        lines.append(f"rdma_fabrics: {len(fabrics)} fabrics; proposed are {len(proposal.fabrics.items)}")
-    _collect_differences(proposal.variables, there, "", lines)
+    for key, there in (("rdma_fabrics", to_data(fabrics)), ("rdma_cluster", to_data(cluster))):
+        for name, entry in proposal.variables.entries:
+            if name == key:
+                _collect_differences(entry, there, key, lines)
     return tuple(lines)
 
 
 def _collect_differences(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> None:
     if there is None:
         return
+    if isinstance(entry, (Section, Sections)):
+        expected = dict if isinstance(entry, Section) else list
+        if not isinstance(there, expected):
+            noun = "a mapping" if expected is dict else "a list"
+            lines.append(f"{path}: not {noun}; proposed is {noun}. Run linerate.rdma.validate, which checks the intent")
     if isinstance(entry, Section) and isinstance(there, dict):
         for key, item in entry.entries:
             if key not in _FREE:
-                _collect_differences(item, there.get(key), f"{path}.{key}" if path else key, lines)
+                _collect_differences(item, there.get(key), f"{path}.{key}", lines)
     elif isinstance(entry, Sections) and isinstance(there, list):
-        for index, (item, other) in enumerate(zip(entry.items, there)):
-            _collect_differences(item, other, f"{path}[{index}]", lines)
+        _compare_fabrics(entry, there, path, lines)
     elif isinstance(entry, Value) and _wrap_in_list(make_data(entry)) != _wrap_in_list(there):
         lines.append(f"{path}: {there}; proposed is {make_data(entry)}: {entry.why}")
+
+
+def _compare_fabrics(proposed: Sections, there: list[typing.Any], path: str, lines: list[str]) -> None:
+    """Add a line for each difference between fabrics of the same profile, for each fabric of the intent without a
+    proposed fabric, and for each proposed fabric that the intent lacks.
+    """
+    rest = dict(enumerate(there))
+    lacking = []
+    for item in proposed.items:
+        profile = make_data(item).get("profile")
+        index = next((index for index, fabric in rest.items() if _read_profile(fabric) == profile), None)
+        if index is None:
+            lacking.append(profile)
+        else:
+            _collect_differences(item, rest.pop(index), f"{path}[{index}]", lines)
+    lines += [
+        f"{path}[{index}]: profile {_read_profile(fabric)}; no such fabric is proposed"
+        for index, fabric in rest.items()
+    ]
+    lines += [f"{path}: lacks a fabric of profile {profile}, which is proposed" for profile in lacking]
+
+
+def _read_profile(fabric: typing.Any) -> typing.Any:
+    return fabric.get("profile", "not set") if isinstance(fabric, dict) else "not set"
 
 
 def _wrap_in_list(value: typing.Any) -> typing.Any:
