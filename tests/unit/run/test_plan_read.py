@@ -51,6 +51,7 @@ OBJECTS: dict[str, typing.Any] = {
     "MachineConfigPool": ApiError(404, "NotFound", "the server could not find the requested resource", "GET"),
     "PodDisruptionBudget": (),
     "Pod": resources("pod-with-vf.yaml"),
+    "NetworkAttachmentDefinition": (),
 }
 NOW = sriov_operator.parse_policy(POLICIES[0])
 MORE = dataclasses.replace(NOW, vfs_count=5)

@@ -259,11 +259,15 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
         )
     if node.undrained:
         why = (
-            "The operator makes this change without a drain. A NIC that carries the default route or a bond has no link"
-            " during the change, so the node may be unreachable until it ends."
+            "The operator makes this change without a drain. A NIC that carries the default route, an address of the"
+            " node or a bond may have no link during the change, so the node may be unreachable until it ends."
             if node.loses_link
-            else "The operator makes this change without a drain, and pods may use the virtual functions."
+            else "The operator makes this change without a drain, while the NIC or its virtual functions are in use."
         )
+        if node.pods:
+            why += f" Pods that use them: {join_first(node.pods, _NAMED)}."
+        if node.doubts:
+            why += f" Other possible uses: {join_first(node.doubts, _NAMED)}."
         remedy = (
             "If the run had --check, nothing was applied: stop the jobs on the node and get access to its console, then"
             " run stage network without --check. Otherwise the change was applied: if the node does not return, restore"
@@ -299,7 +303,22 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             "Before the drain (run stage network with --check to stop before it), save the definitions (kubectl get pod"
             " -o yaml) and the data of these pods, and create them again after it.",
         )
+    if node.doubts:
+        return _report_doubts(node, measured, expected)
     return build_pass("network.disruption", subject, measured, expected)
+
+
+def _report_doubts(node: NodePlan, measured: str, expected: str) -> Finding:
+    why = (
+        f"The operator changes NICs that may be in use, and evicts no pod for that: {join_first(node.doubts, _NAMED)}."
+    )
+    remedy = (
+        "Check these uses. If the run had --check, nothing was applied: stop the pods that must not be interrupted,"
+        " then run stage network without --check. Otherwise the change was applied: check that these pods still run."
+    )
+    return Finding(
+        "network.disruption", node.title, WARN, measured, f"{expected}; no NIC that may be in use changes", why, remedy
+    )
 
 
 def _describe_unknown_remedy(node: NodePlan) -> str:
