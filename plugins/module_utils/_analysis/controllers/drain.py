@@ -114,8 +114,9 @@ def explain_rename_users(users: typing.Optional[typing.Sequence[str]]) -> str:
     """
     if users is None:
         return (
-            f"it is unknown whether running pods {_SHARED}, because the pods could not be read. Give the user of the"
-            " kubeconfig the rights in docs/rbac/look.yml, or keep resource_name of the fabric."
+            f"it is unknown whether running pods {_SHARED}, because the pods could not be read. Run kubectl get pods"
+            " -A. If it is forbidden, give the user of the kubeconfig the rights in docs/rbac/look.yml. Otherwise keep"
+            " resource_name of the fabric, or run the stage again."
         )
     return (
         f"these running pods {_SHARED}, because the device plugin offers their virtual functions again under the other"

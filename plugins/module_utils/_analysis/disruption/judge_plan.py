@@ -141,7 +141,8 @@ def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     remedy = (
         "If the user of the kubeconfig lacks the right to list this kind, run kubectl apply -f docs/rbac/look.yml as"
         " an admin of the cluster. If the API server does not serve this kind, correct the finding"
-        " operators.definition. Then run stage network again."
+        " operators.definition. If the error reports too many requests, wait until the API server is less busy. Then"
+        " run stage network again."
     )
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
@@ -364,8 +365,9 @@ def _report_in_the_way(kind: str, reason: str) -> Finding:
         reason,
         "nothing that blocks a drain",
         why,
-        "As an admin of the cluster, give the user of the kubeconfig the right to list this kind: kubectl apply -f"
-        " docs/rbac/look.yml. Then run stage network again.",
+        "If the user of the kubeconfig lacks the right to list this kind, run kubectl apply -f docs/rbac/look.yml as an"
+        " admin of the cluster. If the error reports too many requests, wait until the API server is less busy. Then"
+        " run stage network again.",
     )
 
 
