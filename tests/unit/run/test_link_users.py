@@ -251,3 +251,10 @@ def test_the_annotation_counts_if_its_network_exists_or_can_not_be_read() -> Non
     for answer in ((network(type="host-device"),), ApiError(403, "Forbidden", "cannot list", "GET")):
         planned = world(MORE, pods, state=there, NetworkAttachmentDefinition=answer)
         assert [node.node for node in planned.nodes if node.blockers] == ["kl-a"]
+
+
+@pytest.mark.parametrize("spec", [None, "x", {"config": "{"}, {"config": json.dumps({"type": "macvlan", "master": 7})}])
+def test_a_network_of_another_form_names_no_device(spec: typing.Any) -> None:
+    made = {"metadata": {"name": "net", "namespace": "train"}, "spec": spec}
+    planned = world(JUMBO, attached(), NetworkAttachmentDefinition=(made,))
+    assert judge(planned, "none").status == "pass"

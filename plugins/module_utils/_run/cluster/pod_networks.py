@@ -8,7 +8,6 @@ import dataclasses
 import typing
 
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS
-from ..._model.kubernetes.objects import Attachment
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
@@ -42,7 +41,8 @@ class PodNetworks:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[str, typing.Optional[dict[str, Attachment]]] = {}
+        #: devices of each network by name, by namespace; None if the namespace could not be read
+        self._known: dict[str, typing.Optional[dict[str, NetworkDevices]]] = {}
 
     def read(self, pod: Resource, has_devices: bool) -> NetworkDevices:
         """Return the devices of the node that a pod uses, from the annotation of multus. Any client that may write the
@@ -62,36 +62,50 @@ class PodNetworks:
         interfaces: dict[str, None] = {}
         for entry in entries:
             name = entry.get("name")
-            exists, attachment = self._find(name) if isinstance(name, str) else (False, None)
+            network = self._find(name) if isinstance(name, str) else None
             told = _list_addresses(entry)
-            (addresses if has_devices or exists else claimed).update(dict.fromkeys(told))
-            config = attachment.plugin if attachment is not None else {}
-            interfaces.update(dict.fromkeys(list_known(INTERFACE, map(config.get, _INTERFACES))))
-            addresses.update(dict.fromkeys(list_known(PCI_ADDRESS, (config.get(_ADDRESS),))))
+            (addresses if has_devices or network is not None else claimed).update(dict.fromkeys(told))
+            if network is not None:
+                interfaces.update(dict.fromkeys(network.interfaces))
+                addresses.update(dict.fromkeys(network.addresses))
         return NetworkDevices(tuple(addresses), tuple(claimed), tuple(interfaces))
 
-    def _find(self, network: str) -> tuple[bool, typing.Optional[Attachment]]:
-        """Return whether a network exists, and its NetworkAttachmentDefinition. A network counts as existing if its
-        namespace could not be read.
+    def _find(self, network: str) -> typing.Optional[NetworkDevices]:
+        """Return the devices of the node that a network names. Return None if the network does not exist. A network
+        counts as existing if its namespace could not be read.
 
         :param network: namespace/name
         """
         namespace, slash, name = network.partition("/")
         if not slash:
-            return False, None
+            return None
         if namespace not in self._known:
             self._known[namespace] = self._list(namespace)
         known = self._known[namespace]
-        return (True, None) if known is None else (name in known, known.get(name))
+        return NetworkDevices() if known is None else known.get(name)
 
-    def _list(self, namespace: str) -> typing.Optional[dict[str, Attachment]]:
+    def _list(self, namespace: str) -> typing.Optional[dict[str, NetworkDevices]]:
         try:
-            items = self._cluster.list("NetworkAttachmentDefinition", namespace).items
+            # of one that is too large only the name is known
+            items = self._cluster.pages("NetworkAttachmentDefinition", namespace, partial=True)
+            return {name_of(item): _read_devices(item) for item in items}
         except ApiError as error:
             if error.status == 0:
                 raise
             return {} if error.absent else None
-        return {name_of(item): parse_attachment(item) for item in items}
+
+
+def _read_devices(attachment: Resource) -> NetworkDevices:
+    """Return the devices of the node that a NetworkAttachmentDefinition names. Any user with rights in its namespace
+    may have written it, so values of another form are left out.
+    """
+    try:
+        config = parse_attachment(attachment).plugin
+    except ResourceError:
+        return NetworkDevices()
+    return NetworkDevices(
+        list_known(PCI_ADDRESS, (config.get(_ADDRESS),)), (), list_known(INTERFACE, map(config.get, _INTERFACES))
+    )
 
 
 def _list_addresses(entry: Resource) -> tuple[str, ...]:
