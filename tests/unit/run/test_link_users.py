@@ -24,13 +24,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.re
     RenderedObjects,
     read_plan,
 )
+from ansible_collections.linerate.rdma.tests.unit.run.test_plan_read import MORE, NOW, OBJECTS
 from ansible_collections.linerate.rdma.tests.unit.run.test_undrained_changes import (
     BARE,
-    MORE,
     NETWORK_STATUS,
     NO_CLAIMS,
-    NOW,
-    OBJECTS,
     OPERATOR,
     PF,
     Data,
