@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/findings: a page for each finding, made of what stands beside its check and of the faults of the lab. ``python
+"""docs/findings: a page for each finding, made of its explanation and of the faults of the lab. ``python
 -m dev.findings`` writes it."""
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import pathlib
 import re
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.explained import EXPLAINED
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.explanation import Explanation
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, never_waived
 from tests.lab import page as lab
 from tests.lab.olm_scenarios import OLM_SCENARIOS
 from tests.lab.scenarios import ELSEWHERE, SCENARIOS
 
+from .explained import EXPLAINED
+from .explained.explanation import Explanation
 from .steps import ROOT
 
 FOLDER = ROOT / "docs" / "findings"
@@ -26,8 +26,8 @@ _KINDS = {**{stage: f"Stage {stage}" for stage in STAGES}, "teardown": "The tear
 _INDEX = """# Findings
 
 What each finding of a report means, what it looks at, its causes with the likeliest first, commands to look by hand,
-and what to do. The report leads from each finding to its page. The pages are made of what stands beside each check in
-the code (`python -m dev.findings`), and a test holds the two together.
+and what to do. The report leads from each finding to its page. The pages are made of `dev/explained` (`python -m
+dev.findings`), and a test compares them with the checks.
 
 In commands, what is in capitals is yours to put in: `NODE` as `kubectl get nodes` names it, `ADDRESS` the PCI address
 of a function (`0000:3c:00.0`), `DEVICE` a network interface, `LID` and `PORT` of a port on InfiniBand, `NAMESPACE`,

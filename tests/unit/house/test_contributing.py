@@ -15,7 +15,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.explanation import Explanation
+from dev.explained.explanation import Explanation
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 OURS = "ansible_collections.linerate.rdma."
@@ -93,7 +93,7 @@ def test_each_change_of_the_example_fits_its_file(number: int) -> None:
 def test_the_explanation_of_the_example_has_all_that_a_page_needs(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (block,) = (item for item in of("diff") if "Explanation(" in item.text and item.path.endswith("explained.py"))
+    (block,) = (item for item in of("diff") if "Explanation(" in item.text and item.path.startswith("dev/explained/"))
     added = "\n".join(line[1:] for line in block.text.splitlines() if line.startswith("+"))
     text = f"from {Explanation.__module__} import Explanation\n\nEXPLAINED = {{{added}}}\n"
     found: dict[str, Explanation] = load_as("explained_of_the_example", text, tmp_path, monkeypatch).EXPLAINED

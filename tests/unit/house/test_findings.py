@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each finding has one explanation, beside its check, and one page that the report leads to. What the pages name
-exists."""
+"""Each finding has one explanation, in the file of its stage, and one page that the report leads to. What the pages
+name exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.explained import EXPLAINED
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import DOCUMENTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import (
     CHECKS,
@@ -22,8 +21,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids
     address_of,
     name_page,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.explanation import Explanation
 from dev import findings
+from dev.explained import EXPLAINED
+from dev.explained.explanation import Explanation
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TEARDOWN = frozenset(
@@ -98,14 +98,14 @@ def test_each_finding_is_explained_once() -> None:
     assert TEARDOWN
     assert set(EXPLAINED) == {name_page(check) for check in CHECKS} | TEARDOWN
     homes: dict[str, list[str]] = {}
-    for path in (ROOT / "plugins/module_utils/_check").rglob("explained*.py"):
+    for path in (ROOT / "dev" / "explained").glob("*.py"):
         for name in re.findall(
             r'^    "([a-z_]+\.[a-z_]+)": Explanation\(', path.read_text(encoding="utf-8"), re.MULTILINE
         ):
-            homes.setdefault(name, []).append(path.parent.name)
+            homes.setdefault(name, []).append(path.stem)
     assert {name: places for name, places in homes.items() if len(places) > 1} == {}
-    # beside the check of the stage
-    assert [name for name, places in homes.items() if places[0] not in (name.partition(".")[0], "job", "_check")] == []
+    # in the file of the stage
+    assert [name for name, places in homes.items() if places[0] not in (name.partition(".")[0], "job", "frame")] == []
 
 
 @pytest.mark.parametrize("name", EXPLAINED)

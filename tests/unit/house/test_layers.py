@@ -34,7 +34,7 @@ ALLOWED = {
 # of _check: what stages share. Each other folder or file there is a stage, and stages don't import each other
 SHARED = {"job"}
 # the table of the stages, and the frame that calls them
-ABOVE_STAGES = {"stages", "frame", "sources", "rejudge", "resume", "explained"}
+ABOVE_STAGES = {"stages", "frame", "sources", "rejudge", "resume"}
 # importer: the modules of another stage that it may import. validate judges the figures that compare is given; the
 # teardown undoes what network did
 ACROSS = {

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..._model.run.explanation import Explanation
+from .explanation import Explanation
 
 _POD = "kubectl get pods -n linerate-measure -o wide"
 _TOPO = "nvidia-smi topo -m"

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..._model.run.explanation import Explanation
+from .explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {
     "operators.config": Explanation(

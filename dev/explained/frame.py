@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from .._model.node.kernel_arguments import DROP_IN, RECORD
-from .._model.run.explanation import Explanation
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import DROP_IN, RECORD
+
+from .explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {
     "stage.error": Explanation(

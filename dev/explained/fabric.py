@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..._model.run.explanation import Explanation
+from .explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {
     "fabric.activity": Explanation(
