@@ -82,7 +82,7 @@ def list_link_losses(
         changes = list_function_changes(wish, interface) if wish is not None and not wish.external else []
         if use and not is_network(use) and changes:
             name = f"{interface.name} {interface.address}".strip()
-            found.append(f"{name} carries {use} and has no link during the change: {', '.join(changes)}")
+            found.append(f"{name} carries {use} and may have no link during the change: {', '.join(changes)}")
     return tuple(found)
 
 
