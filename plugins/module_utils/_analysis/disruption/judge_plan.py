@@ -163,7 +163,7 @@ def _report_unlisted(
     selector = ",".join(f"{key}={value}" for key, value in cluster.node_selector.items())
     why = (
         f"These nodes have the label {selector}, which the policies select, so the operator creates virtual functions"
-        f" on their NICs as well, and the link of a NIC may be interrupted meanwhile: {join_first(names, _MOST_UNLISTED)}."
+        f" on their NICs as well, and a link may be interrupted meanwhile: {join_first(names, _MOST_UNLISTED)}."
     )
     remedy = (
         "Add the nodes to the group rdma_nodes of the inventory, or set rdma_cluster.node_selector to a label that only"
