@@ -143,6 +143,7 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "The config daemon has not reported the node (unknown).",
             "Pods without a controller would be lost (warn).",
+            "A NIC changes that pods or a network of the node may use (warn).",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
@@ -408,21 +409,25 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "network.lint_uplink": Explanation(
         means=(
-            "A fabric selects a physical function that carries the default route of its node. The physical function"
-            " loses its link while the operator creates virtual functions on it or changes its MTU."
+            "A fabric selects a physical function that carries the default route or an address of its node. Its link"
+            " is interrupted when the operator changes its MTU or eSwitch mode. If the operator fails to create virtual"
+            " functions, it resets the physical function."
         ),
         measured=(
-            "The interfaces of the default routes of each node, with the interfaces below them (bond, bridge, VLAN),"
-            " compared with the physical functions that the policies change."
+            "The interfaces of the default routes of each node, and the interfaces whose networks contain an InternalIP"
+            " or ExternalIP of the Node, with the interfaces below them (bond, bridge, VLAN), compared with the"
+            " physical functions that the policies change."
         ),
         causes=(
             "The node has one NIC for all of its traffic.",
             "`select` has only `vendor` and `device`, and the NIC of the node itself is of the same model.",
+            "The kubelet registered the node with an address on the NIC of the fabric.",
             "The default routes of the node could not be read (warn).",
         ),
-        look=("ip route show default", "ip -d link show DEVICE"),
+        look=("ip route show default", "kubectl get node NODE -o wide", "ip -d link show DEVICE"),
         remedy=(
-            "Exclude the NIC with `select.pci` or `select.netdev`, or move the default route to another NIC. If the"
+            "Exclude the NIC with `select.pci` or `select.netdev`, or move the default route or the address of the node"
+            " to another NIC. If the"
             " loss of the link is acceptable, add a waiver for the finding, and apply the policy to one node first,"
             " with access to its console. Then run stage network again."
         ),

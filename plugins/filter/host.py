@@ -56,7 +56,7 @@ def make_containerd_drop_in(cluster: typing.Any, there: typing.Any = "") -> dict
     foreign = bool(content) and file_owner.is_of_other_intent(text, owner)
     used, why = foreign and file_owner.has_settings(text, content), ""
     if foreign and not used:
-        remedy = file_owner.describe_owner_remedy(DROP_IN, _MEMLOCK, "host")
+        remedy = file_owner.describe_owner_remedy(DROP_IN, _MEMLOCK, "host", owner)
         why = f"{file_owner.explain_owner(DROP_IN, text, _MEMLOCK)}. {remedy}"
     return {
         "intent": owner,

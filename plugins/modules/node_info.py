@@ -369,6 +369,14 @@ platform:
       type: list
       elements: str
       sample: [eno1]
+    networks:
+      description: Networks that the node reaches over its NICs without a gateway, each with the C(interface) of the
+        NIC, which may be below a bond, a bridge or a VLAN. V(null) if the routes could not be read.
+      returned: success
+      type: list
+      elements: dict
+      sample:
+        - {interface: eno1, network: 192.0.2.0/24}
     errors:
       description: Files that could not be read, each with the reason.
       returned: success

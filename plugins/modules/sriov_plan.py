@@ -98,7 +98,8 @@ plan:
           removes the driver without a drain. It is V(reload) if the GPU operator restarts its driver.
         - C(undrained) is V(true) if the operator makes the change without a drain. Then C(action) is V(drain) all the
           same if the change takes the link of a NIC that the node uses (C(loses_link)), or changes the resource name of
-          virtual functions that pods use.
+          virtual functions that pods use. The same holds if it interrupts a NIC that pods use.
+        - C(doubts) has the uses of the NICs that the change may disturb, without proof.
       type: list
       elements: dict
     pools:

@@ -38,7 +38,8 @@ from .._parse.kubernetes.refusal import explain
 _NO_NODES = "inventory"
 _LEAVE = (
     "If that intent needs the node, leave the file: the teardown of that intent removes it. Give each intent of the"
-    " cluster its own rdma_cluster.intent_name. If no intent of that name is left, run on the node, as root: {command}"
+    " cluster its own rdma_cluster.intent_name. If the file is of this intent, such as after a change of intent_name or"
+    " node_selector, or if no intent of that name is left, run on the node, as root: {command}"
 )
 _REMOVE_DROP_IN = f"rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
 #: characters of a node's arguments in a finding

@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from .._analysis.addresses import in_use as ipam
-from .._analysis.fleet.nics_in_use import find_nics_in_use
+from .._analysis.fleet.nics_in_use import find_nics_in_use, list_node_addresses
 from .._analysis.readiness.state import Target
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import lint_all, read_held, select_remaining
@@ -97,7 +97,7 @@ def plan(
     policies = [
         (name, parse_policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"
     ]
-    in_use = None if platforms is None else _find_nics_in_use(nodes, answers, platforms)
+    in_use = None if platforms is None else _find_nics_in_use(nodes, answers, platforms, addresses)
     findings = lint_all(
         intent.fabrics, policies, read_cluster_before(operators, answers.hcas, intent.cluster, in_use), nodes
     )
@@ -122,14 +122,19 @@ def plan(
 
 
 def _find_nics_in_use(
-    nodes: typing.Iterable[str], answers: NodeAnswers, platforms: typing.Mapping[str, ObservedPlatform]
+    nodes: typing.Iterable[str],
+    answers: NodeAnswers,
+    platforms: typing.Mapping[str, ObservedPlatform],
+    addresses: AddressFacts,
 ) -> dict[str, dict[str, str]]:
     """Return the use of the physical functions that a node itself uses, by node. A node whose default routes are
     unknown is left out.
 
     :param platforms: observed platform of each node
+    :param addresses: IP addresses that the cluster uses already, with those of the nodes
     """
-    found = {node: find_nics_in_use(answers.hcas.get(node), platforms.get(node)) for node in nodes}
+    own = list_node_addresses(addresses)
+    found = {node: find_nics_in_use(answers.hcas.get(node), platforms.get(node), own.get(node, ())) for node in nodes}
     return {node: used for node, used in found.items() if used is not None}
 
 

@@ -4,13 +4,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.nics_in_use import UPLINK, find_nics_in_use
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.nics_in_use import (
+    UPLINK,
+    find_nics_in_use,
+    is_needed,
+    is_network,
+    list_node_addresses,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import NodePlatform, ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
+    InterfaceNetwork,
+    NodePlatform,
+    ObservedPlatform,
+)
 
 PF, VF = "0000:01:00.0", "0000:01:00.2"
 
@@ -46,3 +58,37 @@ def test_default_routes_that_were_not_read_are_unknown() -> None:
     assert find_nics_in_use(NodeHcas((hca(PF, "eth1"),)), None) is None
     assert find_nics_in_use(NodeHcas((hca(PF, "eth1"),)), ObservedPlatform(None, "no answer")) is None
     assert find_nics_in_use(None, platform("eth1")) == {"eth1": UPLINK}
+
+
+@pytest.mark.parametrize(
+    ("networks", "addresses", "use"),
+    [
+        ((("eth1", "10.0.0.0/24"), ("eno1", "192.0.2.0/24")), ("10.0.0.5",), "the address of the node 10.0.0.5"),
+        ((("eth1", "10.0.0.0/8"), ("eno1", "10.0.0.0/24")), ("10.0.0.5",), "the network 10.0.0.0/8"),
+        ((("eth1", "10.0.0.0/24"), ("eno1", "10.0.0.0/24")), ("10.0.0.5",), "the network 10.0.0.0/24"),
+        ((("eth1", "2001:db8::/64"),), ("10.0.0.5", "2001:db8::5"), "the address of the node 2001:db8::5"),
+        ((("eth1", "10.9.0.0/16"),), ("192.0.2.5",), "the network 10.9.0.0/16"),
+        ((("eth1", "169.254.0.0/16"), ("eno1", "10.9.0.0/16")), ("10.9.0.5",), None),
+    ],
+    ids=["its address", "a longer network", "beside the default route", "IPv6", "storage", "link-local"],
+)
+def test_functions_with_an_address_of_the_node_or_a_network_are_in_use(
+    networks: typing.Any, addresses: tuple[str, ...], use: typing.Optional[str]
+) -> None:
+    """The default route is on another NIC."""
+    seen = platform("eno1")
+    assert seen.value is not None
+    value = dataclasses.replace(seen.value, networks=tuple(InterfaceNetwork(*item) for item in networks))
+    found = find_nics_in_use(NodeHcas((hca(PF, "eth1"),)), ObservedPlatform(value, None), addresses)
+    assert found is not None
+    assert (found.get(PF), found.get("eth1"), found["eno1"]) == (use, use, UPLINK)
+    assert use is None or is_needed(use) is not is_network(use)
+
+
+def test_addresses_of_nodes_come_from_the_node_objects() -> None:
+    taken = (
+        UsedNetwork("node", "10.0.0.5/32", "node a", node="a"),
+        UsedNetwork("node", "2001:db8::5/128", "node a", node="a"),
+        UsedNetwork("pods", "10.244.0.0/24", "pods of node a", node="a"),
+    )
+    assert list_node_addresses(AddressFacts(taken)) == {"a": ("10.0.0.5", "2001:db8::5")}

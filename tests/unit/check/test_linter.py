@@ -327,9 +327,20 @@ def test_a_policy_on_the_default_route_of_a_node_is_held_back_unless_a_waiver_co
     assert not read_held({"storage": findings}, (Waiver("network.lint_uplink", "console", "storage w1 eth1"),))
 
 
-def test_a_function_that_does_not_change_or_serves_only_a_bond_may_be_selected() -> None:
+def test_a_policy_on_an_address_of_a_node_is_held_back_and_names_how_the_other_nodes_go_on() -> None:
+    world = dataclasses.replace(WORLD, in_use={"w1": {"eth1": "the address of the node 10.0.0.5"}})
+    (found,) = [one for one in lint(FABRIC, (STORAGE,), world, ("w1",)) if one.check == "network.lint_uplink"]
+    assert found.status == "fail" and "carries the address of the node 10.0.0.5" in found.measured
+    assert "take this label and the group rdma_nodes from the node" in found.remedy
+
+
+def test_a_function_that_does_not_change_or_serves_a_bond_or_a_network_may_be_selected() -> None:
     there = changed(IGB, vfs_count=4)
-    for state, used in ((there, "the default route of the node"), (IGB, "the bond bond1")):
+    for state, used in (
+        (there, "the default route of the node"),
+        (IGB, "the bond bond1"),
+        (IGB, "the network 10.9.0.0/24"),
+    ):
         world = dataclasses.replace(
             WORLD, states={"w1": NodeState("w1", interfaces=(state,))}, in_use={"w1": {"eth1": used}}
         )

@@ -119,6 +119,10 @@ def test_settings_of_another_intent_are_a_failure_with_the_command() -> None:
     found = findings(PAIR, kernel_settings={first: ObservedSettings({"changes": [], "refusal": why})})[first]
     assert found.status == FAIL and "the intent 'storage'" in found.why
     assert "as root: rm -f /etc/sysctl.d/90-linerate-rdma.conf /etc/tmpfiles.d/linerate-rdma.conf." in found.remedy
+    renamed = "sed -i 's/^# intent: .*/# intent: default-"
+    assert (
+        "after a change of intent_name or node_selector, run on each node" in found.remedy and renamed in found.remedy
+    )
     assert found.remedy.endswith("Then run stage tuning again.")
 
 

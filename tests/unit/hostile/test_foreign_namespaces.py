@@ -203,6 +203,7 @@ ROWS: dict[str, Row] = {
     "_run/node_changes/read_disruption_plan.py _Reader.items": dict.fromkeys(
         ("SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovNetworkPoolConfig", "SriovOperatorConfig"), GIVEN
     ),
+    "_run/node_changes/read_disruption_plan.py _Reader.read_holders": {"Pod": PODS},
     "_run/node_changes/read_disruption_plan.py read_plan": {"Pod": PODS, "PodDisruptionBudget": BUDGETS},
     "_run/node_changes/roll_cluster.py RollClusterReader.read.items": {
         "SriovNetworkNodeState": _test("run/test_roll_beside_operators", "test_states_of_a_tenant_do_not_stop_a_roll"),

@@ -63,6 +63,17 @@ SECRETS: typing.Sequence[tuple[str, str]] = (
     (f"echo '{WORD} two' |sudo -S ls", WORD),
     (f"sudo -S ls <<< {WORD}", WORD),
     (f"curl -u user:{WORD} https://bmc", WORD),
+    (f"docker login -u user -p {WORD} registry.example", WORD),
+    (f"podman login registry.example -u user -p '{WORD} two'", WORD),
+    (f'["docker", "login", "-p", "{WORD}"]', WORD),
+    (f"htpasswd -bc /etc/users user {WORD}", WORD),
+    (f"htpasswd -nbB -C 10 user {WORD} > file", WORD),
+    (f'["htpasswd", "-b", "file", "user", "{WORD}"]', WORD),
+    (f"openssl rsa -in key.pem -passin pass:{WORD} -out x", WORD),
+    (f"openssl enc -aes-256-cbc -pass pass:{WORD}", WORD),
+    (f'{{"name":"PASSWORD","value":"{WORD}"}}', WORD),
+    (f'{{"env": "[{{\\"name\\":\\"DB_PASSWORD\\",\\"value\\":\\"{WORD}\\"}}]"}}', WORD),
+    (f'{{"name":"ADMIN_PASS","value":"{WORD}"}}', WORD),
     (f"sshpass -p {WORD} ssh node", WORD),
     ("token sha256~Zz0_9-aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abc in use", "Zz0_9"),
     (f"Authorization: Basic {WORD}==", WORD),
@@ -230,6 +241,11 @@ def test_password_of_a_login_goes_from_a_list_of_arguments() -> None:
         "https://bmc",
     ]
     assert redact(["ipmitool", "-U", "root", "-P", WORD]) == ["ipmitool", "-U", "root", "-P", REDACTED]
+    assert redact(["docker", "login", "-u", "me", "-p", WORD]) == ["docker", "login", "-u", "me", "-p", REDACTED]
+    assert redact(["htpasswd", "-b", "f", "me", "a b"]) == ["htpasswd", "-b", "f", "me", REDACTED]
+    assert redact(["openssl", "rsa", "-passin", "pass:a b"]) == ["openssl", "rsa", "-passin", f"pass:{REDACTED}"]
+    for other in (["docker", "run", "-p", "80:80"], ["htpasswd", "-c", "f", "me"], ["openssl", "-passin", "env:X"]):
+        assert redact(other) == other
     for other in (["podman", "run", "-u", "1000:1000"], ["curl", "-P", WORD], ["curl", "-u"]):
         assert redact(other) == other
 
@@ -325,6 +341,7 @@ def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
         "ansible_become_pass: {{ vault_pass }}",
         "BMC_PASS=$BMC",
         "curl -u admin https://bmc, curl -o a:b, curl -ohttp:u",
+        "docker run -p 80:80 nginx; htpasswd -c /etc/users user; openssl rsa -passin env:WORD",
         "sshpass -e ssh -p 22 worker-1, sshpass -f /root/word ssh -p22 a",
         "racadm getsysinfo, redfishtool -r bmc Systems",
         "test_pass: 3, firstPass: the compiler reads all files, Passed: a",
@@ -450,6 +467,11 @@ def test_what_is_not_looked_through_has_nothing_to_take_out(texts: list[str]) ->
         "ldapsearch -x",
         "redis-cli -a '",
         "--aPass",
+        "login ",
+        "login -p ",
+        "htpasswd -b ",
+        "htpasswd ",
+        "openssl -passin pass:",
     ],
 )
 def test_no_pattern_is_worse_than_linear(part: str) -> None:

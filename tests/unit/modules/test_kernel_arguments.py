@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import subprocess
 import typing
 
 import jinja2
@@ -274,6 +275,27 @@ def test_other_value_of_another_intent_is_refused_by_name(node: Node) -> None:
     refused = node.run(arguments=["iommu=on"], intent="b")
     assert not refused["changed"] and "intent a has set another value of iommu=on" in refused["refusal"]
     assert "iommu=pt" in node.next() and "iommu=on" not in node.next()
+
+
+def test_arguments_of_a_renamed_intent_are_its_own_after_the_command_of_the_refusal(node: Node) -> None:
+    node.run(arguments=["iommu=pt", "pci=realloc"], intent="a")
+    refusal = node.run(arguments=["iommu=on"], intent="b")["refusal"]
+    sed = refusal.partition("as root: ")[2]
+    assert sed == f"sed -i 's/^a /b /' /{INTENTS}"
+    subprocess.run(["/bin/sh", "-ec", sed.replace(f"/{INTENTS}", str(node.root / INTENTS))], check=True)
+    assert node.run(arguments=["iommu=on"], intent="b")["refusal"] == ""
+    assert node.next() == ["quiet", "iommu=on"]
+    assert not node.run(arguments=["iommu=on"], intent="b")["changed"]
+    node.run(state="absent", intent="b")
+    assert node.next() == ["quiet"] and not (node.root / INTENTS).exists()
+
+
+def test_a_name_that_is_no_name_of_an_intent_is_in_no_command(node: Node) -> None:
+    node.run(arguments=["iommu=pt"], intent="a")
+    path = node.root / INTENTS
+    path.write_text(path.read_text(encoding="utf-8").replace("a ", "a';reboot;' "), encoding="utf-8")
+    refusal = node.run(arguments=["iommu=on"], intent="b")["refusal"]
+    assert "has set another value" in refusal and "sed" not in refusal
 
 
 def name_in_role(role: str, cluster: dict[str, typing.Any]) -> str:

@@ -7,11 +7,13 @@ from __future__ import annotations
 import io
 import json
 import pathlib
+import subprocess
 import typing
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.file_owner import make_rename_command
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import SYSCTL, TMPFILES
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import set_kernel_settings
 from ansible_collections.linerate.rdma.plugins.modules import kernel_settings
@@ -169,6 +171,19 @@ def test_files_of_another_intent_stay_and_are_named(node: Node) -> None:
     ]
     assert {name: node.read(name) for name in (SYSCTL, TMPFILES)} == files
     assert node.run(intent="compute", state="absent")["stays"] == [] and node.ours() == []
+
+
+def test_the_files_of_a_renamed_intent_are_its_own_after_the_command_of_the_remedy(node: Node) -> None:
+    node.run(intent="compute", **WANTED)
+    other: Result = {"sysctl": {"net.core.rmem_max": "200"}}
+    node.write("proc/sys/net/core/rmem_max", "100\n")
+    assert node.run(intent="training", **other)["refusal"]
+    files = " ".join(str(node.root / name) for name in (SYSCTL, TMPFILES, "etc/sysctl.d/none.conf"))
+    subprocess.run(["/bin/sh", "-ec", make_rename_command(files, "training")], check=True)
+    taken = node.run(intent="training", **other)
+    assert taken["refusal"] == "" and taken["stays"] == [] and taken["changed"]
+    assert "# intent: training\n" in node.read(SYSCTL) and not node.run(intent="training", **other)["changed"]
+    assert node.run(intent="training", state="absent")["stays"] == [] and node.ours() == []
 
 
 def test_a_file_of_an_earlier_release_gets_the_name_of_the_intent_that_needs_it(node: Node) -> None:

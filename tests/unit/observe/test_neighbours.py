@@ -22,7 +22,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
     MOST_PORTS,
     NodeNeighbours,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband.uplinks import read_uplinks
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband.uplinks import (
+    read_networks,
+    read_uplinks,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import neighbours as observed
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.neighbours import read_neighbours
@@ -253,3 +256,33 @@ def test_default_routes_that_can_not_be_read_are_not_none(tmp_path: pathlib.Path
     (tmp_path / "ipv6_route").write_text("torn")
     torn = sysfs_reader.SysfsReader(str(tmp_path))
     assert read_uplinks(torn, readers) is None and "ipv6_route" in torn.errors[0]
+
+
+def test_networks_of_nics_are_seen_below_bonds_and_without_those_of_pods(tmp_path: pathlib.Path) -> None:
+    for path in ("eth0/device", "ens1/device", "bond0/lower_ens1", "cali1/statistics"):
+        (tmp_path / "class/net" / path).mkdir(parents=True)
+    readers = [sysfs_reader.SysfsReader(str(tmp_path))]
+    assert read_networks(sysfs_reader.SysfsReader(str(tmp_path)), readers) is None
+    routes = (
+        "eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000",
+        "eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF",
+        "bond0\t0000090A\t00000000\t0001\t0\t0\t0\t0000FFFF",
+        "eth0\t0000A8C0\t010200C0\t0003\t0\t0\t0\t0000FFFF",
+        "cali1\t0507F40A\t00000000\t0005\t0\t0\t0\tFFFFFFFF",
+    )
+    rows = "".join(f"{row}\t0\t0\t0\n" for row in routes)
+    (tmp_path / "route").write_text(f"Iface\tDestination\tx\n{rows}")
+    zero, network, local = "0" * 32, f"20010db8{'0' * 24}", f"fe80{'0' * 28}"
+    (tmp_path / "ipv6_route").write_text(
+        f"{network} 40 {zero} 00 {zero} 00000100 00000001 00000000 00000001     ens1\n"
+        f"{local} 40 {zero} 00 {zero} 00000100 00000001 00000000 00000001     ens1\n"
+        f"{zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200       lo\n"
+    )
+    seen = read_networks(sysfs_reader.SysfsReader(str(tmp_path)), readers)
+    assert [(item.interface, item.network) for item in seen or ()] == [
+        ("eth0", "192.0.2.0/24"),
+        ("ens1", "10.9.0.0/16"),
+        ("ens1", "2001:db8::/64"),
+    ]
+    (tmp_path / "ipv6_route").write_text("torn")
+    assert read_networks(sysfs_reader.SysfsReader(str(tmp_path)), readers) is None

@@ -82,6 +82,41 @@ def test_a_teardown_leaves_the_objects_of_the_other_inventory() -> None:
     assert names(api) == names(Api(*objects_of(two), node("a"), node("b")))
 
 
+def rack(name: str, number: str) -> Item:
+    labels = {"kind": "a", "rack": number}
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}}
+
+
+NARROW = {"node_selector": {"kind": "a", "rack": "1"}}
+
+
+@pytest.mark.parametrize("nodes", [(rack("a0", "1"), rack("a1", "2")), (rack("a1", "2"),)], ids=["there", "not yet"])
+def test_a_teardown_leaves_the_objects_of_an_inventory_with_one_label_more(nodes: tuple[Item, ...]) -> None:
+    one, other = intent_of("compute", "prod"), intent_of("storage", "prod", **NARROW)
+    api = Api(*objects_of(one), *objects_of(other), *nodes)
+    kept = {
+        outcome.applied.kind: outcome.applied.refusal
+        for outcome in removed(api, learnt(api, one), KINDS[:-1])
+        if outcome.applied.action == "kept"
+    }
+    theirs = {item for item in names(Api(*objects_of(other))) if not item.startswith("Namespace")}
+    assert theirs <= names(api) and "SriovNetworkNodePolicy linerate-compute" not in names(api)
+    assert set(kept) == {"SriovNetworkNodePolicy", "SriovNetwork"}
+    assert "is of another fabric and selects the nodes with kind=a, rack=1" in kept["SriovNetwork"]
+
+
+def test_an_intent_that_widens_its_selector_or_drops_a_fabric_keeps_its_objects() -> None:
+    nodes = (rack("a0", "1"), rack("a1", "2"))
+    narrow, wide = intent_of("compute", "prod", **NARROW), intent_of("compute", "prod")
+    api = Api(*objects_of(narrow), *nodes)
+    assert learnt(api, wide).doubt == "" and apply(api, wide)["SriovNetworkNodePolicy"].action == "changed"
+    assert {item.action for item in apply(api, wide).values()} <= {"unchanged", "changed"}
+    dropped = Api(*objects_of(wide), *objects_of(intent_of("storage", "prod")), *nodes)
+    assert learnt(dropped, wide).doubt == ""
+    removed(dropped, learnt(dropped, wide), KINDS[:-1])
+    assert not {item for item in names(dropped) if "storage" in item and not item.startswith("Namespace")}
+
+
 def test_an_intent_without_the_other_nodes_in_the_cluster_takes_what_it_asked_for_earlier() -> None:
     one, two = intents()
     api = Api(*objects_of(one), node("b"))

@@ -257,6 +257,19 @@ TEXT: dict[str, Text] = {
         [f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} 00000400 00000001 00000000 00450003 ens1\n"],
         ((),),
     ),
+    "node.neighbours.parse_networks": Text(
+        parser("node.neighbours.parse_networks"),
+        [
+            "Iface\tDestination\tGateway"
+            " \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\n"
+        ],
+        ((),),
+    ),
+    "node.neighbours.parse_networks_6": Text(
+        parser("node.neighbours.parse_networks_6"),
+        [f"20010db8{'0' * 24} 40 {'0' * 32} 00 {'0' * 32} 00000100 00000001 00000000 00000001 ens1\n"],
+        ((),),
+    ),
     "node.ip_link.parse_vf_settings": Text(parser("node.ip_link.parse_vf_settings"), seeds("iproute2/*.stdout"), ({},)),
     "infiniband.iblinkinfo.parse": Text(
         parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")

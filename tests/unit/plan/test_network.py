@@ -15,7 +15,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ad
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import NodePlatform, ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
+    InterfaceNetwork,
+    NodePlatform,
+    ObservedPlatform,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     OperatorFacts,
@@ -134,6 +138,21 @@ def test_a_fabric_on_the_default_route_is_held_back_and_the_plan_of_drains_knows
     assert render([waiver], "eth1").lint.held == {} == render(None, "eth0").lint.held
     used = {"eth1": "the default route of the node", "0000:01:00.0": "the default route of the node"}
     assert render([waiver], "eth1").in_use == {"worker-1": used}
+
+
+def test_a_fabric_on_an_address_of_the_node_beside_another_default_route_is_held_back() -> None:
+    answers = NodeAnswers({"worker-1": NodeHcas((NIC,))}, {})
+    networks = (InterfaceNetwork("eth1", "172.31.0.0/24"), InterfaceNetwork("eth0", "192.0.2.0/24"))
+    platform = NodePlatform(kernel="6.8.0", machine="x86_64", functions=(), uplinks=("eth0",), networks=networks)
+
+    def render(address: str) -> network.NetworkPlan:
+        taken = (UsedNetwork("node", f"{address}/32", "node worker-1", node="worker-1"),)
+        intent, platforms = parse_intent([{**FABRIC, "rdma": False}]), {"worker-1": ObservedPlatform(platform, None)}
+        return network.plan(intent, ["worker-1"], answers, AddressFacts(taken), operators(8), platforms)
+
+    assert "carries the address of the node 172.31.0.5" in render("172.31.0.5").lint.held["storage"]
+    free = render("192.0.2.5")
+    assert free.lint.held == {} and free.in_use["worker-1"]["eth1"] == "the network 172.31.0.0/24"
 
 
 def test_members_of_nodes_that_answered() -> None:

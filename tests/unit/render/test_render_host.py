@@ -160,6 +160,7 @@ def test_a_drop_in_of_another_intent_is_used_or_refused_and_stays() -> None:
     other = make_containerd_drop_in({"intent_name": "compute", "host": {"memlock": {**memlock, "limit_gib": 4}}}, text)
     assert not other["used"] and f"{DROP_IN} belongs to the intent 'storage'" in other["refusal"]
     assert f"rm -f {DROP_IN}. Then run stage host again." in other["refusal"]
+    assert f"for file in {DROP_IN}; do" in other["refusal"] and "/# intent: compute/' $file" in other["refusal"]
     # a teardown that was lost after it emptied the file
     assert make_containerd_drop_in({"intent_name": "compute"}, equal["emptied"])["stays"] == ""
     assert make_containerd_drop_in(theirs, equal["emptied"])["stays"] == "of intent compute"

@@ -51,6 +51,7 @@ OBJECTS: dict[str, typing.Any] = {
     "MachineConfigPool": ApiError(404, "NotFound", "the server could not find the requested resource", "GET"),
     "PodDisruptionBudget": (),
     "Pod": resources("pod-with-vf.yaml"),
+    "NetworkAttachmentDefinition": (),
 }
 NOW = sriov_operator.parse_policy(POLICIES[0])
 MORE = dataclasses.replace(NOW, vfs_count=5)
@@ -342,3 +343,18 @@ def test_nothing_that_is_lost_or_known_blocks_no_pool_and_is_named(rendered: typ
     planned = read_config(WithLimits(rendered), MEMLOCK)
     assert planned.pools[0].blockers == () and planned.unread == {}
     assert "which replaces the other default_ulimits of CRI-O as a whole" in planned.nodes[0].reasons[0]
+
+
+def test_an_overloaded_api_server_is_not_described_as_missing_rights() -> None:
+    busy = ApiError(429, "TooManyRequests", "the server has received too many requests", "GET")
+    assert "overloaded" in busy.remedy and "rights" not in busy.remedy
+    held = ApiError(429, "TooManyRequests", "Cannot evict pod as it would violate the disruption budget", "POST")
+    assert "overloaded" not in held.remedy
+    for kind in ("SriovNetworkPoolConfig", "PodDisruptionBudget"):
+        (refused,) = [
+            text
+            for text in list_refusals(ClusterIntent(), read(Cluster(**{kind: busy}), MORE), ("kl-a",))
+            if text.startswith(f"cluster {kind}: ")
+        ]
+        assert "too many requests, wait until the API server is less busy" in refused
+        assert "If the user of the kubeconfig lacks the right" in refused

@@ -90,9 +90,18 @@ def test_states_of_a_tenant_do_not_stop_a_roll(certificates: Certificates, own: 
             assert of(site.run(intent), "worker-1").state == "done"
 
 
-def test_all_states_count_where_nothing_shows_the_operator(certificates: Certificates) -> None:
+def test_all_states_with_a_status_count_where_nothing_shows_the_operator(certificates: Certificates) -> None:
+    """The API server drops the status of an object that a tenant creates."""
+    theirs = states("Drain_Required", "team-x")[0]
+    theirs["metadata"]["name"] = "worker-2"
+    del theirs["status"]
     with site_beside(certificates, "Drain_Required", SriovOperatorConfig=[]) as site:
-        assert "worker-3: the SR-IOV operator drains it" in site.plan().refusal
+        site.world.put("SriovNetworkNodeState", theirs)
+        refusal = site.plan().refusal
+        assert "worker-3: the SR-IOV operator drains it" in refusal and "worker-2" not in refusal
+    with site_beside(certificates, "Idle", SriovOperatorConfig=[]) as site:
+        site.world.put("SriovNetworkNodeState", theirs)
+        assert not site.plan().refusal
 
 
 def card(reason: str, status: str = "True", kind: str = "ConfigUpdateInProgress", **more: typing.Any) -> Data:

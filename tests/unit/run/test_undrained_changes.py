@@ -47,6 +47,9 @@ RENAMED = dataclasses.replace(NOW, resource_name="rails")
 
 
 class WithFields(Cluster):
+    def __init__(self, **changes: typing.Any) -> None:
+        super().__init__(**{"NicClusterPolicy": NO_CLAIMS, **changes})
+
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         return super().list(kind, namespace, selector)
 
@@ -68,7 +71,7 @@ def claiming() -> Data:
 
 def read(policy: Policy, used: typing.Any = None, **objects: typing.Any) -> DisruptionPlan:
     everything = {"ResourceClaim": NO_CLAIMS, "ResourceClaimTemplate": NO_CLAIMS, "SriovOperatorConfig": (OPERATOR,)}
-    cluster = typing.cast(Api, Cluster(**{**everything, **objects}))
+    cluster = typing.cast(Api, WithFields(**{**everything, **objects}))
     return read_plan(cluster, "ops", RenderedObjects((policy,)), ("kl-a",), ClusterIntent(), used)
 
 

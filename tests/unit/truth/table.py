@@ -666,7 +666,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("platform",),
-        ("node.uplinks*",),
+        ("node.uplinks*", "node.networks*"),
         "It warns where a driver container reloads the NIC of the default route; these nodes have a driver of their"
         " own.",
     ),
@@ -1074,7 +1074,15 @@ ROWS: tuple[Row, ...] = (
     Row(("disruption.plan",), ("nodes[].action",), "The intent allows this as well.", BROKEN),
     Row(
         ("disruption.plan",),
-        ("nodes[].reasons*", "nodes[].pool", "nodes[].driver", "nodes[].loses_link", "drains", "pauses"),
+        (
+            "nodes[].reasons*",
+            "nodes[].doubts*",
+            "nodes[].pool",
+            "nodes[].driver",
+            "nodes[].loses_link",
+            "drains",
+            "pauses",
+        ),
         "The plan tells it to the reader.",
     ),
     Row(("disruption.plan",), ("nodes[].pods*",), "The plan tells it to the reader.", (), ROCE),

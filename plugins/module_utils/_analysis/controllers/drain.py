@@ -92,6 +92,20 @@ def explain_function_holders(users: typing.Sequence[str], prefix: str, drains: b
     )
 
 
+def explain_link_users(users: typing.Sequence[str]) -> str:
+    """Return why the eSwitch mode of a physical function must not change, with the remedy: running pods use the
+    function, and the driver makes its network interface and RDMA device again. Return an empty text if no pod does.
+
+    :param users: the pods, as text
+    """
+    if not users:
+        return ""
+    return (
+        f"these running pods {_DEVICES}, because they use the NIC itself and another eSwitch mode makes its devices"
+        f" again: {join_first(users, _NAMED)}. Wait until they end, or delete them. {OF_DAEMON_SETS}"
+    )
+
+
 def explain_rename_users(users: typing.Optional[typing.Sequence[str]]) -> str:
     """Return why virtual functions must not get another resource name, with the remedy: running pods use them. The
     kubelet counts each resource by itself, so it gives the functions to other pods as well.
@@ -100,8 +114,9 @@ def explain_rename_users(users: typing.Optional[typing.Sequence[str]]) -> str:
     """
     if users is None:
         return (
-            f"it is unknown whether running pods {_SHARED}, because the pods could not be read. Give the user of the"
-            " kubeconfig the rights in docs/rbac/look.yml, or keep resource_name of the fabric."
+            f"it is unknown whether running pods {_SHARED}, because the pods could not be read. Run kubectl get pods"
+            " -A. If it is forbidden, give the user of the kubeconfig the rights in docs/rbac/look.yml. Otherwise keep"
+            " resource_name of the fabric, or run the stage again."
         )
     return (
         f"these running pods {_SHARED}, because the device plugin offers their virtual functions again under the other"

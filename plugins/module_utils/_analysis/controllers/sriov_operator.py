@@ -186,7 +186,8 @@ def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[st
 
 
 def list_function_changes(wanted: WantedInterface, interface: StateInterface) -> list[str]:
-    """Return the changes of a physical function itself, as text. It has no link during these changes.
+    """Return the changes of a physical function itself, as text. Its link may be interrupted during these changes:
+    _analysis/disruption/link_users.py describes what each of them does.
 
     :param wanted: desired state of the physical function
     :param interface: physical function as the config daemon reports it

@@ -141,7 +141,8 @@ def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     remedy = (
         "If the user of the kubeconfig lacks the right to list this kind, run kubectl apply -f docs/rbac/look.yml as"
         " an admin of the cluster. If the API server does not serve this kind, correct the finding"
-        " operators.definition. Then run stage network again."
+        " operators.definition. If the error reports too many requests, wait until the API server is less busy. Then"
+        " run stage network again."
     )
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
@@ -162,7 +163,7 @@ def _report_unlisted(
     selector = ",".join(f"{key}={value}" for key, value in cluster.node_selector.items())
     why = (
         f"These nodes have the label {selector}, which the policies select, so the operator creates virtual functions"
-        f" on their NICs as well, and a NIC loses its link meanwhile: {join_first(names, _MOST_UNLISTED)}."
+        f" on their NICs as well, and a link may be interrupted meanwhile: {join_first(names, _MOST_UNLISTED)}."
     )
     remedy = (
         "Add the nodes to the group rdma_nodes of the inventory, or set rdma_cluster.node_selector to a label that only"
@@ -259,11 +260,15 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
         )
     if node.undrained:
         why = (
-            "The operator makes this change without a drain. A NIC that carries the default route or a bond has no link"
-            " during the change, so the node may be unreachable until it ends."
+            "The operator makes this change without a drain. A NIC that carries the default route, an address of the"
+            " node or a bond may have no link during the change, so the node may be unreachable until it ends."
             if node.loses_link
-            else "The operator makes this change without a drain, and pods may use the virtual functions."
+            else "The operator makes this change without a drain, while the NIC or its virtual functions are in use."
         )
+        if node.pods:
+            why += f" Pods that use them: {join_first(node.pods, _NAMED)}."
+        if node.doubts:
+            why += f" Other possible uses: {join_first(node.doubts, _NAMED)}."
         remedy = (
             "If the run had --check, nothing was applied: stop the jobs on the node and get access to its console, then"
             " run stage network without --check. Otherwise the change was applied: if the node does not return, restore"
@@ -299,7 +304,22 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             "Before the drain (run stage network with --check to stop before it), save the definitions (kubectl get pod"
             " -o yaml) and the data of these pods, and create them again after it.",
         )
+    if node.doubts:
+        return _report_doubts(node, measured, expected)
     return build_pass("network.disruption", subject, measured, expected)
+
+
+def _report_doubts(node: NodePlan, measured: str, expected: str) -> Finding:
+    why = (
+        f"The operator changes NICs that may be in use, and evicts no pod for that: {join_first(node.doubts, _NAMED)}."
+    )
+    remedy = (
+        "Check these uses. If the run had --check, nothing was applied: stop the pods that must not be interrupted,"
+        " then run stage network without --check. Otherwise the change was applied: check that these pods still run."
+    )
+    return Finding(
+        "network.disruption", node.title, WARN, measured, f"{expected}; no NIC that may be in use changes", why, remedy
+    )
 
 
 def _describe_unknown_remedy(node: NodePlan) -> str:

@@ -53,6 +53,7 @@ from .function_use import (
     list_renames,
     list_users,
 )
+from .link_users import LinkUsers, add_link_users, changes_functions, find_link_users, list_claims
 from .machine_config import Machines, merge
 
 Names = typing.Container[str]
@@ -156,6 +157,11 @@ def make_untouched_plan(
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory), unread=dict(unread or {}))
 
 
+def list_configured(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
+    """Return the names of the nodes that change without a drain or reboot, as far as the plan knows."""
+    return tuple(node.node for node in nodes if node.action == "configure")
+
+
 def list_disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
     """Return the names of the nodes that the plan drains or reboots."""
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
@@ -177,29 +183,54 @@ def _plan_node(
     reboots = _find_reboots(wanted, state, pool, live.settings)
     drains = tuple(_list_disturbances(wanted, state))
     renames = list_renames(wanted, state)
-    losses = list_link_losses(wanted, state, live.in_use.get(name, {}))
+    in_use, holders = live.in_use.get(name, {}), None if live.holders is None else live.holders.get(name, ())
+    losses, links = list_link_losses(wanted, state, in_use), find_link_users(wanted, state, in_use, holders)
     users = _find_rename_users(renames, live, name, prefix)
     held = bool(renames) and (users is None or bool(users))
     action: Action = (
         "reboot"
         if reboots
         else "drain"
-        if drains or held or losses
+        if drains or held or losses or links.reasons
         else "configure"
         if _normalize_interfaces(wanted) != _normalize_interfaces(state.wanted)
         else "nothing"
     )
+    doubts = () if action in ("nothing", "reboot") else _list_doubts(wanted, state, links, live, name)
     if action == "configure":
-        return NodePlan(name, action, describe_configuration(wanted, state, renames), pool=pool.name, listed=listed)
-    reasons = (*reboots, *drains, *losses, *(rename.text for rename in renames if held))
+        reasons = describe_configuration(wanted, state, renames)
+        return NodePlan(name, action, reasons, pool=pool.name, listed=listed, doubts=doubts)
+    reasons = (*reboots, *drains, *losses, *links.reasons, *(rename.text for rename in renames if held))
     undrained = action == "drain" and not drains
     planned = NodePlan(
-        name, action, reasons, pool=pool.name, listed=listed, undrained=undrained, loses_link=bool(losses)
+        name,
+        action,
+        reasons,
+        pool=pool.name,
+        listed=listed,
+        undrained=undrained,
+        loses_link=bool(losses),
+        doubts=doubts,
     )
     if undrained:
-        return add_undrained_users(planned, renames if held else (), users)
+        return add_link_users(add_undrained_users(planned, renames if held else (), users), links)
     lost = list_disturbed_functions(wanted, state)
-    return _add_pods(planned, node, live, prefix, lost) if action in ("drain", "reboot") else planned
+    if action == "reboot":
+        return _add_pods(planned, node, live, prefix, lost)
+    return add_link_users(_add_pods(planned, node, live, prefix, lost), links) if action == "drain" else planned
+
+
+def _list_doubts(
+    wanted: typing.Sequence[WantedInterface], state: NodeState, links: LinkUsers, live: Live, node: str
+) -> tuple[str, ...]:
+    """Return the uses that the change of a node may disturb, without proof, as text.
+
+    :param links: uses of physical functions that change
+    :param node: name of the node
+    """
+    claims = list_claims((live.holders or {}).get(node, ()), list_disturbed_functions(wanted, state))
+    unread = "Pod" in live.unread and changes_functions(wanted, state)
+    return (*links.doubts, *claims, *((f"the pods could not be read: {live.unread['Pod']}",) if unread else ()))
 
 
 def _find_rename_users(

@@ -1,22 +1,61 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the physical functions that the node itself uses: those of its default routes, and those of its bonds. While the
-SR-IOV operator creates virtual functions on such a function, the function has no link. Pure.
+"""Find the physical functions that the node itself uses: those of its default routes, those with an address of the
+Node, those of its bonds, and those with other networks. While the SR-IOV operator changes such a function, the node
+may not be reachable over it. Pure.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import typing
 
+from ..._model.kubernetes.addresses import AddressFacts
 from ..._model.node.hca import NodeHcas
-from ..._model.node.platform import ObservedPlatform
+from ..._model.node.platform import NodePlatform, ObservedPlatform
 
 #: use of a function over which a default route leads, also through a bond, a bridge or a VLAN
 UPLINK = "the default route of the node"
+#: begin of the use of a function with an address that the Node object lists, by which the API server reaches the node
+_ADDRESS = "the address of the node "
+#: begin of the use of a function with another network
+_NETWORK = "the network "
+#: networks that no NIC is needed for: every interface may have them
+_LINK_LOCAL = (ipaddress.ip_network("169.254.0.0/16"), ipaddress.ip_network("fe80::/10"))
+
+
+def is_needed(use: str) -> bool:
+    """Return whether the node is unreachable without the NIC: it has the default route or an address of the Node.
+
+    :param use: use of a physical function, as text
+    """
+    return use == UPLINK or use.startswith(_ADDRESS)
+
+
+def is_network(use: str) -> bool:
+    """Return whether the NIC only has another network of the node, such as one for storage.
+
+    :param use: use of a physical function, as text
+    """
+    return use.startswith(_NETWORK)
+
+
+def list_node_addresses(addresses: AddressFacts) -> dict[str, tuple[str, ...]]:
+    """Return the InternalIPs and ExternalIPs of each Node, by name of the node.
+
+    :param addresses: addresses that are in use in the cluster
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for used in addresses.taken:
+        if used.kind == "node":
+            found[used.node] = (*found.get(used.node, ()), used.network.partition("/")[0])
+    return found
 
 
 def find_nics_in_use(
-    hcas: typing.Optional[NodeHcas], platform: typing.Optional[ObservedPlatform]
+    hcas: typing.Optional[NodeHcas],
+    platform: typing.Optional[ObservedPlatform],
+    addresses: typing.Iterable[str] = (),
 ) -> typing.Optional[dict[str, str]]:
     """Return the use of each physical function that the node itself uses, as text. The keys are the names of the
     network interfaces and the PCI addresses of these functions. A function counts also if a virtual function of it is
@@ -24,15 +63,54 @@ def find_nics_in_use(
 
     :param hcas: HCAs of the node; None if they were not read
     :param platform: observed platform of the node; None if it was not observed
+    :param addresses: InternalIPs and ExternalIPs of the Node
     """
-    uplinks = platform.value.uplinks if platform is not None and platform.value is not None else None
+    value = platform.value if platform is not None else None
+    uplinks = value.uplinks if value is not None else None
+    if value is None or uplinks is None:
+        return None
+    uses = {**_find_networks(value, tuple(addresses)), **dict.fromkeys(uplinks, UPLINK)}
     found: dict[str, str] = {}
     for hca in hcas.hcas if hcas is not None else ():
         for netdev in hca.all_netdevs:
-            use = UPLINK if netdev.name in (uplinks or ()) else f"the bond {netdev.bond}" if netdev.bond else ""
+            use = uses.get(netdev.name, "")
+            if netdev.bond and not is_needed(use):
+                use = f"the bond {netdev.bond}"
             address = hca.physical_function or (hca.pci.address if hca.pci is not None else "")
-            if use and found.get(address) != UPLINK:
+            if use and _rank(use) > _rank(found.get(address, "")):
                 found.update({netdev.name: use, **({address: use} if address else {})})
-    if uplinks is None:
-        return None
-    return {**found, **dict.fromkeys(uplinks, UPLINK)}
+    return {**found, **{name: use for name, use in uses.items() if is_needed(use)}}
+
+
+def _find_networks(platform: NodePlatform, addresses: typing.Sequence[str]) -> dict[str, str]:
+    """Return the use of each interface with a network of its own: an address of the Node that is in the network, or
+    else the network.
+
+    :param addresses: InternalIPs and ExternalIPs of the Node
+    """
+    owners: dict[str, str] = {}
+    uplinks = platform.uplinks or ()
+    for address in addresses:
+        at, fitting = ipaddress.ip_address(address), []
+        for item in platform.networks or ():
+            network = ipaddress.ip_network(item.network)
+            if network.version == at.version and at in network:
+                fitting.append((network.prefixlen, item.interface))
+        if any(name in uplinks for _length, name in fitting):
+            continue  # the address is on the NIC of the default route
+        longest = max((length for length, _name in fitting), default=0)
+        owners.update({name: f"{_ADDRESS}{address}" for length, name in fitting if length == longest})
+    found: dict[str, str] = {}
+    for item in platform.networks or ():
+        if not any(_is_within(item.network, network) for network in _LINK_LOCAL):
+            found.setdefault(item.interface, f"{_NETWORK}{item.network}")
+    return {**found, **owners}
+
+
+def _is_within(network: str, other: typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]) -> bool:
+    parsed = ipaddress.ip_network(network)
+    return parsed.version == other.version and parsed.network_address in other
+
+
+def _rank(use: str) -> int:
+    return 0 if not use else 1 if is_network(use) else 2 if not is_needed(use) else 3 if use != UPLINK else 4

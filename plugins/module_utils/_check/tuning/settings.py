@@ -11,7 +11,7 @@ import typing
 
 from ..._model.base.phrases import format_clause
 from ..._model.intent.intent import Intent
-from ..._model.node.file_owner import describe_owner_remedy
+from ..._model.node.file_owner import build_owner, describe_owner_remedy
 from ..._model.node.node_tuning import SYSCTL, TMPFILES, NodeSetting, ObservedSettings, TuningSet
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
@@ -89,7 +89,8 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     elif found.way == "tuned":
         yield from (_check_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
     else:
-        yield from (_check_module(name, seen.plain.get(name), name in seen.by_pods) for name in nodes)
+        owner = build_owner(intent.cluster.intent_name, intent.cluster.node_selector)
+        yield from (_check_module(name, seen.plain.get(name), name in seen.by_pods, owner) for name in nodes)
 
 
 def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -> Finding:
@@ -118,7 +119,7 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
     )
 
 
-def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
+def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool, owner: str) -> Finding:
     if by_pod:
         why = (
             "Ansible does not reach the node by ssh. The pod that inspects the node changes no settings, and the"
@@ -163,6 +164,6 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             "no setting applied",
             _EXPECTED,
             f"The module kernel_settings set nothing: {format_clause(refusal)}.",
-            describe_owner_remedy(f"/{SYSCTL} /{TMPFILES}", "rdma_cluster.tuning", "tuning"),
+            describe_owner_remedy(f"/{SYSCTL} /{TMPFILES}", "rdma_cluster.tuning", "tuning", owner),
         )
     return build_pass(CHECK, name, "applied by the module kernel_settings", _EXPECTED)

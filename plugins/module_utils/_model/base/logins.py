@@ -4,7 +4,8 @@
 ``curl -u me:word``. Each pattern runs in linear time.
 
 Sources: curl(1) (-u, -U), ipmitool(1) (-P), sshpass(1) (-p), redfishtool (-p), Dell, "RACADM CLI Guide" (-p),
-mysql(1) (-p, only attached), redis-cli --help (-a), ldapsearch(1) (-w), smbclient(1) (-U user%password).
+mysql(1) (-p, only attached), redis-cli --help (-a), ldapsearch(1) (-w), smbclient(1) (-U user%password),
+openssl-passphrase-options(1) (-passin pass:word), docker-login(1) (-p), htpasswd(1) (-b).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class _Login(typing.NamedTuple):
     :ivar attached: pattern of the option with the value in the same argument. Options without a value may be before it
     :ivar user: pattern of the part of the value that is not secret
     :ivar is_first: whether only the first such option is of the program, because it starts another program
+    :ivar is_near: whether the option counts in a text only behind the program in one command, because other programs
+        have it too
     """
 
     program: str
@@ -36,6 +39,7 @@ class _Login(typing.NamedTuple):
     attached: str = ""
     user: str = ""
     is_first: bool = False
+    is_near: bool = False
 
 
 #: never an option with its value in the next argument
@@ -57,6 +61,16 @@ _LOGINS = (
     _Login("redis-cli", "-a"),
     *(_Login(name, "-[xZv]{0,8}w", "-[xZv]{0,8}w") for name in ("ldapsearch", "ldapadd", "ldapmodify", "ldapwhoami")),
     _Login("smbclient", "(?:-U|--user)", "(?:-U|--user=)", "[^%]{0,64}%"),
+    _Login("openssl", "-pass(?:in|out)?", user="pass:"),
+    # of docker, podman and the like, whose other commands have ports behind -p
+    _Login("login", "-p", "-p=", is_near=True),
+)
+#: htpasswd -b has the password as its last argument
+_HTPASSWD, _BATCH = "htpasswd", re.compile(r"-[A-Za-z0-9]{0,8}b[A-Za-z0-9]{0,8}")
+_HTPASSWD_TEXT = re.compile(
+    r"(\bhtpasswd[\"']?,?(?:[ \t]{1,3}[^\s|;&]{1,128}){0,3}?[ \t]{1,3}[\"']?-[A-Za-z0-9]{0,8}b[A-Za-z0-9]{0,8}[\"']?,?"
+    r"(?:[ \t]{1,3}[^\s|;&>\]]{1,128}){1,5}[ \t]{1,3}[\"']?)(?!\[redacted\])[^\s|;&>\"'\])]{1,128}"
+    r"(?=[\"')]{0,2}\]|[\"')]{0,3}[ \t]{0,3}(?:$|[\r\n|;&>]))"
 )
 
 
@@ -65,11 +79,13 @@ def _make_forms(login: _Login) -> tuple[typing.Pattern[str], ...]:
     user = login.user.replace("[^:]{0,64}", r"[^\s:\"'/]{1,64}").replace("[^%]{0,64}", r"[^\s%\"']{1,64}")
     # the options of a program that starts another one are right behind its name
     begin = rf"(?<![^\s\"'/]){login.program}{_NEXT}[\"']?" if login.is_first else r"(?<![^\s\"'])"
+    if login.is_near:
+        begin = rf"(?<![^\s\"'/]){login.program}{_NEXT}(?:[^\n|;&]{{0,200}}?[\s\"'])?[\"']?"
     forms = [rf"({begin}{login.option}{_NEXT}([\"'])?{user}){_HIDDEN}"]
     if login.attached:
         forms += [rf"({begin}{login.attached}([\"'])?{user}){_HIDDEN}"]
         # a quote before the whole argument
-        forms[1:1] = [] if login.is_first else [rf"(([\"']){login.attached}{user}){_HIDDEN}"]
+        forms[1:1] = [] if login.is_first or login.is_near else [rf"(([\"']){login.attached}{user}){_HIDDEN}"]
     return tuple(re.compile(form) for form in forms)
 
 
@@ -84,7 +100,7 @@ _ARGUMENTS = tuple(
     for login in _LOGINS
 )
 #: one of them is in each text with such a password
-PROGRAMS = tuple(login.program for login in _LOGINS)
+PROGRAMS = (*(login.program for login in _LOGINS), _HTPASSWD)
 
 
 def remove_logins_of_text(text: str) -> str:
@@ -93,7 +109,7 @@ def remove_logins_of_text(text: str) -> str:
         if program in text:
             for form in forms:
                 text = form.sub(rf"\g<1>{REDACTED}", text)
-    return text
+    return _HTPASSWD_TEXT.sub(rf"\g<1>{REDACTED}", text) if _HTPASSWD in text else text
 
 
 def remove_logins(arguments: typing.Sequence[typing.Any]) -> list[typing.Any]:
@@ -114,4 +130,8 @@ def remove_logins(arguments: typing.Sequence[typing.Any]) -> list[typing.Any]:
                 kept[place] = f"{found[1]}{REDACTED}"
             if login.is_first and (is_value or found is not None):
                 break
+    texts = [item if isinstance(item, str) else "" for item in arguments]
+    programs = [text.rpartition("/")[2] for text in texts[:_FIRST]]
+    if _HTPASSWD in programs and len(texts) > 3 and any(map(_BATCH.fullmatch, texts[programs.index(_HTPASSWD) :])):
+        kept[-1] = REDACTED
     return kept

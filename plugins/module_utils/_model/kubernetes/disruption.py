@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..boundary.devices import PciAddress
+from ..boundary.devices import Interface, PciAddress, PciId
 from ..boundary.kubernetes import Label, ObjectName, Subdomain, Uid
 from ..boundary.words import Word
 
@@ -164,14 +164,37 @@ class ClusterPod:
 
 
 @dataclasses.dataclass(frozen=True)
+class SharedResource:
+    """A resource of the shared RDMA device plugin (k8s-rdma-shared-dev-plugin), whose pods use physical functions.
+
+    :ivar name: name of the resource, with its prefix
+    :ivar known: whether its selectors are known
+    :ivar interfaces: names of the network interfaces that it selects; empty for all
+    :ivar vendors: PCI vendor ids that it selects; empty for all
+    :ivar devices: PCI device ids that it selects; empty for all
+    """
+
+    name: Word
+    known: bool = False
+    interfaces: tuple[Interface, ...] = ()
+    vendors: tuple[PciId, ...] = ()
+    devices: tuple[PciId, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class FunctionHolder:
-    """A running pod that may use virtual functions of its node.
+    """A running pod that may use virtual or physical functions of its node.
 
     :ivar pod: its namespace and name
-    :ivar addresses: PCI addresses of its devices, from its network-status
+    :ivar addresses: PCI addresses of its devices, from its network-status and its networks
     :ivar resources: names of the resources of virtual functions that it requests, with their prefix
     :ivar claims: whether it has a ResourceClaim that may be for network devices
     :ivar stays: whether a drain leaves it on its node, because it is of a DaemonSet
+    :ivar claimed: PCI addresses that only its annotation names: the pod requests no network device, and no
+        NetworkAttachmentDefinition of this name exists
+    :ivar interfaces: interfaces of the node on which its networks are, such as the master of a macvlan
+    :ivar shared: resources of the shared RDMA device plugin that it requests
+    :ivar on_host: devices that it requests, if it runs on the network of its node; the pod may then use each NIC
     """
 
     pod: str
@@ -179,6 +202,10 @@ class FunctionHolder:
     resources: tuple[Word, ...] = ()
     claims: bool = False
     stays: bool = False
+    claimed: tuple[PciAddress, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
+    shared: tuple[SharedResource, ...] = ()
+    on_host: tuple[Word, ...] = ()
 
 
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
@@ -205,6 +232,7 @@ class NodePlan:
         driver and no operator drains the node, ``reload`` if the GPU operator restarts its driver; otherwise empty
     :ivar undrained: whether the operator makes the change without a drain, and without waiting for other nodes
     :ivar loses_link: whether a NIC that the node itself uses loses its link during the change
+    :ivar doubts: uses of the NICs that the change may disturb, without proof, as text
     """
 
     node: str
@@ -219,6 +247,7 @@ class NodePlan:
     driver: DriverAction = ""
     undrained: bool = False
     loses_link: bool = False
+    doubts: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

@@ -109,14 +109,20 @@ class Scope:
 
     def explain_other_nodes(self, item: Item) -> str:
         """Return why an object with the name of this intent may be of another inventory with that name: it was made for
-        nodes that this intent does not select. Return an empty text if nothing shows this.
+        nodes that this intent does not select, or for fewer nodes and a fabric that this intent does not have. Return
+        an empty text if nothing shows this.
         """
         labels, made_for = find_mapping(item, "metadata", "labels"), find_made_for(item)
-        if made_for not in self.other_nodes or labels.get(INTENT_LABEL) != self.intent:
+        narrower = (
+            self.intent != DEFAULT_INTENT
+            and labels.get(FABRIC_LABEL) not in (None, *self.fabrics)
+            and read_nodes(made_for).items() > self.selector.items()
+        )
+        if not (narrower or made_for in self.other_nodes) or labels.get(INTENT_LABEL) != self.intent:
             return ""
         if self.confirmation.keys() & labels.keys():
             return ""
-        return f"it was made for the nodes with {_format_labels(read_nodes(made_for))}"
+        return f"it was made for the nodes with {format_labels(read_nodes(made_for))}"
 
     def explain_foreign(self, kind: str, item: Item) -> str:
         """Return why an object with the label of the collection does not belong to this intent. Return an empty text if
@@ -219,10 +225,10 @@ class Scope:
             recorded = bool(users.keys() & self.records.get(fabric, {}).keys())
             if why or chosen is None or chosen == dict(self.selector) or recorded or fabric in self.known:
                 return why
-            return f"it has addresses for the nodes with {_format_labels(chosen)}"
+            return f"it has addresses for the nodes with {format_labels(chosen)}"
         return (
-            f"it selects the nodes with {_format_labels(selected)}, and this intent those with"
-            f" {_format_labels(self.selector)}"
+            f"it selects the nodes with {format_labels(selected)}, and this intent those with"
+            f" {format_labels(self.selector)}"
             if selected is not None and selected != dict(self.selector)
             else ""
         )
@@ -265,14 +271,14 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
         return f"it is of the fabric '{found.get(FABRIC_LABEL)}'"
     selected, selector = find_selector(kind, there), find_selector(kind, wanted)
     if selected != selector:
-        return f"it selects the nodes with {_format_labels(selected or {})} instead of {_format_labels(selector or {})}"
+        return f"it selects the nodes with {format_labels(selected or {})} instead of {format_labels(selector or {})}"
     if proven or selector is not None or find_users(labels).keys() & find_users(found).keys():
         return ""
     if scope is not None and scope.doubt and theirs is not None:
         return _NO_POLICY
     chosen, mine_chosen = find_pool_nodes(kind, there), find_pool_nodes(kind, wanted)
     if chosen is not None and chosen != mine_chosen:
-        return f"it has addresses for the nodes with {_format_labels(chosen)}"
+        return f"it has addresses for the nodes with {format_labels(chosen)}"
     for what, own, other in zip(_OF_NETWORK, _find_network(kind, wanted), _find_network(kind, there)):
         if own != other:
             return f"it has {what} {other or '(none)'} instead of {own or '(none)'}"
@@ -412,5 +418,6 @@ def _find_tuned_selector(spec: Item) -> typing.Optional[dict[str, str]]:
     return found or None
 
 
-def _format_labels(labels: Item) -> str:
+def format_labels(labels: Item) -> str:
+    """Return labels as text."""
     return ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any labels"

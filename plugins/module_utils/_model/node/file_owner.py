@@ -17,8 +17,9 @@ from ..base.marks import USER_LABEL, build_user_label
 _OWNER = re.compile(r"^# intent: ([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)$", re.MULTILINE | re.ASCII)
 _REMEDY = (
     "If both intents need the node, set the same {setting} in both, and give each intent its own"
-    " rdma_cluster.intent_name. If no intent of that name is left, run on the node, as root: rm -f {paths}."
-    " Then run stage {stage} again."
+    " rdma_cluster.intent_name. If the files are of this intent, such as after a change of intent_name or"
+    " node_selector, run on each node, as root: {rename}. If no intent of that name is left, run on the node, as root:"
+    " rm -f {paths}. Then run stage {stage} again."
 )
 
 
@@ -67,14 +68,25 @@ def explain_owner(path: str, text: str, setting: str) -> str:
     return f"{path} belongs to the intent '{find_owner(text)}' and has other values than {setting} of this intent"
 
 
-def describe_owner_remedy(paths: str, setting: str, stage: str) -> str:
+def describe_owner_remedy(paths: str, setting: str, stage: str, owner: str) -> str:
     """Return the remedy for a file of another intent that is not replaced.
 
     :param paths: paths of the files that the intents share
     :param setting: setting of the intent that the file has
     :param stage: stage that writes the file
+    :param owner: name by which this intent marks its files
     """
-    return _REMEDY.format(paths=paths, setting=setting, stage=stage)
+    return _REMEDY.format(paths=paths, setting=setting, stage=stage, rename=make_rename_command(paths, owner))
+
+
+def make_rename_command(paths: str, owner: str) -> str:
+    """Return the command that gives files to an intent, such as after a change of its name. It leaves files that do not
+    exist.
+
+    :param paths: paths of the files, separated by blanks
+    :param owner: name by which the intent marks its files
+    """
+    return f"for file in {paths}; do test ! -e $file || sed -i 's/^# intent: .*/# intent: {owner}/' $file; done"
 
 
 def _list_settings(text: str) -> set[str]:

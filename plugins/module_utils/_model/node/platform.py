@@ -8,6 +8,7 @@ import dataclasses
 import typing
 
 from ..base.observed import Observed
+from ..boundary.addresses import Network
 from ..boundary.devices import Interface, PciAddress
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Uid
@@ -20,6 +21,7 @@ BARS, CLIENTS = Bound("BARs of a function", 6), Bound("clients of the RDMA core"
 #: the kernel's command line has 2,048 bytes at most on x86 [arch/x86/include/asm/setup.h COMMAND_LINE_SIZE]
 ARGUMENTS = Bound("arguments of a kernel", 4096)
 #: Arm has an SMMU for some devices each
+NETWORKS = Bound("networks of the NICs of a node", 4096)
 DEVICES = Bound("IOMMUs and their tables", 4096)
 
 
@@ -125,6 +127,18 @@ class GpuDriver:
 
 
 @dataclasses.dataclass(frozen=True)
+class InterfaceNetwork:
+    """A network that a node reaches directly over a NIC.
+
+    :ivar interface: network interface of the NIC, also below a bond, a bridge or a VLAN
+    :ivar network: network in CIDR form
+    """
+
+    interface: Interface
+    network: Network
+
+
+@dataclasses.dataclass(frozen=True)
 class NodePlatform:
     """The state of SR-IOV, IOMMU, kernel and GPU driver of one node, as the module node_info returns it. None means
     that a value could not be read (see errors). Empty means that it was read and there is nothing.
@@ -143,6 +157,7 @@ class NodePlatform:
         not known
     :ivar identity: identity of the node in DMI, which only root can read
     :ivar uplinks: interfaces of the default routes, and the interfaces below them
+    :ivar networks: networks of the NICs, from the routes of the kernel without a gateway; None if not read
     :ivar locked_down: whether kernel lockdown is active; None if the kernel does not report it
     """
 
@@ -160,6 +175,7 @@ class NodePlatform:
     identity: Identity = dataclasses.field(default_factory=Identity)
     uplinks: typing.Optional[typing.Annotated[tuple[Interface, ...], NETDEVS]] = None
     locked_down: typing.Optional[bool] = None
+    networks: typing.Optional[typing.Annotated[tuple[InterfaceNetwork, ...], NETWORKS]] = None
 
 
 #: platform of one node (module node_info)

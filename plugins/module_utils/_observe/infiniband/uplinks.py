@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the uplinks of a node: the interfaces of its default routes, and the interfaces below them."""
+"""Find the uplinks of a node, which are the interfaces of its default routes and the interfaces below them, and the
+networks of its NICs.
+"""
 
 from __future__ import annotations
 
 import typing
 
-from ..._parse.node.neighbours import parse_default_routes, parse_default_routes_6
+from ..._model.node.platform import NETWORKS, InterfaceNetwork
+from ..._parse.node.neighbours import (
+    parse_default_routes,
+    parse_default_routes_6,
+    parse_networks,
+    parse_networks_6,
+)
 from ..node.sysfs_reader import SysfsReader
 
 _TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
     ("route", parse_default_routes),
     ("ipv6_route", parse_default_routes_6),
+)
+_NETWORKS: tuple[tuple[str, typing.Callable[[str], tuple[tuple[str, str], ...]]], ...] = (
+    ("route", parse_networks),
+    ("ipv6_route", parse_networks_6),
 )
 _OPEN_VSWITCH = "ovs-system"
 
@@ -28,10 +40,46 @@ def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> 
     if found_in[0] is None or any(name in tables.unread for name, _parser in _TABLES):
         return None
     waiting = [name for names in found_in for name in names or ()]
+    return _find_lower(waiting, readers)
+
+
+def read_networks(
+    tables: SysfsReader, readers: typing.Sequence[SysfsReader]
+) -> typing.Optional[tuple[InterfaceNetwork, ...]]:
+    """Return the networks of the NICs, and for a bond, bridge or VLAN those of the NICs below it. Return None if the
+    routing tables could not be read. Interfaces of pods and other virtual interfaces are left out.
+
+    :param tables: reader of the folder with the routing tables of the kernel, ``/proc/net``
+    :param readers: readers of sysfs
+    """
+    found_in = [tables.value(name, parser) for name, parser in _NETWORKS]
+    if found_in[0] is None or any(name in tables.unread for name, _parser in _NETWORKS):
+        return None
+    found: dict[InterfaceNetwork, None] = {}
+    nics: dict[str, tuple[str, ...]] = {}
+    for name, network in (item for routes in found_in for item in routes or ()):
+        if name not in nics:
+            below = _find_lower([name], readers)
+            nics[name] = tuple(one for one in below if any("device" in _list_entries(one, [it]) for it in readers))
+        found.update({InterfaceNetwork(nic, network): None for nic in nics[name]})
+    return tuple(found)[: NETWORKS.most]
+
+
+def _list_entries(name: str, readers: typing.Sequence[SysfsReader]) -> list[str]:
+    return [entry for one in readers for entry in one.names(f"class/net/{name}")]
+
+
+def _find_lower(names: typing.Sequence[str], readers: typing.Sequence[SysfsReader]) -> tuple[str, ...]:
+    """Return interfaces, and the interfaces below them, as far as sysfs shows them.
+
+    :param names: names of the interfaces
+    :param readers: readers of sysfs
+    """
+    waiting = list(names)
     found: dict[str, None] = {}
     while waiting:
         name = waiting.pop()
-        entries = [entry for one in readers for entry in one.names(f"class/net/{name}")]
+        entries = _list_entries(name, readers)
         if name in found or not entries:
             continue
         found[name] = None

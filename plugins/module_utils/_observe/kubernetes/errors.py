@@ -139,6 +139,8 @@ def _remedy(status: int, reason: str, text: str) -> str:
         )
     if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
         return "Grant the user the rights in docs/rbac that the stage requires: linerate.rdma.validate names the files"
+    if status == 429 and "disruption budget" not in text.lower():
+        return "The API server refuses requests because it is overloaded. Run the stage again when it is less busy"
     cause = explain(text)
     return f"{cause.why} {cause.remedy}" if cause is not None else ""
 

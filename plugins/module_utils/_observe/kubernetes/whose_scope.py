@@ -10,7 +10,7 @@ import typing
 from ..._model.base.marks import DEFAULT_INTENT, FABRIC_LABEL, INTENT_LABEL, SELECTOR, format_nodes
 from ..._model.base.text import join_first
 from ..._model.kubernetes.own_kinds import NETWORKS, POOLS
-from ..._model.kubernetes.scope import Scope, find_made_for, find_selector, read_nodes
+from ..._model.kubernetes.scope import Scope, find_made_for, find_selector, format_labels, read_nodes
 from ..._model.node.node_tuning import NAMESPACE as TUNING
 from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, name_of, read_namespace
@@ -98,7 +98,8 @@ class _Places:
 
 def _find_doubt(cluster: Cluster, scope: Scope, places: _Places) -> str:
     """Return why another intent may have the name of this one: an object with the name selects nodes that this intent
-    does not select. Return an empty text if there is no such object.
+    does not select, or an object of a fabric that this intent does not have selects fewer nodes. Return an empty text
+    if there is no such object.
     """
     others = [
         (kind, item, find_selector(kind, item) if "spec" in item else {})
@@ -107,17 +108,20 @@ def _find_doubt(cluster: Cluster, scope: Scope, places: _Places) -> str:
         if labels_of(item).get(INTENT_LABEL) == scope.intent and not scope.confirmation.keys() & labels_of(item).keys()
     ]
     others = [(kind, item, selector) for kind, item, selector in others if selector not in (None, dict(scope.selector))]
-    nodes = [
-        (name_of(node), labels_of(node))
-        for node in (cluster.list("Node").items if others else ())
-        if not scope.selector.items() <= labels_of(node).items()
-    ]
+    nodes = [(name_of(node), labels_of(node)) for node in (cluster.list("Node").items if others else ())]
     for kind, item, selector in others:
-        outside = [name for name, labels in nodes if (selector or {}).items() <= labels.items()]
+        chosen = [(name, labels) for name, labels in nodes if (selector or {}).items() <= labels.items()]
+        outside = [name for name, labels in chosen if not scope.selector.items() <= labels.items()]
         if outside:
             return (
                 f"a name that another intent may have ({kind} {_name(item)} with it selects nodes that this intent does"
                 f" not select: {join_first(outside, _NAMED)})"
+            )
+        narrower = chosen or (selector or {}).items() > scope.selector.items()
+        if narrower and labels_of(item).get(FABRIC_LABEL) not in (None, *scope.fabrics):
+            return (
+                f"a name that another intent may have ({kind} {_name(item)} with it is of another fabric and selects"
+                f" the nodes with {format_labels(selector or {})})"
             )
     return ""
 

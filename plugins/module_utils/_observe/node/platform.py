@@ -18,7 +18,7 @@ from ..._model.node.platform import GpuDriver, NodePlatform, PciEvidence
 from ..._parse.node import pci_config
 from ..._parse.node import sysfs as parse
 from ..._parse.node.kernel_arguments import parse_command_line
-from ..infiniband.uplinks import read_uplinks
+from ..infiniband.uplinks import read_networks, read_uplinks
 from . import sysfs_reader
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
@@ -51,7 +51,7 @@ def read_platform(
     tables = _list_folder_entries(readers, "firmware/acpi/tables")
     functions = tuple(_read_function(hca, readers) for hca in hcas.functions)
     routes = sysfs_reader.SysfsReader(os.path.join(os.path.dirname(kernel_arguments), "net"))
-    uplinks = read_uplinks(routes, readers)
+    uplinks, networks = read_uplinks(routes, readers), read_networks(routes, readers)
     errors = (*hcas.errors, *(error for reader in (*readers, proc, driver, routes) for error in reader.errors))
     return NodePlatform(
         kernel=system.release,
@@ -75,6 +75,7 @@ def read_platform(
         identity=_read_identity(roots),
         uplinks=uplinks,
         locked_down=_locked_down(roots),
+        networks=networks,
     )
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Parse the neighbor table of the kernel (``ip -json neigh show``, iproute2 4.16 to 6.15), and the interfaces of its
-default routes.
+default routes and of its networks.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import typing
 
@@ -16,6 +17,7 @@ from ..limits import decode_json
 _TOOL, _FILE, _FILE_6 = "ip -json neigh show", "/proc/net/route", "/proc/net/ipv6_route"
 _HARDWARE_ADDRESS = re.compile(r"\A([0-9a-f]{2}:){5}[0-9a-f]{2}\Z")
 _HEXADECIMAL = re.compile(r"\A[0-9a-f]{8}\Z")
+_ADDRESS_6, _LENGTH_6 = re.compile(r"\A[0-9a-f]{32}\Z"), re.compile(r"\A[0-9a-f]{2}\Z")
 #: RTF_REJECT: each network namespace has such a default route, on lo
 _REJECT = 0x0200
 #: set by hand, or by a program such as a network plugin: nobody was seen
@@ -78,6 +80,50 @@ def parse_default_routes_6(text: str) -> tuple[str, ...]:
             raise ParseError(_FILE_6, line, "10 columns, the ninth hexadecimal")
         if fields[0] == "0" * 32 and fields[1] == "00" and not int(fields[8], 16) & _REJECT:
             found[INTERFACE.of(fields[9], _FILE_6)] = None
+    return tuple(found)
+
+
+def parse_networks(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the routes without a gateway in ``/proc/net/route``: interface and network in CIDR form. They are the
+    networks in which the interfaces have an address.
+
+    :raises ParseError: the text has an unexpected form
+    """
+    found: dict[tuple[str, str], None] = {}
+    for line in filter(str.strip, text.splitlines()[1:]):
+        fields = line.split()
+        if len(fields) < 8 or not all(_HEXADECIMAL.match(fields[at].lower()) for at in (1, 2, 7)):
+            raise ParseError(_FILE, line, "8 columns or more, destination, gateway and mask hexadecimal")
+        destination, gateway, mask = (ipaddress.IPv4Address(bytes.fromhex(fields[at])[::-1]) for at in (1, 2, 7))
+        if int(gateway) or not int(mask):
+            continue
+        try:
+            network = ipaddress.IPv4Network((int(destination), bin(int(mask)).count("1")))
+        except ValueError:
+            raise ParseError(_FILE, line, "a destination within its mask") from None
+        found[INTERFACE.of(fields[0], _FILE), str(network)] = None
+    return tuple(found)
+
+
+def parse_networks_6(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the routes without a gateway in ``/proc/net/ipv6_route``: interface and network in CIDR form. Routes of
+    multicast and of link-local addresses are left out.
+
+    :raises ParseError: the text has an unexpected form
+    """
+    found: dict[tuple[str, str], None] = {}
+    for line in filter(str.strip, text.splitlines()):
+        fields = line.split()
+        if len(fields) != 10 or not _ADDRESS_6.match(fields[0]) or not _LENGTH_6.match(fields[1]):
+            raise ParseError(_FILE_6, line, "10 columns, of which the first two are a hexadecimal network")
+        if not _HEXADECIMAL.match(fields[8]):
+            raise ParseError(_FILE_6, line, "10 columns, the ninth hexadecimal")
+        length, address = int(fields[1], 16), ipaddress.IPv6Address(int(fields[0], 16))
+        local = address.is_link_local or address.is_multicast or address.is_loopback
+        if not length or length > 128 or local or set(fields[4]) != {"0"} or int(fields[8], 16) & _REJECT:
+            continue
+        network = ipaddress.IPv6Network((int(address), length), strict=False)
+        found[INTERFACE.of(fields[9], _FILE_6), str(network)] = None
     return tuple(found)
 
 

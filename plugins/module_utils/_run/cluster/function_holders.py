@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the running pods that may use virtual functions of their nodes: by a resource, by a ResourceClaim, or by a
-device plugin of another operator.
+"""Find the running pods that may use virtual or physical functions of their nodes: by a resource, by a ResourceClaim,
+by a network on an interface of the node, by the network of the node itself, or by a device plugin of another operator.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.boundary.devices import PCI_ADDRESS
 from ..._model.kubernetes.disruption import FunctionHolder
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ..._model.operators.operators import GPU_RESOURCES
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.multus import MOST_INTERFACES, network_status
-from ..._parse.kubernetes.resource import ResourceError, mapping_at, why_not_read
+from ..._parse.kubernetes.resource import items_of, mapping_at, why_not_read
 from .claimed_devices import ClaimedDevices
+from .pod_networks import PodNetworks
+from .shared_devices import SharedDevices
+
+#: folder of the host with the device files of RDMA
+_RDMA_FILES = "/dev/infiniband"
 
 
 class FunctionHolders:
-    """A collector of the running pods that may use virtual functions.
+    """A collector of the running pods that may use virtual or physical functions.
 
     :param nodes: names of the nodes whose pods count
     :param prefix: prefix of the resources of virtual functions
@@ -29,6 +33,7 @@ class FunctionHolders:
 
     def __init__(self, cluster: Cluster, nodes: typing.Container[str], prefix: str) -> None:
         self._claims, self._nodes, self._prefix = ClaimedDevices(cluster), nodes, prefix
+        self._networks, self._shared = PodNetworks(cluster), SharedDevices(cluster)
         #: pods that may use virtual functions, by node
         self.found: dict[str, list[FunctionHolder]] = collections.defaultdict(list)
 
@@ -55,29 +60,36 @@ class FunctionHolders:
         pod = core.parse_pod(resource)
         if pod.ended or pod.mirror or pod.namespace == MEASURING:
             return
+        claims = bool(spec.get("resourceClaims")) and self._claims.may_be_network(spec, pod.namespace)
+        devices = tuple(filter(_is_device, pod.requests))
+        networks = self._networks.read(resource, claims or any(map(_may_be_nic, devices)))
+        on_host = (*devices, *_list_host_files(resource)) if spec.get("hostNetwork") is True else ()
         holder = FunctionHolder(
             f"{pod.namespace}/{pod.name}",
-            _list_addresses(resource),
+            networks.addresses,
             tuple(name for name in pod.requests if name.startswith(self._prefix)),
-            bool(spec.get("resourceClaims")) and self._claims.may_be_network(spec, pod.namespace),
+            claims,
             pod.owner == "DaemonSet",
+            networks.claimed,
+            networks.interfaces,
+            self._shared.find(name for name in devices if not name.startswith(f"{self._prefix}/")),
+            on_host,
         )
-        if holder.addresses or holder.resources or holder.claims:
+        if holder != FunctionHolder(holder.pod, stays=holder.stays):
             self.found[pod.node].append(holder)
 
 
-def _list_addresses(pod: Resource) -> tuple[str, ...]:
-    """Return the PCI addresses of the devices of a pod, as multus reports them. Any client that may write the pod can
-    write them, so invalid ones are left out.
-    """
-    try:
-        entries = network_status(pod)[:MOST_INTERFACES]
-    except ResourceError:
-        return ()
-    found = []
-    for entry in entries:
-        try:
-            found.append(mapping_at(entry, "device-info", "pci").get("pci-address"))
-        except ResourceError:
-            continue
-    return tuple(address for address in found if isinstance(address, str) and PCI_ADDRESS.fits(address))
+def _is_device(resource: str) -> bool:
+    """Return whether a resource is an extended resource: its name has a domain that is not of Kubernetes."""
+    domain, slash, _name = resource.partition("/")
+    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
+
+
+def _may_be_nic(resource: str) -> bool:
+    return not resource.startswith(GPU_RESOURCES)
+
+
+def _list_host_files(pod: Resource) -> tuple[str, ...]:
+    volumes = items_of(mapping_at(pod, "spec"), "volumes", "pod")
+    paths = (mapping_at(volume, "hostPath").get("path") for volume in volumes)
+    return (_RDMA_FILES,) if any(isinstance(path, str) and path.startswith(_RDMA_FILES) for path in paths) else ()

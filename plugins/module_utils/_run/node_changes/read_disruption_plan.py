@@ -13,9 +13,9 @@ from ..._analysis.controllers.gate import GateInputs
 from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
 from ..._analysis.disruption.machine_config import left_paused
 from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
-from ..._analysis.disruption.sriov import Live, add_gate, list_disturbed, make_untouched_plan, plan
+from ..._analysis.disruption.sriov import Live, add_gate, list_configured, list_disturbed, make_untouched_plan, plan
 from ..._model.intent.intent import ClusterIntent
-from ..._model.kubernetes.disruption import DisruptionPlan, NodePool, OperatorSettings
+from ..._model.kubernetes.disruption import DisruptionPlan, FunctionHolder, NodePool, OperatorSettings
 from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.drivers import DriverChange
@@ -94,6 +94,21 @@ class _Reader:
         if self._nodes is None:
             self._nodes = self.items("Node")
         return self._nodes
+
+    def read_holders(
+        self, nodes: typing.Iterable[str], prefix: str
+    ) -> typing.Mapping[str, typing.Sequence[FunctionHolder]]:
+        """Return the running pods of nodes that may use virtual or physical functions, by node. Return an empty mapping
+        if the pods cannot be read.
+
+        :param prefix: prefix of the resources of virtual functions
+        """
+        holders = FunctionHolders(self._cluster, frozenset(nodes), prefix)
+        self.kept(
+            "Pod",
+            lambda: tuple(holders.collect(self._cluster.pages("Pod", only=is_made_pod), lambda _pod: False)),
+        )
+        return holders.found
 
     def is_whole(self, kind: str, item: Resource) -> bool:
         """Return whether the API server sent the whole object. Otherwise record the reason.
@@ -185,7 +200,7 @@ def read_plan(
 
     planned = predict(live)
     if not list_disturbed(planned.nodes) and not live.host_configs:
-        return planned
+        return predict(_add_holders(live, reader, planned, prefix)) if list_configured(planned.nodes) else planned
     machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
     new = any(not config.there for config in live.host_configs)
     if not list_disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
@@ -198,7 +213,8 @@ def read_plan(
         )
     kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
     budgets = reader.kept("PodDisruptionBudget", lambda: keep_budgets(cluster.pages("PodDisruptionBudget")))
-    holders = FunctionHolders(cluster, list_disturbed(planned.nodes), prefix)
+    named = frozenset((*list_disturbed(planned.nodes), *list_configured(planned.nodes)))
+    holders = FunctionHolders(cluster, named, prefix)
     pods = reader.kept(
         "Pod",
         lambda: keep_pods(
@@ -230,6 +246,16 @@ def read_plan(
         else GateInputs()
     )
     return add_gate(planned, stand, machine_pools, intent, inventory)
+
+
+def _add_holders(live: Live, reader: _Reader, planned: DisruptionPlan, prefix: str) -> Live:
+    """Return the state of the cluster with the pods that use functions of the nodes that change without a drain.
+
+    :param planned: plan in which no node drains or reboots
+    :param prefix: prefix of the resources of virtual functions
+    """
+    holders = reader.read_holders(list_configured(planned.nodes), prefix)
+    return dataclasses.replace(live, holders=None if "Pod" in reader.unread else holders)
 
 
 def _read_driver_change(reader: _Reader, rendered: RenderedObjects) -> typing.Optional[DriverChange]:

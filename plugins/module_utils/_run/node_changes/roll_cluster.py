@@ -12,6 +12,7 @@ from ..._model.base.errors import ParseError
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import Budget, ClusterPod
 from ..._model.kubernetes.host import HostConfig
+from ..._model.kubernetes.mappings import find_mapping
 from ..._model.kubernetes.node_roll import Mark
 from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.client import Cluster as Api
@@ -144,13 +145,16 @@ class RollClusterReader:
 
     def _select_states(self, states: tuple[Resource, ...]) -> tuple[Resource, ...]:
         """Return the SriovNetworkNodeStates in the namespace of the SR-IOV operator. A tenant may have created others,
-        with the name of any node. If nothing shows the namespace, all count.
+        with the name of any node. If nothing shows the namespace, all with a status count: only a daemon of the
+        operator writes it.
 
         :raises ApiError: the API server cannot be reached
         """
         if self._place is None and states:
             self._place = find_namespace(self._cluster, self._named)
-        return tuple(state for state in states if self._place in ("", read_namespace(state)))
+        if not self._place:
+            return tuple(state for state in states if find_mapping(state, "status").get("syncStatus"))
+        return tuple(state for state in states if self._place == read_namespace(state))
 
     def _list_turns(self) -> tuple[tuple[str, str], ...]:
         """Return the nodes that NVIDIA's NIC configuration operator reboots, or will in its next turn, each with the

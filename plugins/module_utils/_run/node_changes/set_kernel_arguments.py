@@ -30,6 +30,7 @@ Arguments = tuple[str, ...]
 _GRUB, _OSTREE = "boot/grub/grub.cfg", "run/ostree-booted"
 #: what passes through a shell, and through sed in grubby, as it is
 _ARGUMENT = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.,:=@/+%~-]{0,255}\Z", re.ASCII)
+_NAME = re.compile(r"\A[a-z0-9-]{1,80}\Z", re.ASCII)
 #: update-grub asks each disk for other systems
 _SECONDS = 300.0
 
@@ -128,7 +129,7 @@ def set_kernel_arguments(
     record = _read_intents(root)
     theirs = {name: arguments for name, arguments in record.items() if name != intent}
     others = tuple(argument for arguments in theirs.values() for argument in arguments if argument not in wanted)
-    contrary = _explain_contrary(wanted, theirs)
+    contrary = _explain_contrary(wanted, theirs, intent)
     if contrary:
         return ArgumentsOutcome(before, before, False, missing, contrary, boot, loader.name, others)
     # in the order of the record, so that the runs of several intents do not reorder them
@@ -159,10 +160,11 @@ def set_kernel_arguments(
     return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name, others)
 
 
-def _explain_contrary(wanted: typing.Iterable[str], theirs: typing.Mapping[str, Arguments]) -> str:
+def _explain_contrary(wanted: typing.Iterable[str], theirs: typing.Mapping[str, Arguments], intent: str) -> str:
     """Return the reason why arguments contradict those of another intent; empty if they do not.
 
     :param theirs: arguments of the other intents, by intent
+    :param intent: name of this intent
     """
     for name, arguments in theirs.items():
         keys = {argument.partition("=")[0] for argument in arguments}
@@ -171,8 +173,24 @@ def _explain_contrary(wanted: typing.Iterable[str], theirs: typing.Mapping[str, 
             return (
                 f"intent {name} has set another value of {', '.join(wrong)} on the node: {', '.join(arguments)}. Set"
                 " one value in both intents, or run the teardown of the intent that no longer needs the node."
+                f"{_describe_rename(name, intent)}"
             )
     return ""
+
+
+def _describe_rename(name: str, intent: str) -> str:
+    """Return how the user goes on if the other intent is this one under its earlier name. Return an empty text if the
+    name in the file has another form than those of intents, so that no command contains it.
+
+    :param name: name of the other intent
+    :param intent: name of this intent
+    """
+    if not _NAME.match(name):
+        return ""
+    return (
+        " If it is the earlier name of this intent, such as after a change of intent_name or node_selector, run on each"
+        f" node, as root: sed -i 's/^{name} /{intent} /' /{INTENTS}"
+    )
 
 
 def _read_intents(root: str) -> dict[str, Arguments]:
@@ -272,8 +290,10 @@ class _Grubby:
 
     def conflict(self, added: Arguments) -> str:
         keys = {argument.partition("=")[0] for argument in added}
+        # write() removes an earlier value of the collection itself
+        known = (*added, *(self.own() or ()))
         others = {
-            one for entry in self.entries() for one in entry if one.partition("=")[0] in keys and one not in added
+            one for entry in self.entries() for one in entry if one.partition("=")[0] in keys and one not in known
         }
         # grubby keeps one value of each name
         return (

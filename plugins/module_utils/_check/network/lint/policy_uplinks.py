@@ -1,30 +1,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check whether a SriovNetworkNodePolicy changes a physical function that carries the default route of its node."""
+"""Check whether a SriovNetworkNodePolicy changes a physical function that carries the default route or an address of
+its node. _analysis/disruption/link_users.py describes the effect on the link.
+"""
 
 from __future__ import annotations
 
 import typing
 
 from ...._analysis.controllers.sriov_operator import find_wanted_by, list_function_changes
-from ...._analysis.fleet.nics_in_use import UPLINK as OF_DEFAULT_ROUTE
+from ...._analysis.fleet.nics_in_use import is_needed
 from ...._model.operators.sriov_operator import Policy, StateInterface
 from .policy_context import UPLINK, ClusterBefore, Objection
 
-_EXPECTED = "physical functions without the default route of their node"
+_EXPECTED = "physical functions without the default route and the addresses of their node"
 _REMEDY = (
     "Exclude the NIC from the fabric with select.pci or select.netdev, and correct hcas_per_node, or move the default"
-    " route of the node to another NIC. If the loss of the link is acceptable, add a waiver for {check} with this"
-    " subject to rdma_waivers, and apply the policy to one node first, with access to its console: give the label in"
-    " rdma_cluster.node_selector only to this node. Then run stage network again."
+    " route or the address of the node to another NIC. If the loss of the link is acceptable, add a waiver for {check}"
+    " with this subject to rdma_waivers, and apply the policy to one node first, with access to its console: give the"
+    " label in rdma_cluster.node_selector only to this node. If the report of the node is wrong, take this label and"
+    " the group rdma_nodes from the node: the fabric goes on without it. Then run stage network again."
 )
 
 
 def check_uplinks(
     policy: Policy, node: str, interfaces: typing.Sequence[StateInterface], world: ClusterBefore
 ) -> typing.Iterator[Objection]:
-    """Yield an objection for each physical function that the policy changes and that carries the default route of the
-    node, and one if the default route of the node is unknown.
+    """Yield an objection for each physical function that the policy changes and that carries the default route or an
+    address of the node, and one if the default route of the node is unknown.
 
     :param node: name of the node
     :param interfaces: physical functions of the node that the policy selects
@@ -49,15 +52,17 @@ def check_uplinks(
                 node=node,
             )
             return
-        if OF_DEFAULT_ROUTE in (used.get(interface.name), used.get(interface.address)):
+        use = next((use for key in (interface.address, interface.name) if is_needed(use := used.get(key, ""))), "")
+        if use:
             yield Objection(
                 UPLINK,
                 "effect",
-                f"the physical function carries {OF_DEFAULT_ROUTE}; {'; '.join(changes)}",
+                f"the physical function carries {use}; {'; '.join(changes)}",
                 _EXPECTED,
-                "The physical function loses its link while the operator creates virtual functions on it or changes its"
-                " MTU. The node then reaches neither the API server nor its storage. Where no virtual functions exist"
-                " yet, the operator does this on all nodes at the same time, without a drain.",
+                "The link of the physical function is interrupted when the operator changes its MTU or eSwitch mode. If"
+                " the operator fails to create virtual functions, it resets the physical function. The node may then"
+                " reach neither the API server nor its storage. Where no virtual functions exist yet, the operator does"
+                " this on all nodes at the same time, without a drain.",
                 _REMEDY.format(check=UPLINK),
                 node=node,
                 function=interface.name or interface.address,

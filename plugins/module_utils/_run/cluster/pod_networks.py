@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the devices of the node on which the secondary networks of a pod are."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes.multus import MOST_INTERFACES, network_status
+from ..._parse.kubernetes.resource import ResourceError, list_known, mapping_at, name_of
+from ..._parse.operators.nvidia_network_operator import parse_attachment
+
+#: keys of the configuration of a CNI plugin that name an interface of the node: macvlan, ipvlan, ipoib and vlan have a
+#: master, host-device a device or the PCI address
+_INTERFACES, _ADDRESS = ("master", "device"), "pciBusID"
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkDevices:
+    """The devices of the node that a pod uses by its networks.
+
+    :ivar addresses: PCI addresses of its devices
+    :ivar claimed: PCI addresses that only the annotation of the pod names
+    :ivar interfaces: interfaces of the node on which its networks are
+    """
+
+    addresses: tuple[str, ...] = ()
+    claimed: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+
+
+class PodNetworks:
+    """A reader of the networks of pods. It lists the NetworkAttachmentDefinitions of a namespace once, if a pod names a
+    network of the namespace.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        #: devices of each network by name, by namespace; None if the namespace could not be read
+        self._known: dict[str, typing.Optional[dict[str, NetworkDevices]]] = {}
+
+    def read(self, pod: Resource, has_devices: bool) -> NetworkDevices:
+        """Return the devices of the node that a pod uses, from the annotation of multus. Any client that may write the
+        pod can write the annotation. So an address in it counts only if the pod requests network devices, or if the
+        network of the entry exists. Invalid entries are left out.
+
+        :param pod: the pod
+        :param has_devices: whether the pod requests a resource or has a claim that may be for network devices
+        :raises ApiError: the API server cannot be reached
+        """
+        try:
+            entries = network_status(pod)[:MOST_INTERFACES]
+        except ResourceError:
+            return NetworkDevices()
+        addresses: dict[str, None] = {}
+        claimed: dict[str, None] = {}
+        interfaces: dict[str, None] = {}
+        for entry in entries:
+            name = entry.get("name")
+            network = self._find(name) if isinstance(name, str) else None
+            told = _list_addresses(entry)
+            (addresses if has_devices or network is not None else claimed).update(dict.fromkeys(told))
+            if network is not None:
+                interfaces.update(dict.fromkeys(network.interfaces))
+                addresses.update(dict.fromkeys(network.addresses))
+        return NetworkDevices(tuple(addresses), tuple(claimed), tuple(interfaces))
+
+    def _find(self, network: str) -> typing.Optional[NetworkDevices]:
+        """Return the devices of the node that a network names. Return None if the network does not exist. A network
+        counts as existing if its namespace could not be read.
+
+        :param network: namespace/name
+        """
+        namespace, slash, name = network.partition("/")
+        if not slash:
+            return None
+        if namespace not in self._known:
+            self._known[namespace] = self._list(namespace)
+        known = self._known[namespace]
+        return NetworkDevices() if known is None else known.get(name)
+
+    def _list(self, namespace: str) -> typing.Optional[dict[str, NetworkDevices]]:
+        try:
+            # of one that is too large only the name is known
+            items = self._cluster.pages("NetworkAttachmentDefinition", namespace, partial=True)
+            return {name_of(item): _read_devices(item) for item in items}
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return {} if error.absent else None
+
+
+def _read_devices(attachment: Resource) -> NetworkDevices:
+    """Return the devices of the node that a NetworkAttachmentDefinition names. Any user with rights in its namespace
+    may have written it, so values of another form are left out.
+    """
+    try:
+        config = parse_attachment(attachment).plugin
+    except ResourceError:
+        return NetworkDevices()
+    return NetworkDevices(
+        list_known(PCI_ADDRESS, (config.get(_ADDRESS),)), (), list_known(INTERFACE, map(config.get, _INTERFACES))
+    )
+
+
+def _list_addresses(entry: Resource) -> tuple[str, ...]:
+    try:
+        return list_known(PCI_ADDRESS, (mapping_at(entry, "device-info", "pci").get("pci-address"),))
+    except ResourceError:
+        return ()
