@@ -507,8 +507,23 @@ def test_what_could_not_be_read_is_no_sign_that_nothing_is_there() -> None:
     assert any("Deployment: forbidden" in note for note in proposal.notes)
 
 
-def test_a_policy_of_somebody_else_is_named() -> None:
-    assert any("SriovNetworkNodePolicy linerate-compute creates 2 VFs" in note for note in propose(seen_of(PAIR)).notes)
+def test_a_policy_of_another_intent_is_named_with_its_owner() -> None:
+    seen = seen_of(PAIR)
+    assert seen.operators and seen.operators.policies
+    (policy,) = {item.name: item for item in seen.operators.policies}.values()
+    for name in ("linerate-compute", "linerate-storage"):
+        there = dataclasses.replace(seen.operators, policies=(dataclasses.replace(policy, name=name),))
+        (note,) = (
+            note
+            for note in propose(dataclasses.replace(seen, operators=there)).notes
+            if f"Policy {name} creates" in note
+        )
+        assert "an intent of this collection applied it" in note and "ask its owner first" in note
+    there = dataclasses.replace(seen.operators, policies=(dataclasses.replace(policy, name="team-a"),))
+    (note,) = (
+        note for note in propose(dataclasses.replace(seen, operators=there)).notes if "Policy team-a creates" in note
+    )
+    assert "overwrite each other" in note and "intent of this collection" not in note
 
 
 def test_on_ethernet_the_nodes_own_nic_is_to_be_looked_for() -> None:

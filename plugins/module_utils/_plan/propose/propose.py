@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.marks import INTENT_LABEL
 from ..._model.base.phrases import format_clause
 from ..._model.base.text import join_first
 from ..._model.intent.proposal import Proposal, Sections
@@ -21,6 +22,9 @@ from .groups import HcaGroup, Out, compute_rate, group_infiniband, leave_out_nod
 from .image import propose_image
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks
+
+#: names of the policies that intents of this collection apply (_render/network/sriov.py)
+_OWN_POLICIES = "linerate-"
 
 #: fabrics that are proposed; a site has a few. One node whose ports each see a subnet manager of their own would make
 #: thousands
@@ -211,15 +215,21 @@ def _list_resource_holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Cont
     :param ours: names of policies that the proposal itself would create
     """
     for policy in seen.operators.policies if seen.operators else ():
-        if policy.name not in ours:
-            what = (
-                f"{policy.vfs_count} VFs of"
-                f" {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'} as"
-                f" {policy.resource_name}"
-            )
+        what = (
+            f"{policy.vfs_count} VFs of {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'}"
+            f" as {policy.resource_name}"
+        )
+        if policy.name in ours or policy.name.startswith(_OWN_POLICIES):
             yield (
-                f"SriovNetworkNodePolicy {policy.name} creates {what}. If this policy selects the same HCAs, remove"
-                " it, because the two policies would overwrite each other."
+                f"SriovNetworkNodePolicy {policy.name} creates {what}, and an intent of this collection applied it. If"
+                " that intent exists, use it instead of this proposal. kubectl get sriovnetworknodepolicies -A -L"
+                f" {INTENT_LABEL} shows its intent_name: a run with the same intent_name changes the objects of that"
+                " intent, so ask its owner first."
+            )
+        else:
+            yield (
+                f"SriovNetworkNodePolicy {policy.name} creates {what}. If this policy selects the same HCAs, ask its"
+                " owner to remove it, because the two policies would overwrite each other."
             )
     held = {name: sum(hca.held is not None for hca in hcas) for name, hcas in nodes.items()}
     busy = {name: count for name, count in held.items() if count}
