@@ -215,10 +215,8 @@ def _list_resource_holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Cont
     :param ours: names of policies that the proposal itself would create
     """
     for policy in seen.operators.policies if seen.operators else ():
-        what = (
-            f"{policy.vfs_count} VFs of {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'}"
-            f" as {policy.resource_name}"
-        )
+        functions = ", ".join(policy.root_devices or policy.pf_names) or policy.vendor or "any NIC"
+        what = f"{policy.vfs_count} VFs of {functions} as {policy.resource_name}"
         if policy.name in ours or policy.name.startswith(_OWN_POLICIES):
             yield (
                 f"SriovNetworkNodePolicy {policy.name} creates {what}, and an intent of this collection applied it. If"
