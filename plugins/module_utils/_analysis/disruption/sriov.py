@@ -30,7 +30,8 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.drain import explain_function_holders
-from ..controllers.gate import GateInputs, list_pauses, list_roll_blockers
+from ..controllers.gate import list_pauses, list_roll_blockers
+from ..controllers.room import GateInputs
 from ..controllers.sriov_operator import (
     Turn,
     explain_what_holds_back,
