@@ -16,19 +16,27 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     count_operations,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import may_go_on
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    DisruptionPlan,
     LabelSelector,
     MachinePool,
     PoolPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import gate as GATE
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
+    RenderedObjects,
+    read_plan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_turns import TurnReader
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_rolls import control_plane
@@ -41,6 +49,13 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     only,
     playing,
     states,
+)
+from ansible_collections.linerate.rdma.tests.unit.run.test_plan_read import MORE, OBJECTS
+from ansible_collections.linerate.rdma.tests.unit.run.test_undrained_changes import (
+    NO_CLAIMS,
+    OPERATOR,
+    STATE,
+    WithFields,
 )
 
 Data = dict[str, typing.Any]
@@ -361,7 +376,10 @@ def test_what_several_operators_take_in_sum_is_limited(certificates: Certificate
             "the default pool of the SR-IOV operator and NVIDIA's network operator do not wait for each other" in told
         )
         assert "take down 2 nodes at the same time, and the intent permits 1" in told
-        assert "max_unavailable to 2" in told
+        assert "Change only one of them in a run" in told
+        racks = [dataclasses.replace(MACHINES, name=name, nodes=(node,)) for name, node in zip("ab", NODES)]
+        assert "Set rdma_cluster.node_pool.max_unavailable to 2, then rerun" in ask(stand, *racks)
+        assert ask(stand, *racks, intent=TWO) == ""
         assert ask(stand, SRIOV) == ask(stand, DRIVER) == ask(stand, SRIOV, DRIVER, intent=TWO) == ""
         three = dataclasses.replace(SRIOV, name="rack-2", nodes=("worker-3",))
         assert "take down 3 nodes" in ask(stand, SRIOV, three, DRIVER, intent=TWO)
@@ -417,3 +435,35 @@ def test_no_operator_reboots_the_machine_that_runs_the_playbook(certificates: Ce
         # a drain stops no process of the node, and the machine config operator goes on without the run
         assert not list_roll_blockers([roll], ("worker-1", "worker-2"), stand, (), REBOOT, NODES)
         assert ask(stand, MACHINES) == ""
+
+
+# --- the stages ---
+
+
+def read_network(**objects: typing.Any) -> DisruptionPlan:
+    """A change of stage network on one node, whose NICs have virtual functions already."""
+    (first,) = OBJECTS["Node"]
+    everything = {"Node": (first,), "SriovNetworkNodeState": (STATE,), "SriovOperatorConfig": (OPERATOR,)}
+    everything |= {"Pod": (), "ResourceClaim": NO_CLAIMS, "ResourceClaimTemplate": NO_CLAIMS, **objects}
+    cluster = typing.cast(Api, WithFields(**everything))
+    return read_plan(cluster, "ops", RenderedObjects((MORE,)), ("kl-a",), REBOOT, {})
+
+
+def test_stage_network_counts_the_nodes_that_nvidias_operator_takes() -> None:
+    assert read_network().closed == ()
+    assert read_network(NicDevice=(card("kl-z"),)).closed == (), "a node outside of the fleet does not count"
+    (first,) = OBJECTS["Node"]
+    of_fleet = {**first, "metadata": {"name": "kl-z", "labels": dict(REBOOT.node_selector)}}
+    planned = read_network(Node=(first, of_fleet), NicDevice=(card("kl-z"),))
+    assert "kl-z: NVIDIA's NIC configuration operator reboots it or waits for its turn" in " ".join(planned.closed)
+    assert not may_go_on(REBOOT, planned, ("kl-a",))
+
+
+def test_stage_network_names_the_node_that_runs_the_playbook(monkeypatch: pytest.MonkeyPatch) -> None:
+    (first,) = OBJECTS["Node"]
+    here = {**first, "status": {**first["status"], "nodeInfo": {"bootID": "own"}}}
+    assert "ansible-playbook runs on this node" not in " ".join(read_network(Node=(here,)).nodes[0].reasons)
+    monkeypatch.setattr(GATE, "read_boot_id", lambda: "own")
+    planned = read_network(Node=(here,))
+    assert planned.nodes[0].action == "drain" and "ansible-playbook runs on this node" in planned.nodes[0].reasons[-1]
+    assert planned.closed == () and may_go_on(REBOOT, planned, ("kl-a",)), "a drain stops no process of the node"

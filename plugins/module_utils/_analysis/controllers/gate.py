@@ -199,12 +199,15 @@ def _explain_sum(
     remedy = (
         f"Wait until the operator is done ({'; '.join(busy[:5])}), then rerun"
         if busy
-        else "Leave the change of all but one of them out of the intent, run the stage, and repeat this for the others"
+        else f"Set rdma_cluster.node_pool.max_unavailable to {total}, then rerun"
+        if all(roll.machines for roll in rolls)
+        # a higher max_unavailable would become the limit of each of these operators
+        else "Change only one of them in a run: restore the present settings of the others in the intent, run the"
+        " stage, then change them one after the other"
     )
     return (
         f"{' and '.join(parts)} do not wait for each other, so together they may take down {total} nodes at the same"
-        f" time, and the intent permits {most} ({limit}). {remedy}, or set rdma_cluster.node_pool.max_unavailable to"
-        f" {total}."
+        f" time, and the intent permits {most} ({limit}). {remedy}."
     )
 
 
