@@ -30,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_roll import list_removal_blockers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import gate as GATE
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
@@ -45,6 +46,7 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     REBOOT,
     Site,
     World,
+    merged,
     of,
     only,
     playing,
@@ -467,3 +469,24 @@ def test_stage_network_names_the_node_that_runs_the_playbook(monkeypatch: pytest
     planned = read_network(Node=(here,))
     assert planned.nodes[0].action == "drain" and "ansible-playbook runs on this node" in planned.nodes[0].reasons[-1]
     assert planned.closed == () and may_go_on(REBOOT, planned, ("kl-a",)), "a drain stops no process of the node"
+
+
+def test_teardown_counts_the_nodes_that_nvidias_operator_takes(certificates: Certificates) -> None:
+    with beside(certificates) as (site, world):
+        policy = {
+            "metadata": {"name": "p", "namespace": PLACE},
+            "spec": {
+                "nodeSelector": {"role": "gpu"},
+                "resourceName": "x",
+                "numVfs": 4,
+                "nicSelector": {"vendor": "15b3"},
+            },
+        }
+        for name, labels in (("worker-1", {"role": "gpu"}), ("worker-3", dict(REBOOT.node_selector))):
+            world.put("Node", merged(world.seen(name), {"metadata": {"labels": labels}}))
+        world.serve("SriovNetworkNodePolicy", [policy])
+        intent = dataclasses.replace(REBOOT, operator_namespace=PLACE)
+        assert list_removal_blockers(site.cluster, [policy], (), intent) == ()
+        world.serve("NicDevice", [card("worker-3")])
+        told = " ".join(list_removal_blockers(site.cluster, [policy], (), intent))
+        assert "worker-3: NVIDIA's NIC configuration operator reboots it" in told and "Wait until" in told
