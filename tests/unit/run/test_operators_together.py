@@ -105,7 +105,7 @@ class Beside(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.on: dict[str, typing.Callable[[], None]] = {}
+        self.on: dict[str, typing.Callable[[], object]] = {}
         self.later: list[tuple[float, typing.Callable[[], None]]] = []
         self.serve("SriovNetworkNodeState", [state(name) for name in NODES])
         self.serve("SriovOperatorConfig", [{"metadata": {"name": "default", "namespace": PLACE}}])
@@ -120,19 +120,31 @@ class Beside(World):
             then()
         super().pause(seconds)
 
-    def turn(self, name: str, desired: str, sync: str = "Succeeded", after: float = 0.0) -> None:
+    def turn(self, name: str, desired: str, sync: str = "Succeeded", after: float = 0.0) -> float:
+        """Return the time at which it happens."""
+
         def then() -> None:
             self.do(f"{desired} {name}")
             self.put("SriovNetworkNodeState", state(name, desired, sync))
 
-        self.later.append((self.now + after, then)) if after else then()
+        if after:
+            self.later.append((self.now + after, then))
+        else:
+            then()
+        return self.now + after
 
-    def start_daemon(self, name: str, start: str, after: float = 0.0) -> None:
+    def start_daemon(self, name: str, start: str, after: float = 0.0) -> float:
+        """Return the time at which it happens."""
+
         def then() -> None:
             self.do(f"daemon {name} {start}")
             self.put("Pod", daemon(name, start))
 
-        self.later.append((self.now + after, then)) if after else then()
+        if after:
+            self.later.append((self.now + after, then))
+        else:
+            then()
+        return self.now + after
 
 
 @contextlib.contextmanager
@@ -445,7 +457,7 @@ def test_no_operator_reboots_the_machine_that_runs_the_playbook(certificates: Ce
 def read_network(**objects: typing.Any) -> DisruptionPlan:
     """A change of stage network on one node, whose NICs have virtual functions already."""
     (first,) = OBJECTS["Node"]
-    everything = {"Node": (first,), "SriovNetworkNodeState": (STATE,), "SriovOperatorConfig": (OPERATOR,)}
+    everything: Data = {"Node": (first,), "SriovNetworkNodeState": (STATE,), "SriovOperatorConfig": (OPERATOR,)}
     everything |= {"Pod": (), "ResourceClaim": NO_CLAIMS, "ResourceClaimTemplate": NO_CLAIMS, **objects}
     cluster = typing.cast(Api, WithFields(**everything))
     return read_plan(cluster, "ops", RenderedObjects((MORE,)), ("kl-a",), REBOOT, {})
