@@ -11,10 +11,10 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import CardTurns
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import unread_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError, RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FIRMWARE_PLAN,
     FIRMWARE_SETTINGS,
@@ -41,6 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.dr
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_turns import TurnReader
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     FOLDER_SPEC,
@@ -129,7 +130,7 @@ def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> By
 
 def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typing.Sequence[str]) -> None:
     """Verify that the nodes that NVIDIA's operator will reboot may be rebooted now. The operator reboots them without
-    asking, one at a time unless its maintenance operator is configured otherwise.
+    asking, as many at a time as its maintenance operator permits.
 
     :param going: nodes that the operator may reboot
     :param cluster: client of the API server
@@ -137,11 +138,15 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     :param nodes: nodes of the inventory
     :raises RdmaError: the state of the cluster does not permit the reboots
     """
-    every = tuple(map(core.parse_node, cluster.list("Node").items))
-    stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None))
-    turn = PoolPlan("", going, 1, None, "maxParallelOperations of the maintenance operator")
     intent = known.fleet.intent.cluster
+    turns = TurnReader(cluster, intent.operator_namespace)
+    every = tuple(map(core.parse_node, cluster.list("Node").items))
+    stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None), turns=turns)
+    places = {nic.namespace for nic in known.nics.devices}
+    at_once, limit, unread = turns.read_operations(places, len(every)) if len(going) > 1 else (1, "", "")
+    turn = CardTurns("", going, 1 if unread else at_once, None, limit)
     why = (
+        *([unread] if unread else []),
         *list_roll_blockers([turn], (), stand, (), intent, nodes),
         *read_drain_blockers(cluster, dict.fromkeys(going, True), intent),
     )

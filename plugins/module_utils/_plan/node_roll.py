@@ -13,16 +13,19 @@ from .._analysis.controllers.budgets import PodsOfCluster, find_held_pods
 from .._analysis.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
 from .._analysis.controllers.drain import list_drain_blockers
 from .._analysis.controllers.gate import (
-    GateInputs,
     explain_too_many,
     explain_upgrade,
-    find_room,
-    list_counted_nodes,
     list_node_blockers,
     list_pool_blockers,
 )
 from .._analysis.controllers.health_checks import list_watching
 from .._analysis.controllers.machine_config_operator import find_rollout_blocker, under_way
+from .._analysis.controllers.room import (
+    GateInputs,
+    explain_unread_turns,
+    find_rebooted_control,
+    find_room,
+)
 from .._analysis.controllers.sriov_operator import find_machine_pool, is_evicted
 from .._analysis.disruption.machine_config import Machines
 from .._model.base.text import join_first
@@ -37,11 +40,6 @@ from .machine_roll import add_rolls, read_held
 
 _RANK: dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
-#: operators that drain nodes in turns, by the kind of the objects that show it
-_TAKERS = {
-    "SriovNetworkNodeState": "the SR-IOV operator",
-    "NicDevice": "NVIDIA's NIC configuration operator",
-}
 _BROKEN = f"The annotation {ANNOTATION} of the node could not be read, so it is unknown whether the node was reset"
 
 
@@ -57,7 +55,6 @@ class RollCluster(GateInputs, PodsOfCluster):
         would lose limits of CRI-O
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
     :ivar paused_by_others: names of the MachineConfigPools that interrupted runs of other intents left paused
-    :ivar own_boot: boot ID of the machine that runs ansible-playbook; empty if it is not known
     """
 
     marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
@@ -68,7 +65,6 @@ class RollCluster(GateInputs, PodsOfCluster):
     kubelets: tuple[HostConfig, ...] = ()
     machines: frozenset[str] = frozenset()
     paused_by_others: frozenset[str] = frozenset()
-    own_boot: str = ""
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
         """Return the reason why a node must not be reset by its BMC, with a remedy: the machine config operator reboots
@@ -162,6 +158,7 @@ def choose_turn(
     planned: RollPlan,
     intent: ClusterIntent,
     inventory: typing.Container[str],
+    finished: typing.Container[str] = (),
 ) -> tuple[tuple[NodeStep, ...], str]:
     """Return two values: the steps of the nodes of a wave that may be reset now, given the present state of the
     cluster, and the first reason why a node may not, with a remedy. The reason is empty if all nodes may be reset.
@@ -174,19 +171,18 @@ def choose_turn(
         if the wave has a control-plane node
     :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
+    :param finished: names of the nodes whose turn of this roll is over. An operator may take them down because of
+        their reset
     """
-    names, known = {step.node for step in wave}, {node.name: node for node in cluster.nodes}
-    ours = {step.node for step in planned.steps if step.goes}
-    # a node that is cordoned and has a turn of its own is not away by that
-    down = [
-        node.name
-        for node in list_counted_nodes(cluster.nodes, inventory, intent)
-        if node.name not in names
-        and (not node.ready or (node.name not in ours and (node.unschedulable or node.name in cluster.taken)))
-    ]
+    known = {node.name: node for node in cluster.nodes}
     going = [step for step in wave if step.phase != "begin" or not step.goes]
+    begun = {step.node for step in going}
+    # a node that is cordoned and has a turn of its own is not away by that
+    later = {step.node for step in planned.steps if step.goes and step.node not in finished}
+    mine = {step.node for step in wave if step.node in begun or step.node not in cluster.taken}
+    free = find_room(cluster, intent, inventory, mine, later)
     room, control, why = (
-        planned.most - len(down) - len(going),
+        planned.most - free.number - len(going),
         any(_is_control(step, known, cluster) for step in going),
         "",
     )
@@ -201,11 +197,11 @@ def choose_turn(
             kept = _explain_taken(step.node, cluster)
         if not kept and not step.pool and room < 1:
             kept = (
-                f"no further node may be reset ({planned.limit}), because {', '.join(down[:5]) or 'another node'} is"
-                " not Ready or is cordoned. Make that node Ready and uncordon it first."
+                f"no further node may be reset ({planned.limit}), because {', '.join(free.away[:5]) or 'another node'}"
+                " is not Ready or is cordoned. Make that node Ready and uncordon it first."
             )
-            if any(name in cluster.taken for name in down):
-                kept = find_room(cluster, intent, inventory, ours).refusal or kept
+            if any(name in cluster.taken for name in free.away):
+                kept = free.refusal or kept
         if kept:
             why = why or f"{step.node}: {kept}"
             continue
@@ -215,7 +211,12 @@ def choose_turn(
 
 
 def explain_why_not_again(
-    step: NodeStep, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
+    step: NodeStep,
+    cluster: RollCluster,
+    planned: RollPlan,
+    intent: ClusterIntent,
+    inventory: typing.Container[str],
+    finished: typing.Container[str] = (),
 ) -> str:
     """Return the reason why a node must not be reset again, although its mark records a reset that did not take place
     because the run was interrupted. Return an empty text if it may be reset. The state of the cluster may have
@@ -225,6 +226,7 @@ def explain_why_not_again(
     :param cluster: present state of the cluster, with pods and etcd
     :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
+    :param finished: names of the nodes whose turn of this roll is over
     """
     node = next((node for node in cluster.nodes if node.name == step.node), None)
     if node is None:
@@ -233,22 +235,34 @@ def explain_why_not_again(
     away = {node.name for node in cluster.nodes if not node.ready or node.unschedulable}
     others = tuple(one for one in planned.steps if one.goes and one.phase == "wait" and one.node in away - {step.node})
     blockers = _looked_into(anew, node, cluster, intent, inventory, ()).blockers
-    going, why = choose_turn((anew, *others), cluster, planned, intent, inventory)
+    going, why = choose_turn((anew, *others), cluster, planned, intent, inventory, finished)
     return " ".join(blockers) or ("" if anew in going else why)
 
 
 def explain_turns(
-    node: str, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
-) -> str:
-    """Return why a drained node must not be reset because of operators that take nodes down, with the remedy: one takes
-    this node, or the nodes that they take are as many as may be down. Return an empty text if it may be reset.
+    node: str,
+    cluster: RollCluster,
+    planned: RollPlan,
+    intent: ClusterIntent,
+    inventory: typing.Container[str],
+    finished: typing.Iterable[str] = (),
+) -> tuple[str, bool]:
+    """Return two values: why a drained node must not be reset because of operators that take nodes down, with the
+    remedy, and whether this is over when they are done with nodes that this roll has reset. An operator takes this
+    node, or the nodes that they take are as many as may be down. The reason is empty if the node may be reset.
 
     :param cluster: present state of the cluster
     :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
+    :param finished: names of the nodes whose turn of this roll is over
     """
-    room = find_room(cluster, intent, inventory, {step.node for step in planned.steps if step.goes})
-    return _explain_taken(node, cluster) or (room.refusal if any(name in cluster.taken for name in room.away) else "")
+    # a node with a mark is reset at the same time as this one
+    ours = {step.node for step in planned.steps if step.goes}
+    room = find_room(cluster, intent, inventory, (node,), ours - cluster.marks.keys() - set(finished))
+    busy = [name for name in room.away if name in cluster.taken]
+    why = _explain_taken(node, cluster) or (room.refusal if busy else "")
+    passes = not explain_unread_turns(cluster) and cluster.taken.keys() <= ours - {node}
+    return why, passes
 
 
 def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: RollCluster) -> bool:
@@ -508,14 +522,21 @@ def _explain_taken(node: str, cluster: RollCluster) -> str:
     """Return why a BMC must not reset a node because another operator takes it down, with the remedy. Return an empty
     text if it may.
     """
-    for kind, operator in _TAKERS.items():
-        if kind in cluster.unread:
-            return (
-                f"it is unknown whether {operator} drains nodes ({kind}: {cluster.unread[kind]}). Give the user of the"
-                " kubeconfig the rights in docs/rbac/look.yml."
-            )
+    unread = explain_unread_turns(cluster)
+    if unread:
+        return unread
     why = cluster.taken.get(node, "")
-    return f"{why}. Wait until the operator is done with the node, then rerun." if why else ""
+    if why:
+        return f"{why}. Wait until the operator is done with the node, then rerun."
+    if not any(one.name == node for one in list_control_plane(cluster.nodes)):
+        return ""
+    for turn in cluster.turns:
+        for name in sorted(find_rebooted_control(turn, cluster)):
+            return (
+                f"the node is a control-plane node, and {turn} reboots the control-plane node {name}"
+                f" ({turn.nodes[name]}). Wait until the operator is done with that node, then rerun."
+            )
+    return ""
 
 
 def _find_pool_blockers(

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import GateInputs, find_room
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import find_taken_nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import find_turns
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs, find_room
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import NodeState
 
 OFED, GPU = "nvidia.com/ofed-driver-upgrade-state", "nvidia.com/gpu-driver-upgrade-state"
+
+
+def taken_nodes(nodes: tuple[ClusterNode, ...], states: tuple[NodeState, ...]) -> dict[str, str]:
+    return GateInputs(nodes, turns=find_turns(nodes, states)).taken
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,7 @@ OFED, GPU = "nvidia.com/ofed-driver-upgrade-state", "nvidia.com/gpu-driver-upgra
 )
 def test_a_node_that_waits_for_its_turn_or_has_it_is_taken(desired: str, current: str, taken: bool) -> None:
     state = NodeState("w1", desired_state=desired, current_state=current)
-    assert ("w1" in find_taken_nodes((ClusterNode("w1", {}, True),), (state,))) is taken
+    assert ("w1" in taken_nodes((ClusterNode("w1", {}, True),), (state,))) is taken
 
 
 @pytest.mark.parametrize(
@@ -42,13 +46,13 @@ def test_a_node_that_waits_for_its_turn_or_has_it_is_taken(desired: str, current
     ],
 )
 def test_a_node_whose_driver_nvidias_operators_upgrade_is_taken(labels: dict[str, str], taken: bool) -> None:
-    assert ("w1" in find_taken_nodes((ClusterNode("w1", labels, True),), ())) is taken
+    assert ("w1" in taken_nodes((ClusterNode("w1", labels, True),), ())) is taken
 
 
 def test_a_taken_node_counts_as_unavailable() -> None:
     nodes = tuple(ClusterNode(name, {}, True) for name in ("w1", "w2"))
     states = (NodeState("w2", desired_state="Drain_Required", current_state="Idle"),)
-    stand = GateInputs(nodes, taken=find_taken_nodes(nodes, states))
+    stand = GateInputs(nodes, turns=find_turns(nodes, states))
     room = find_room(stand, ClusterIntent(), ("w1", "w2"), ("w1",))
     assert room.away == ("w2",) and "desired-state Drain_Required" in room.refusal
     assert not find_room(stand, ClusterIntent(), ("w1", "w2"), ("w1", "w2")).refusal

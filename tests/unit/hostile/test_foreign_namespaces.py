@@ -205,12 +205,22 @@ ROWS: dict[str, Row] = {
     ),
     "_run/node_changes/read_disruption_plan.py _Reader.read_holders": {"Pod": PODS},
     "_run/node_changes/read_disruption_plan.py read_plan": {"Pod": PODS, "PodDisruptionBudget": BUDGETS},
-    "_run/node_changes/roll_cluster.py RollClusterReader.read.items": {
+    "_run/node_changes/read_turns.py TurnReader._list_states": {
         "SriovNetworkNodeState": _test("run/test_roll_beside_operators", "test_states_of_a_tenant_do_not_stop_a_roll"),
     },
+    "_run/node_changes/read_turns.py TurnReader._list_pools": {
+        "SriovNetworkPoolConfig": _test("run/test_operators_together", "test_objects_of_a_tenant_limit_no_operator")
+    },
+    "_run/node_changes/read_turns.py TurnReader.read_operations": {
+        "MaintenanceOperatorConfig": _test("run/test_operators_together", "test_objects_of_a_tenant_limit_no_operator")
+    },
+    "_run/node_changes/read_turns.py TurnReader._read_daemon": {
+        "Pod": _test("run/test_operators_together", "test_a_pod_of_a_tenant_is_no_config_daemon")
+    },
+    "_run/node_changes/roll_cluster.py RollClusterReader.read.items": {},
     "_run/node_changes/roll_cluster.py RollClusterReader.read": {"PodDisruptionBudget": BUDGETS},
     "_run/node_changes/roll_cluster.py RollClusterReader._keep_pods": {"Pod": PODS},
-    "_run/node_changes/roll_cluster.py RollClusterReader._list_turns": {
+    "_run/node_changes/read_turns.py TurnReader._list_card_turns": {
         "NicDevice": _test("run/test_roll_beside_operators", "test_a_card_of_a_tenant_does_not_stop_a_roll")
     },
     "_run/node_changes/set_tuning.py TuningSetter._list_if_served": {},

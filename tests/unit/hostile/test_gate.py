@@ -9,10 +9,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import (
-    GateInputs,
-    list_roll_blockers,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
     describe_plan,
     list_refusals,

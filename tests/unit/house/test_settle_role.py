@@ -61,6 +61,8 @@ class Api(World):
         self.put("Node", on_this_machine(node(NODE)))
 
     def with_the_operator(self) -> None:
+        # the operator does not reboot the machine that runs ansible-playbook
+        self.put("Node", node(NODE))
         self.serve("NicDevice", [card(None, "DeviceConfigSpecEmpty")])
         self.serve("NicConfigurationTemplate", [])
         self.serve("NicConfigurationTemplate", [], "nvidia-network-operator")

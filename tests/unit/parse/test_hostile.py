@@ -1052,6 +1052,10 @@ DATA: dict[str, Data] = {
         [{"metadata": {"name": "card", "ownerReferences": [{"kind": "Node", "name": "worker-1"}]}}],
         ("worker-1", ""),
     ),
+    "operators.maintenance_operator.parse_parallel_operations": Data(
+        parser("operators.maintenance_operator.parse_parallel_operations"),
+        [named(kind="MaintenanceOperatorConfig", spec={"maxParallelOperations": "10%"})],
+    ),
     "operators.nic_configuration_operator.parse_turn": Data(
         parser("operators.nic_configuration_operator.parse_turn"),
         [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],

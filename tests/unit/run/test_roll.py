@@ -76,6 +76,7 @@ class Operator:
         self.pauser = ""
         self.away: list[int] = []
         self.drained: tuple[typing.Any, ...] = ()
+        self.turns: list[typing.Any] = []
         self.log: list[str] = []
         self.recounts = 0
         self.courses: list[list[str]] = []
@@ -153,6 +154,8 @@ class Operator:
             return Listing(tuple(copy.deepcopy(list(self.kubelets.values()))), "1")
         if kind == "NodeHealthCheck":
             return Listing(tuple(copy.deepcopy(list(self.checks.values()))), "1")
+        if kind in ("NicDevice", "SriovNetworkNodeState"):
+            return Listing(tuple(item for item in self.turns if item["kind"] == kind), "1")
         assert kind == "MachineConfigPool"
         counted = self.courses[-self.recounts] if self.recounts and len(self.courses) >= self.recounts else self.nodes
         done = sum(config == self.wanted for config in counted)

@@ -6,15 +6,25 @@ config operator, and to drains and reboots by the SR-IOV operator. Pure.
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 from ..._model.intent.intent import ClusterIntent
-from ..._model.kubernetes.control_plane import EtcdMember, HealthCheck
+from ..._model.kubernetes.control_plane import HealthCheck
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import explain_why_kept, is_control_plane
 from .health_checks import HOW, explain_remediation_risk, list_watching
+from .operator_turns import CardTurns, count_down, find_queue
+from .room import (
+    GateInputs,
+    explain_unread_turns,
+    find_most,
+    find_rebooted_control,
+    find_room,
+    list_counted_nodes,
+    list_waiting,
+)
+from .sriov_operator import find_machine_pool
 
 #: names of the MachineConfigPools of control-plane nodes
 _CONTROL = ("master", "control-plane")
@@ -23,110 +33,6 @@ _LABEL_FEWER = (
     "Exclude the NICs under 'measured' of network.disruption from select of the fabric, or give the label in"
     " rdma_cluster.node_selector to at most {most} further node at a time, and run stage network after each"
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class GateInputs:
-    """The state of the cluster on which the gate depends.
-
-    :ivar nodes: nodes of the cluster
-    :ivar unread: reason for each kind that could not be read, by kind; ``etcd`` represents the pods of etcd
-    :ivar etcd: members of etcd
-    :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
-    :ivar upgrade: message of an upgrade of OpenShift that is in progress; empty if none is
-    :ivar taken: nodes that another operator drains, or will drain in its next turn, each with the reason as text
-    """
-
-    nodes: tuple[ClusterNode, ...] = ()
-    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    etcd: tuple[EtcdMember, ...] = ()
-    health_checks: tuple[HealthCheck, ...] = ()
-    upgrade: str = ""
-    taken: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Room:
-    """The number of nodes that may be unavailable at the same time.
-
-    :ivar most: maximum number, including the nodes that are unavailable already
-    :ivar limit: source of the maximum, as text
-    :ivar away: names of the nodes that are NotReady or cordoned, or that another operator takes down
-    :ivar taken: those of them that another operator takes down, each with the reason as text
-    """
-
-    most: int
-    limit: str
-    away: tuple[str, ...] = ()
-    taken: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    @property
-    def left(self) -> int:
-        """Return the number of further nodes that are permitted to go down. It is 0 or negative if no node is."""
-        return self.most - len(self.away)
-
-    @property
-    def refusal(self) -> str:
-        """Return why no further node is permitted to go down, with the remedy; empty if a node is."""
-        if self.left > 0:
-            return ""
-        busy = [name for name in self.away if name in self.taken]
-        if busy:
-            told = "; ".join(f"{name}: {self.taken[name]}" for name in busy[:5])
-            return (
-                f"{told}. These nodes count as unavailable, so no other node may go down ({self.limit}). Wait until the"
-                " operators are done with them, or raise max_unavailable."
-            )
-        who = ", ".join(self.away[:5])
-        return (
-            f"{who}: NotReady or cordoned, so no other node may go down ({self.limit}). Restore these nodes first, or"
-            " raise max_unavailable."
-        )
-
-
-def find_room(
-    stand: GateInputs, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]
-) -> Room:
-    """Return the maximum number of unavailable nodes, and the nodes that are unavailable already.
-
-    :param stand: state of the cluster
-    :param intent: settings of the intent that all fabrics share
-    :param inventory: names of the nodes of the inventory
-    :param going: names of the nodes that are about to go down, which do not count as unavailable
-    """
-    most, limit = find_most(intent)
-    away = (
-        node.name
-        for node in list_counted_nodes(stand.nodes, inventory, intent)
-        if node.name not in going and (not node.ready or node.unschedulable or node.name in stand.taken)
-    )
-    return Room(most, limit, tuple(away), stand.taken)
-
-
-def find_most(intent: ClusterIntent) -> tuple[int, str]:
-    """Return the number of nodes that may be down at the same time, and its source as text. It applies to resets by a
-    BMC and to the nodes that operators take down.
-
-    :param intent: settings of the intent that all fabrics share
-    """
-    if intent.node_pool is None:
-        return 1, "1 node at a time, because rdma_cluster.node_pool is not set"
-    most = intent.node_pool.max_unavailable
-    return most, f"rdma_cluster.node_pool.max_unavailable is {most}"
-
-
-def list_counted_nodes(
-    nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
-) -> tuple[ClusterNode, ...]:
-    """Return the nodes to which max_unavailable applies: the nodes of the inventory, and the nodes that the node
-    selector of the intent matches.
-
-    :param inventory: names of the nodes of the inventory
-    :param intent: settings of the intent that all fabrics share
-    """
-    return tuple(
-        node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
-    )
 
 
 def explain_upgrade(stand: GateInputs) -> str:
@@ -202,9 +108,15 @@ def list_roll_blockers(
     :param intent: settings of the intent that all fabrics share
     :param inventory: names of the nodes of the inventory
     """
+    machine_pools = tuple(machine_pools)
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
-    found = [find_room(stand, intent, inventory, going).refusal, explain_upgrade(stand)] if going else []
+    found = []
+    if going:
+        waiting = list_waiting(rolls, stand)
+        room = find_room(stand, intent, inventory, going | waiting).refusal
+        sums = _explain_sum(rolls, stand, intent, inventory, machine_pools)
+        found = [room or sums, explain_unread_turns(stand), explain_upgrade(stand)]
     control: dict[bool, list[str]] = {True: [], False: []}
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]
@@ -223,10 +135,13 @@ def list_roll_blockers(
             HOW if roll.machines else "Pause the health check manually until the node is back, then run the stage again"
         )
         for node in rebooted:
+            if not roll.machines:
+                found.append(_explain_own_boot(node, roll, stand))
             found += [
                 f"{node.name}: {why}"
                 for why in list_node_blockers(node, stand, roll.machines and intent.pause_health_checks, how=how)
             ]
+    found.append(_explain_control_turns(rolls, [label for labels in control.values() for label in labels], stand))
     for labels in control.values():
         if len(labels) > 1:
             found.append(
@@ -234,6 +149,98 @@ def list_roll_blockers(
                 " the same time. Let only one of them proceed at a time."
             )
     return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _explain_sum(
+    rolls: typing.Sequence[PoolPlan],
+    stand: GateInputs,
+    intent: ClusterIntent,
+    inventory: typing.Container[str],
+    machine_pools: tuple[MachinePool, ...],
+) -> str:
+    """Return why the plans must not be carried out at the same time, or beside the turns of other operators, with the
+    remedy: each operator limits only its own nodes, so that together they take down more nodes than the intent permits.
+    Return an empty text if they may be.
+
+    The SR-IOV operator waits for the MachineConfigPool of a node [sriov-network-operator
+    pkg/platforms/openshift/openshift.go], so these two do not add up.
+
+    :param machine_pools: MachineConfigPools of the cluster
+    """
+    counted = {node.name: node for node in list_counted_nodes(stand.nodes, inventory, intent)}
+    going = {name for roll in rolls for name in roll.nodes}
+    rolling = {roll.name for roll in rolls if roll.machines}
+    parts: dict[str, int] = {}
+    awaits = {True: 0, False: 0}
+    names: set[str] = set()
+    queues = set(map(find_queue, rolls))
+    for roll in rolls:
+        queue = find_queue(roll)
+        mine = {*roll.nodes, *(name for turn in stand.turns if turn.queue == queue for name in turn.nodes)} & {*counted}
+        number = count_down(roll.at_once, mine)
+        names |= mine
+        if not number:
+            continue
+        parts[_describe_pool(roll)] = number
+        pools = (find_machine_pool(counted[name], machine_pools) for name in mine)
+        if roll.machines or (queue and queue[0] == "sriov" and all(pool and pool.name in rolling for pool in pools)):
+            awaits[roll.machines] += number
+            parts[_describe_pool(roll)] = 0
+    busy = []
+    for turn in stand.turns:
+        mine = (turn.nodes.keys() - going) & {*counted}
+        if turn.queue not in queues and mine:
+            parts[str(turn)] = parts.get(str(turn), 0) + count_down(turn.at_once, mine)
+            names |= mine
+            busy += [f"{name}: {turn.nodes[name]}" for name in sorted(mine)]
+    total, (most, limit) = min(len(names), sum(parts.values()) + max(awaits.values())), find_most(intent)
+    if len(parts) < 2 or total <= most or max(parts.values()) > most:
+        return ""
+    remedy = (
+        f"Wait until the operator is done ({'; '.join(busy[:5])}), then rerun"
+        if busy
+        else f"Set rdma_cluster.node_pool.max_unavailable to {total}, then rerun"
+        if all(roll.machines for roll in rolls)
+        # a higher max_unavailable would become the limit of each of these operators
+        else "Change only one of them in a run: restore the present settings of the others in the intent, run the"
+        " stage, then change them one after the other"
+    )
+    return (
+        f"{' and '.join(parts)} do not wait for each other, so together they may take down {total} nodes at the same"
+        f" time, and the intent permits {most} ({limit}). {remedy}."
+    )
+
+
+def _explain_control_turns(rolls: typing.Sequence[PoolPlan], labels: typing.Sequence[str], stand: GateInputs) -> str:
+    """Return why plans must not reboot control-plane nodes beside the turns of another operator, with the remedy: that
+    operator reboots another control-plane node. Return an empty text if they may.
+
+    :param labels: names of the plans that reboot control-plane nodes
+    """
+    going, queues = {name for roll in rolls for name in roll.nodes}, set(map(find_queue, rolls))
+    for turn in stand.turns if labels else ():
+        theirs = find_rebooted_control(turn, stand) - going
+        if theirs and turn.queue not in queues:
+            name = min(theirs)
+            return (
+                f"{' and '.join(dict.fromkeys(labels))} would reboot control-plane nodes while {turn} reboots the"
+                f" control-plane node {name} ({turn.nodes[name]}). Wait until that operator is done with the node, then"
+                " rerun."
+            )
+    return ""
+
+
+def _explain_own_boot(node: ClusterNode, roll: PoolPlan, stand: GateInputs) -> str:
+    """Return why an operator must not reboot a node, with the remedy: ansible-playbook runs on it. Return an empty text
+    if it runs on another machine.
+    """
+    if not node.boot_id or node.boot_id != stand.own_boot:
+        return ""
+    return (
+        f"{node.name}: ansible-playbook runs on this node (its machine has the same boot ID), and"
+        f" {_describe_pool(roll)} reboots it, so the run would end before the other nodes are done. Run the playbook on"
+        " a machine that is not rebooted, such as another node."
+    )
 
 
 def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent) -> tuple[str, ...]:
@@ -263,6 +270,8 @@ def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent) -> tuple[str, ...]
 
 def _name_limit(roll: PoolPlan) -> str:
     """Return the setting by which an operator limits the number of nodes that it takes down at the same time."""
+    if isinstance(roll, CardTurns):
+        return "spec.maxParallelOperations of the MaintenanceOperatorConfig default"
     if roll.machines:
         return f"spec.maxUnavailable of MachineConfigPool {roll.name}"
     if roll.driver == "reload":
@@ -288,6 +297,8 @@ def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: Clu
 
 
 def _describe_pool(roll: PoolPlan) -> str:
+    if isinstance(roll, CardTurns):
+        return "NVIDIA's NIC configuration operator"
     if roll.machines:
         return f"MachineConfigPool {roll.name}"
     if roll.undrained:

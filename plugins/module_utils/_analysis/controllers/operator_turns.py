@@ -2,51 +2,180 @@
 
 """Find the nodes that another operator drains, or will drain in its next turn: the SR-IOV network operator, the driver
 upgrades of NVIDIA's operators, and NVIDIA's NIC configuration operator. Between two turns of such an operator no node
-is cordoned. Pure.
+is cordoned. Each of these operators limits only its own nodes, and does not know those of the others. Pure.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
+from ..._model.base.text import parse_number
+from ..._model.kubernetes.disruption import NodePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState
+from .sriov_operator import turn_of
+
+Operator = typing.Literal["sriov", "nic_configuration", "nic_driver", "gpu_driver"]
+#: operator and pool within which nodes wait for each other
+Queue = tuple[Operator, str]
 
 _IDLE = ("", "Idle")
 #: labels of a node, by driver [k8s-operator-libs pkg/upgrade/consts.go UpgradeStateLabelKeyFmt,
 #: UpgradeSkipNodeLabelKeyFmt]
-_DRIVERS = ("gpu", "ofed")
+_DRIVERS: tuple[tuple[str, Operator], ...] = (("gpu", "gpu_driver"), ("ofed", "nic_driver"))
 _UPGRADE, _SKIP = "nvidia.com/{}-driver-upgrade-state", "nvidia.com/{}-driver-upgrade.skip"
 #: states in which the operator does not take the node down
 _ENDED = ("", "upgrade-done", "upgrade-failed")
+_NAMES: typing.Mapping[Operator, str] = {
+    "sriov": "the SR-IOV operator",
+    "nic_configuration": "NVIDIA's NIC configuration operator",
+    "nic_driver": "NVIDIA's network operator",
+    "gpu_driver": "the GPU operator",
+}
 
 
-def find_taken_nodes(
-    nodes: typing.Iterable[ClusterNode],
-    states: typing.Iterable[NodeState],
+class CardTurns(PoolPlan):
+    """The order in which NVIDIA's NIC configuration operator reboots the nodes of its templates."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorTurns:
+    """The nodes that an operator drains or reboots, or will in its next turns, and that wait for each other.
+
+    :ivar operator: operator that takes the nodes down
+    :ivar nodes: reason why it takes each node down, as text, by node
+    :ivar at_once: maximum number of nodes that it takes down at the same time; None for no limit, or if it is not known
+    :ivar pool: SriovNetworkPoolConfig of the nodes; empty for the default of the SR-IOV operator, and for the others
+    :ivar reboots: names of the nodes that it reboots or may reboot
+    """
+
+    operator: Operator
+    nodes: typing.Mapping[str, str]
+    at_once: typing.Optional[int] = None
+    pool: str = ""
+    reboots: frozenset[str] = frozenset()
+
+    @property
+    def queue(self) -> Queue:
+        """The operator and the pool within which the nodes wait for each other."""
+        return self.operator, self.pool
+
+    def __str__(self) -> str:
+        return f"{_NAMES[self.operator]}{f' (SriovNetworkPoolConfig {self.pool})' if self.pool else ''}"
+
+
+def find_queue(roll: PoolPlan) -> typing.Optional[Queue]:
+    """Return the operator and the pool within which the nodes of a plan wait for each other. Return None if they do not
+    wait, and for a MachineConfigPool, whose nodes are not counted as turns.
+    """
+    if isinstance(roll, CardTurns):
+        return "nic_configuration", ""
+    if roll.machines or roll.undrained or roll.driver == "remove":
+        return None
+    if roll.driver:
+        return ("gpu_driver" if roll.driver == "reload" else "nic_driver"), ""
+    return "sriov", roll.name
+
+
+def count_down(at_once: typing.Optional[int], names: typing.Sized) -> int:
+    """Return how many of the nodes an operator takes down at the same time.
+
+    :param at_once: limit of the operator; None for no limit
+    :param names: nodes that it takes down
+    """
+    return len(names) if at_once is None else min(at_once, len(names))
+
+
+def find_turns(
+    nodes: typing.Sequence[ClusterNode],
+    states: typing.Iterable[NodeState] = (),
     cards: typing.Iterable[tuple[str, str]] = (),
-) -> dict[str, str]:
-    """Return the nodes that another operator drains, or will drain in its next turn, each with the reason as text.
+    pools: typing.Optional[typing.Sequence[NodePool]] = (),
+    operations: typing.Optional[int] = 1,
+) -> tuple[OperatorTurns, ...]:
+    """Return the nodes that other operators drain or reboot, or will in their next turns.
 
     :param nodes: nodes of the cluster
-    :param states: SriovNetworkNodeStates of the cluster
+    :param states: SriovNetworkNodeStates of the operator
     :param cards: node of each NicDevice, and why NVIDIA's NIC configuration operator reboots it; empty if it does not
+    :param pools: SriovNetworkPoolConfigs of the operator; None if they are not known
+    :param operations: maximum number of nodes that NVIDIA's maintenance operator takes down at the same time; None for
+        no limit, or if it is not known
     """
-    found = {
+    found: list[OperatorTurns] = []
+    told = {
         node: f"NVIDIA's NIC configuration operator reboots it or waits for its turn ({why})"
         for node, why in cards
         if why
     }
-    for node in nodes:
-        for driver in _DRIVERS:
+    found += [OperatorTurns("nic_configuration", told, operations, reboots=frozenset(told))] if told else []
+    for driver, operator in _DRIVERS:
+        upgraded = {}
+        for node in nodes:
             state = node.labels.get(_UPGRADE.format(driver), "")
             skipped = state == "upgrade-required" and node.labels.get(_SKIP.format(driver)) == "true"
             if state not in _ENDED and not skipped:
-                found[node.name] = f"NVIDIA's operator upgrades its driver (label {_UPGRADE.format(driver)}: {state})"
+                upgraded[node.name] = (
+                    f"NVIDIA's operator upgrades its driver (label {_UPGRADE.format(driver)}: {state})"
+                )
+        found += [OperatorTurns(operator, upgraded)] if upgraded else []
+    return (*found, *_find_sriov_turns(nodes, states, pools))
+
+
+def _find_sriov_turns(
+    nodes: typing.Sequence[ClusterNode],
+    states: typing.Iterable[NodeState],
+    pools: typing.Optional[typing.Sequence[NodePool]],
+) -> list[OperatorTurns]:
+    known = {node.name: node for node in nodes}
+    limits: dict[str, typing.Optional[int]] = {}
+    waiting: dict[str, dict[str, str]] = {}
+    reboots = set()
     for one in states:
-        if one.desired_state not in _IDLE or one.current_state not in _IDLE:
-            found[one.node] = (
-                "the SR-IOV operator drains it or waits for its turn (SriovNetworkNodeState: desired-state"
-                f" {one.desired_state or 'not set'}, current-state {one.current_state or 'not set'})"
-            )
-    return found
+        if one.desired_state in _IDLE and one.current_state in _IDLE:
+            continue
+        pool, limit = "", None
+        if pools is not None and one.node in known:
+            turn = turn_of(known[one.node], pools, nodes)
+            pool, limit = turn.pool, turn.at_once
+        limits[pool] = limit
+        waiting.setdefault(pool, {})[one.node] = (
+            "the SR-IOV operator drains it or waits for its turn (SriovNetworkNodeState: desired-state"
+            f" {one.desired_state or 'not set'}, current-state {one.current_state or 'not set'})"
+        )
+        if one.desired_state != "Drain_Required":
+            reboots.add(one.node)
+    return [
+        OperatorTurns("sriov", told, limits[pool], pool, frozenset(reboots & told.keys()))
+        for pool, told in waiting.items()
+    ]
+
+
+def count_operations(values: typing.Sequence[str], size: int) -> tuple[typing.Optional[int], str]:
+    """Return how many nodes NVIDIA's maintenance operator takes down at the same time, and the origin of that number as
+    text. The number is None for no limit. The operator counts a percentage of all nodes of the cluster, and rounds up.
+    [maintenance-operator api/v1alpha1/maintenanceoperatorconfig_types.go,
+    internal/controller/nodemaintenancescheduler_controller.go getMaxOperations]
+
+    :param values: maxParallelOperations of each MaintenanceOperatorConfig that may be the one of the operator, as
+        written; empty for one that does not set it. The highest number counts
+    :param size: number of nodes of the cluster
+    """
+    found = [(_count_operations(value, size), value) for value in values] or [(1, "")]
+    at_once, value = max(found, key=lambda one: size + 1 if one[0] is None else one[0])
+    where = "maxParallelOperations of the MaintenanceOperatorConfig is"
+    if not value:
+        return at_once, f"{where} not set, which is 1"
+    unlimited = ", so there is no limit" if value == "0" else ", which is not valid" if at_once is None else ""
+    return at_once, f"{where} {value}{unlimited}"
+
+
+def _count_operations(value: str, size: int) -> typing.Optional[int]:
+    """Return the number of nodes of one value. Return None for no limit, and for an invalid value."""
+    if not value:
+        return 1
+    number = parse_number(value[:-1] if value.endswith("%") else value)
+    if not number:
+        return None
+    return -(-number * size // 100) if value.endswith("%") else number

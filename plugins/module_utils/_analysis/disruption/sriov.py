@@ -30,7 +30,8 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.drain import explain_function_holders
-from ..controllers.gate import GateInputs, list_pauses, list_roll_blockers
+from ..controllers.gate import list_pauses, list_roll_blockers
+from ..controllers.room import GateInputs
 from ..controllers.sriov_operator import (
     Turn,
     explain_what_holds_back,
@@ -57,6 +58,11 @@ from .link_users import LinkUsers, add_link_users, changes_functions, find_link_
 from .machine_config import Machines, merge
 
 Names = typing.Container[str]
+#: remark for the node that runs the playbook
+_OWN_NODE = (
+    "ansible-playbook runs on this node: a reboot ends the run, and so does a drain if it runs in a pod. Run the"
+    " playbook on another machine, or run stage network again after the node is back"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +148,15 @@ def add_gate(
     )
     rolls = [turn for turn in turns if turn.nodes]
     found = list_roll_blockers(rolls, drained, stand, machine_pools, cluster, inventory)
-    return dataclasses.replace(planned, closed=found, pauses=tuple(map(str, list_pauses(rolls, stand, cluster))))
+    own = {node.name for node in stand.nodes if node.boot_id and node.boot_id == stand.own_boot}
+    nodes = tuple(
+        dataclasses.replace(node, reasons=(*node.reasons, _OWN_NODE))
+        if node.node in own and node.action in ("drain", "reboot")
+        else node
+        for node in planned.nodes
+    )
+    pauses = tuple(map(str, list_pauses(rolls, stand, cluster)))
+    return dataclasses.replace(planned, nodes=nodes, closed=found, pauses=pauses)
 
 
 def make_untouched_plan(

@@ -95,7 +95,7 @@ _READ: tuple[tuple[str, str, str], ...] = (
         for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")
     ),
     *(("operators", "list", kind) for kind in ("NicNodePolicy", "NVIDIADriver")),
-    ("platform", "list", "NicDevice"),
+    *(("platform", "list", kind) for kind in ("MaintenanceOperatorConfig", "NicDevice")),
     ("network", "get", "Namespace"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),
     *(("network", "watch", kind) for kind in POOLS),

@@ -60,6 +60,7 @@ KINDS: dict[str, tuple[str, str, bool]] = {
     "NicNodePolicy": ("/apis/mellanox.com/v1alpha1", "nicnodepolicies", False),
     "NicDevice": ("/apis/configuration.net.nvidia.com/v1alpha1", "nicdevices", True),
     "NicConfigurationTemplate": ("/apis/configuration.net.nvidia.com/v1alpha1", "nicconfigurationtemplates", True),
+    "MaintenanceOperatorConfig": ("/apis/maintenance.nvidia.com/v1alpha1", "maintenanceoperatorconfigs", True),
     "MacvlanNetwork": ("/apis/mellanox.com/v1alpha1", "macvlannetworks", False),
     "IPoIBNetwork": ("/apis/mellanox.com/v1alpha1", "ipoibnetworks", False),
     "HostDeviceNetwork": ("/apis/mellanox.com/v1alpha1", "hostdevicenetworks", False),

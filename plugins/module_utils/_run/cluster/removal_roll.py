@@ -25,6 +25,7 @@ from ..._parse.operators import sriov_operator
 from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
+from ..node_changes.read_turns import TurnReader
 from .removed_functions import RemovedFunctions, explain_losses
 
 #: nodes that a message names
@@ -77,7 +78,8 @@ def list_removal_blockers(
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
         return lost
-    stand = read_gate_inputs(cluster, nodes, checks=HealthChecks(cluster, lambda _line: None))
+    checks = HealthChecks(cluster, lambda _line: None)
+    stand = read_gate_inputs(cluster, nodes, checks=checks, turns=TurnReader(cluster, place))
     found = list_roll_blockers(rolls, drained, stand, (), intent, ())
     evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
     return (*_explain_unpermitted(rebooted, intent), *lost, *found, *read_drain_blockers(cluster, evicted, intent))

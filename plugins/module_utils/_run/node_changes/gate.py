@@ -11,7 +11,9 @@ import itertools
 import typing
 
 from ..._analysis.controllers.control_plane import list_control_plane
-from ..._analysis.controllers.gate import GateInputs, list_pauses, list_roll_blockers
+from ..._analysis.controllers.gate import list_pauses, list_roll_blockers
+from ..._analysis.controllers.operator_turns import OperatorTurns
+from ..._analysis.controllers.room import GateInputs
 from ..._analysis.controllers.sriov_operator import find_machine_pool
 from ..._analysis.disruption.machine_config import roll_of
 from ..._model.intent.intent import ClusterIntent
@@ -20,23 +22,30 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import group_of
+from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core, etcd
 from ..._parse.kubernetes.cluster_version import parse_progress
 from .drain import NodeFailed
 from .health_checks import HealthChecks
+from .read_turns import TurnReader
 
 Say = typing.Callable[[str], None]
 
 
 def read_gate_inputs(
-    cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
+    cluster: Cluster,
+    nodes: tuple[ClusterNode, ...],
+    members: bool = True,
+    checks: typing.Optional[HealthChecks] = None,
+    turns: typing.Optional[TurnReader] = None,
 ) -> GateInputs:
-    """Return the facts that decide whether nodes may be taken down: the members of etcd, the health checks, and an
-    upgrade of OpenShift in progress.
+    """Return the facts that decide whether nodes may be taken down: the members of etcd, the health checks, an upgrade
+    of OpenShift in progress, and the nodes that other operators take down.
 
     :param nodes: nodes of the cluster
     :param members: whether to read the members of etcd on the nodes of the control plane
     :param checks: reader of the health checks; None: do not read them
+    :param turns: reader of the nodes that other operators take down; None: do not read them
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
     """
@@ -60,7 +69,16 @@ def read_gate_inputs(
             raise
         if not error.absent:
             unread["ClusterVersion"] = error.text
-    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.parse_member, pods)), found, upgrade)
+    taken, hidden = turns.read(nodes) if turns is not None else (typing.cast(tuple[OperatorTurns, ...], ()), {})
+    return GateInputs(
+        nodes,
+        {**unread, **blind, **hidden},
+        tuple(map(etcd.parse_member, pods)),
+        found,
+        upgrade,
+        taken,
+        read_boot_id(),
+    )
 
 
 class PoolGate:
@@ -71,7 +89,7 @@ class PoolGate:
 
     def __init__(self, cluster: Cluster, intent: ClusterIntent, inventory: typing.Iterable[str], say: Say) -> None:
         self._cluster, self._intent, self._inventory = cluster, intent, tuple(inventory)
-        self._checks = HealthChecks(cluster, say)
+        self._checks, self._turns = HealthChecks(cluster, say), TurnReader(cluster, intent.operator_namespace)
 
     def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
         """Verify that MachineConfigPools may roll now. Call it immediately before they do.
@@ -82,7 +100,9 @@ class PoolGate:
         :raises ApiError: the API server cannot be reached
         """
         nodes, rolls = self._plan_pool_rolls(pools, rolling)
-        stand = read_gate_inputs(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
+        stand = (
+            read_gate_inputs(self._cluster, nodes, checks=self._checks, turns=self._turns) if rolls else GateInputs()
+        )
         why = list_roll_blockers(rolls, (), stand, pools, self._intent, self._inventory)
         if why:
             names = ", ".join(roll.name for roll in rolls)

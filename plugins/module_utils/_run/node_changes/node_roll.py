@@ -138,7 +138,7 @@ class NodeRoller:
         :param check_mode: whether to change nothing, and return the planned outcomes
         :raises LeaseLost: another run changes the cluster
         """
-        self._turns.planned = planned
+        self._turns.planned, self._turns.finished = planned, set()
         found = {step.node: _build_untouched_outcome(step, planned, check_mode) for step in planned.steps}
         if check_mode or planned.refusal:
             changes = () if planned.refusal else tuple(describe_step(step) for step in planned.steps if step.is_due)
@@ -209,6 +209,7 @@ class NodeRoller:
                     + (f": {outcome.why}" if outcome.why else "")
                     + f" ({outcome.seconds:.0f} s)"
                 )
+            self._turns.finished |= {step.node for step in wave}
             for step, boot in also.items():
                 found[step.node] = self._judge_boot(step, boot, found[step.node])
             failed = [step.node for step in wave if found[step.node].state == "failed"]
@@ -252,24 +253,28 @@ class NodeRoller:
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
         """Return the nodes of a wave that may be taken down now, and the reason if these are not all. While none may,
         wait until enough nodes are Ready and etcd has all of its members, at most for the limit ``whole`` of the
-        roll.
+        roll. While an operator takes down a node that this roll has reset, the limit is ``operator``.
 
         :param wave: steps of the wave
         :param planned: steps and order of all nodes of the roll
         """
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
-        end, told = self._clock() + self._limits.whole, ""
+        begin, told = self._clock(), ""
+        end, last = begin + self._limits.whole, begin + max(self._limits.whole, self._limits.operator)
         while True:
-            going, why = choose_turn(
-                wave, self._reader.read(pods=False, members=True), planned, self._turns.intent, self._turns.inventory
-            )
+            cluster, finished = self._reader.read(pods=False, members=True), self._turns.finished
+            going, why = choose_turn(wave, cluster, planned, self._turns.intent, self._turns.inventory, finished)
+            now, busy = self._clock(), finished & cluster.taken.keys()
+            if busy:
+                # after the operator, the nodes have the whole limit again
+                end = min(now + self._limits.whole, last)
             # the roll of a pool is for all of its nodes or for none
             whole = not wave[0].pool or len(going) == len(wave)
-            if (going and whole) or self._clock() >= end:
+            if (going and whole) or now >= end:
                 return (going if whole else ()), why
             if why != told:
-                self._say(f"the next nodes wait at most {end - self._clock():.0f} s: {why}")
+                self._say(f"the next nodes wait at most {(last if busy else end) - now:.0f} s: {why}")
             told = why
             self._going.pause(self._limits.look)
 

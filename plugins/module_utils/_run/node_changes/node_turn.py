@@ -85,6 +85,8 @@ class RollLimits:
         ordered again. A Node object stays Ready for 40 s after its kubelet has stopped
     :ivar whole: limit until the next node may begin, which includes the time until etcd has all of its members again.
         On OpenShift that takes 120 s and more
+    :ivar operator: limit until an operator is done with a node that the roll has reset, for example because the SR-IOV
+        operator asks for a reboot of its own after the reset
     :ivar api: limit for which the API server may be unreachable in each step
     """
 
@@ -94,6 +96,7 @@ class RollLimits:
     settle: float = 120.0
     grace: float = 120.0
     whole: float = 600.0
+    operator: float = 3600.0
     api: float = AWAY
 
 
@@ -149,6 +152,7 @@ class NodeTurns:
     :ivar intent: settings of the cluster
     :ivar inventory: names of the nodes of the run
     :ivar planned: the plan that is carried out
+    :ivar finished: names of the nodes whose turn of this roll is over
     """
 
     def __init__(
@@ -164,7 +168,7 @@ class NodeTurns:
     ) -> None:
         self._cluster, self._reader, self._sources, self._power = cluster, reader, sources, power
         self._going, self._clock, self._say, self._limits = going, clock, say, limits
-        self.planned = RollPlan()
+        self.planned, self.finished = RollPlan(), typing.cast(set[str], set())
         #: what this run has noted at nodes
         self._noted: dict[str, Mark] = {}
         self.begin(ClusterIntent(), ())
@@ -218,6 +222,9 @@ class NodeTurns:
             sure = True
             if step.phase == "begin" or noted is None:
                 noted, sure = self._begin(step, node, noted, did)
+            elif node.boot_id == noted.boot:
+                # an earlier run has ordered the reset
+                self._reader.begin_reset(node)
             noted = self._wait_for_reboot(step, noted, did, sure)
             return self.end(step, noted, did)
         return True
@@ -328,6 +335,7 @@ class NodeTurns:
             with _as_not_drained():
                 is_empty = node.unschedulable and not self._drain.left(step.node)
             if is_empty:
+                self._reader.begin_reset(node)
                 return mine, self._order_reset(step, did)
             self._say(f"{step.node}: the node accepts pods again before its reset; it is cordoned and drained again")
             mine = self._cordon_node(node, mine, did)
@@ -345,7 +353,7 @@ class NodeTurns:
 
         :raises NodeFailed: it must not be ordered
         """
-        why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
+        why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory, self.finished)
         if why:
             raise NodeFailed(
                 "the reset that an earlier run recorded did not happen, and this run did not reset the node:"
@@ -356,23 +364,42 @@ class NodeTurns:
     def _verify_reset_allowed(self, step: NodeStep) -> None:
         """Verify, after the drain, that the cluster still tolerates the reset of the node. Since the drain began,
         another node of the control plane may have gone down, or a MachineConfigPool may have begun its roll, or an
-        upgrade of OpenShift may have begun, or another operator may have begun to take nodes down.
+        upgrade of OpenShift may have begun, or another operator may have begun to take nodes down. If it takes nodes
+        that this roll has reset, wait until it is done with them, at most for the limit ``operator`` of the roll.
 
         :raises NodeFailed: the node must not be reset
         """
-        cluster, remedy = (
-            self._reader.read(pods=False, members=True),
-            "Correct this, then rerun: the next run resets the node",
-        )
+        end, told = self._clock() + self._limits.operator, ""
+        while True:
+            why, passes = self._explain_not_allowed(step)
+            if not why:
+                return
+            if not passes or self._clock() >= end:
+                raise NodeFailed(why, "Correct this, then rerun: the next run resets the node")
+            if why != told:
+                self._say(f"{step.node}: drained, waits at most {end - self._clock():.0f} s for its reset: {why}")
+            told = why
+            self._pause()
+
+    def _explain_not_allowed(self, step: NodeStep) -> tuple[str, bool]:
+        """Return two values: why a drained node must not be reset, and whether this is over when operators are done
+        with nodes that this roll has reset. The reason is empty if the node may be reset.
+        """
+        cluster = self._reader.read(pods=False, members=True)
         for node in (node for node in cluster.nodes if node.name == step.node):
+            passes = False
             why = explain_upgrade(cluster)
             why = why or explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
-            why = why or explain_turns(step.node, cluster, self.planned, self.intent, self.inventory)
+            if not why:
+                why, passes = explain_turns(
+                    step.node, cluster, self.planned, self.intent, self.inventory, self.finished
+                )
             if why:
-                raise NodeFailed(f"the node was drained but not reset: {why.rstrip('.')}", remedy)
+                return f"the node was drained but not reset: {why.rstrip('.')}", passes
             why = cluster.in_the_way(node, self.inventory)
             if why:
-                raise NodeFailed(f"the node was not reset through its BMC: {why.rstrip('.')}", remedy)
+                return f"the node was not reset through its BMC: {why.rstrip('.')}", False
+        return "", False
 
     def _order_reset(self, step: NodeStep, did: list[str]) -> bool:
         """Order the reset from the BMC. Return False if it is unknown whether the BMC accepted it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.gate import GateInputs
+from ..._analysis.controllers.room import GateInputs
 from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
 from ..._analysis.disruption.machine_config import left_paused
 from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
@@ -36,6 +36,7 @@ from ..cluster.removal_driver import find_device_users
 from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
+from .read_turns import TurnReader
 from .read_ulimits import read_lost_ulimits
 
 #: of another kind of cluster: where the API server does not know them, there are none
@@ -241,7 +242,12 @@ def read_plan(
             users.setdefault(pod.node, []).append(pod.name)
         planned = add_driver_users(dataclasses.replace(planned, unread=dict(reader.unread)), names, users)
     stand = (
-        read_gate_inputs(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
+        read_gate_inputs(
+            cluster,
+            whole.nodes,
+            checks=HealthChecks(cluster, lambda _line: None),
+            turns=TurnReader(cluster, namespace),
+        )
         if planned.pools
         else GateInputs()
     )

@@ -7,33 +7,28 @@ from __future__ import annotations
 import functools
 import typing
 
-from ..._analysis.controllers.operator_turns import find_taken_nodes
 from ..._model.base.errors import ParseError
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import Budget, ClusterPod
 from ..._model.kubernetes.host import HostConfig
-from ..._model.kubernetes.mappings import find_mapping
 from ..._model.kubernetes.node_roll import Mark
+from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.client import Cluster as Api
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.operators.sriov_operator import find_namespace
-from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core
-from ..._parse.kubernetes.resource import ResourceError, mapping_at, name_of, read_namespace
+from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.kubernetes.roll_mark import parse_mark
-from ..._parse.operators import machine_config, sriov_operator
-from ..._parse.operators.nic_configuration_operator import parse_turn
+from ..._parse.operators import machine_config
 from ..._plan.node_roll import RollCluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
 from .gate import read_gate_inputs
 from .health_checks import HealthChecks
+from .read_turns import TurnReader
 from .read_ulimits import read_lost_ulimits
 
 _T = typing.TypeVar("_T")
-#: object by which the SR-IOV operator drains a node
-_STATE = "SriovNetworkNodeState"
 
 
 class RollClusterReader:
@@ -44,16 +39,14 @@ class RollClusterReader:
 
     def __init__(self, cluster: Api, checks: HealthChecks, hosts: typing.Sequence[Resource]) -> None:
         self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
-        self._named: typing.Optional[str] = None
-        #: namespace of the SR-IOV operator; empty if nothing shows it, None if it was not determined yet
-        self._place: typing.Optional[str] = None
+        self._turns = TurnReader(cluster)
 
     def begin(self, intent: ClusterIntent) -> None:
         """Prepare the reader for a roll. The namespace of the SR-IOV operator is determined once for each roll.
 
         :param intent: settings of the cluster
         """
-        self._named, self._place = intent.operator_namespace, None
+        self._turns = TurnReader(self._cluster, intent.operator_namespace)
 
     def read(self, pods: bool = True, members: bool = False) -> RollCluster:
         """Return the state of the cluster that decides which nodes may be taken down. An upgrade of OpenShift is
@@ -97,8 +90,7 @@ class RollClusterReader:
             try:
                 return keep()
             except ApiError as error:
-                if not (error.absent and kind == "NicDevice"):
-                    unread[kind] = error.text
+                unread[kind] = error.text
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
@@ -112,12 +104,10 @@ class RollClusterReader:
                 return machine_config.host_config(wanted)
 
         nodes = tuple(map(core.parse_node, resources))
-        stand = read_gate_inputs(self._cluster, nodes, pods or members, self._checks if pods else None)
+        stand = read_gate_inputs(self._cluster, nodes, pods or members, self._checks if pods else None, self._turns)
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
-        states = self._select_states(items(_STATE))
-        cards = kept("NicDevice", self._list_turns)
         budgets = (
             kept("PodDisruptionBudget", lambda: keep_budgets(self._cluster.pages("PodDisruptionBudget")))
             if pods
@@ -139,39 +129,17 @@ class RollClusterReader:
             etcd=stand.etcd,
             health_checks=stand.health_checks,
             upgrade=stand.upgrade,
-            own_boot=read_boot_id(),
-            taken=find_taken_nodes(nodes, map(sriov_operator.node_state, states), cards),
+            own_boot=stand.own_boot,
+            turns=stand.turns,
         )
 
-    def _select_states(self, states: tuple[Resource, ...]) -> tuple[Resource, ...]:
-        """Return the SriovNetworkNodeStates in the namespace of the SR-IOV operator. A tenant may have created others,
-        with the name of any node. If nothing shows the namespace, all with a status count: only a daemon of the
-        operator writes it.
+    def begin_reset(self, node: ClusterNode) -> None:
+        """Record the state of the operators on a node before its reset, so that ``read`` shows whether they are done
+        with the node after it.
 
         :raises ApiError: the API server cannot be reached
         """
-        if self._place is None and states:
-            self._place = find_namespace(self._cluster, self._named)
-        if not self._place:
-            return tuple(state for state in states if find_mapping(state, "status").get("syncStatus"))
-        return tuple(state for state in states if self._place == read_namespace(state))
-
-    def _list_turns(self) -> tuple[tuple[str, str], ...]:
-        """Return the nodes that NVIDIA's NIC configuration operator reboots, or will in its next turn, each with the
-        reason. A NicDevice of a tenant has no status, and an invalid one is left out: only a daemon of the operator
-        writes it.
-
-        :raises ApiError: the NicDevices cannot be read
-        """
-        found: dict[str, str] = {}
-        for item in self._cluster.pages("NicDevice"):
-            try:
-                node, why = parse_turn(item)
-            except ResourceError:
-                continue
-            if node and why:
-                found[node] = why
-        return tuple(found.items())
+        self._turns.begin_reset(node)
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
         """Return the pods that a drain of these nodes would evict. A pod of a tenant that is too large to be read

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Count the nodes that are unavailable, or that operators take down, against the limit of the intent. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.control_plane import EtcdMember, HealthCheck
+from ..._model.kubernetes.disruption import PoolPlan
+from ..._model.kubernetes.objects import ClusterNode
+from .control_plane import list_control_plane
+from .operator_turns import OperatorTurns, count_down, find_queue
+
+#: operators that drain nodes in turns, by the kind of the objects that show it
+_TAKERS = {
+    "SriovNetworkNodeState": "the SR-IOV operator",
+    "NicDevice": "NVIDIA's NIC configuration operator",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class GateInputs:
+    """The state of the cluster on which the gate depends.
+
+    :ivar nodes: nodes of the cluster
+    :ivar unread: reason for each kind that could not be read, by kind; ``etcd`` represents the pods of etcd
+    :ivar etcd: members of etcd
+    :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
+    :ivar upgrade: message of an upgrade of OpenShift that is in progress; empty if none is
+    :ivar turns: nodes that other operators drain or reboot, or will in their next turns
+    :ivar own_boot: boot ID of the machine that runs ansible-playbook; empty if it is not known
+    """
+
+    nodes: tuple[ClusterNode, ...] = ()
+    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    etcd: tuple[EtcdMember, ...] = ()
+    health_checks: tuple[HealthCheck, ...] = ()
+    upgrade: str = ""
+    turns: tuple[OperatorTurns, ...] = ()
+    own_boot: str = ""
+
+    @property
+    def taken(self) -> dict[str, str]:
+        """The nodes that other operators take down, each with the reason as text."""
+        return {node: why for turn in self.turns for node, why in turn.nodes.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """The number of nodes that may be unavailable at the same time.
+
+    :ivar most: maximum number, including the nodes that are unavailable already
+    :ivar limit: source of the maximum, as text
+    :ivar away: names of the nodes that are NotReady or cordoned, or that another operator takes down
+    :ivar taken: those of them that another operator takes down, each with the reason as text
+    :ivar number: number of them that may be unavailable at the same time: an operator takes down no more nodes than its
+        limit
+    """
+
+    most: int
+    limit: str
+    away: tuple[str, ...] = ()
+    taken: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    number: int = 0
+
+    @property
+    def left(self) -> int:
+        """Return the number of further nodes that are permitted to go down. It is 0 or negative if no node is."""
+        return self.most - self.number
+
+    @property
+    def refusal(self) -> str:
+        """Return why no further node is permitted to go down, with the remedy; empty if a node is."""
+        if self.left > 0:
+            return ""
+        busy = [name for name in self.away if name in self.taken]
+        if busy:
+            told = "; ".join(f"{name}: {self.taken[name]}" for name in busy[:5])
+            return (
+                f"{told}. These nodes count as unavailable, so no other node may go down ({self.limit}). Wait until the"
+                " operators are done with them, or raise max_unavailable."
+            )
+        who = ", ".join(self.away[:5])
+        return (
+            f"{who}: NotReady or cordoned, so no other node may go down ({self.limit}). Restore these nodes first, or"
+            " raise max_unavailable."
+        )
+
+
+def find_room(
+    stand: GateInputs,
+    intent: ClusterIntent,
+    inventory: typing.Container[str],
+    going: typing.Container[str],
+    cordoned: typing.Container[str] = (),
+) -> Room:
+    """Return the maximum number of unavailable nodes, and the nodes that are unavailable already.
+
+    :param stand: state of the cluster
+    :param intent: settings of the intent that all fabrics share
+    :param inventory: names of the nodes of the inventory
+    :param going: names of the nodes that are about to go down, which do not count as unavailable
+    :param cordoned: names of the nodes that do not count as unavailable only because they are cordoned
+    """
+    most, limit = find_most(intent)
+    counted = [node for node in list_counted_nodes(stand.nodes, inventory, intent) if node.name not in going]
+    down = {node.name for node in counted if not node.ready or (node.unschedulable and node.name not in cordoned)}
+    taken = stand.taken
+    away = tuple(node.name for node in counted if node.name in down or node.name in taken)
+    number, left = 0, set(away)
+    for turn in stand.turns:
+        mine = left & turn.nodes.keys()
+        number += max(count_down(turn.at_once, mine), len(mine & down))
+        left -= mine
+    return Room(most, limit, away, taken, number + len(left))
+
+
+def find_most(intent: ClusterIntent) -> tuple[int, str]:
+    """Return the number of nodes that may be down at the same time, and its source as text. It applies to resets by a
+    BMC and to the nodes that operators take down.
+
+    :param intent: settings of the intent that all fabrics share
+    """
+    if intent.node_pool is None:
+        return 1, "1 node at a time, because rdma_cluster.node_pool is not set"
+    most = intent.node_pool.max_unavailable
+    return most, f"rdma_cluster.node_pool.max_unavailable is {most}"
+
+
+def list_counted_nodes(
+    nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
+) -> tuple[ClusterNode, ...]:
+    """Return the nodes to which max_unavailable applies: the nodes of the inventory, and the nodes that the node
+    selector of the intent matches.
+
+    :param inventory: names of the nodes of the inventory
+    :param intent: settings of the intent that all fabrics share
+    """
+    return tuple(
+        node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
+    )
+
+
+def list_waiting(rolls: typing.Iterable[PoolPlan], stand: GateInputs) -> set[str]:
+    """Return the names of the nodes that wait for the same turns of an operator as the nodes of the plans, for example
+    since an earlier run. The operator counts them itself.
+
+    :param rolls: nodes that operators will drain or reboot, by pool
+    :param stand: state of the cluster
+    """
+    queues = set(map(find_queue, rolls))
+    others = {name for turn in stand.turns if turn.queue not in queues for name in turn.nodes}
+    return {name for turn in stand.turns if turn.queue in queues for name in turn.nodes} - others
+
+
+def explain_unread_turns(stand: GateInputs) -> str:
+    """Return why no node may go down because it is unknown which nodes other operators take down, with the remedy.
+    Return an empty text if it is known.
+
+    :param stand: state of the cluster
+    """
+    for kind, operator in _TAKERS.items():
+        if kind in stand.unread:
+            return (
+                f"it is unknown whether {operator} drains nodes ({kind}: {stand.unread[kind]}). Give the user of the"
+                " kubeconfig the rights in docs/rbac/look.yml."
+            )
+    return ""
+
+
+def find_rebooted_control(turn: OperatorTurns, stand: GateInputs) -> frozenset[str]:
+    """Return the names of the control-plane nodes that an operator reboots, or will in its next turns.
+
+    :param stand: state of the cluster
+    """
+    return turn.reboots & {node.name for node in list_control_plane(stand.nodes)}
