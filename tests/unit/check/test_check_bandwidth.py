@@ -309,7 +309,8 @@ def test_where_others_are_fast_with_as_few_queue_pairs_their_number_explains_not
         ) in finding.why
         assert "verified" not in finding.why and "switches" not in finding.why
         assert finding.remedy.startswith(
-            "Read the errors (ibqueryerrors) of both ends, then run stage bandwidth again on idle nodes."
+            "Read the errors (ibqueryerrors) of both ends, and correct the cause of counters that increase. Then run"
+            " stage bandwidth again on idle nodes."
         )
     assert (findings["suspect"].status, findings["suspect"].measured) == ("pass", "1 measurement passed")
 

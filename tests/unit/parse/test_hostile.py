@@ -1055,6 +1055,7 @@ DATA: dict[str, Data] = {
     "operators.maintenance_operator.parse_parallel_operations": Data(
         parser("operators.maintenance_operator.parse_parallel_operations"),
         [named(kind="MaintenanceOperatorConfig", spec={"maxParallelOperations": "10%"})],
+        ("",),
     ),
     "operators.nic_configuration_operator.parse_turn": Data(
         parser("operators.nic_configuration_operator.parse_turn"),

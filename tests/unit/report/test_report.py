@@ -308,7 +308,7 @@ def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
 
 def test_a_remedy_names_each_link_once() -> None:
     steps, _after = next_steps(build_report(records(World(cut=(0, 1))).records, {}, "", NOW))
-    assert steps.count("leaf-0-1 port 40 ") == 1 and steps.count("the forwarding with ibtracert") == 1
+    assert steps.count("leaf-0-1 port 40 ") == 1 and steps.count("the switch at which ibtracert stops") == 1
 
 
 def test_a_closed_stage_says_what_is_wrong_before_its_pictures() -> None:
