@@ -178,6 +178,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "NCCL_IB_HCA excludes the HCA, or the pod has no function on the rail.",
             "The job has fewer GPUs than rails.",
+            "NVLink joins the nodes (MNNVL), and each channel leaves the NVLink domain from one node only (unknown).",
             "The rails are unknown: see `fabric.rails`.",
         ),
         look=(
