@@ -324,7 +324,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The fabric is not built in rails, and the intent does not say `rails: none`.",
             "The intent has `rails: leaf`, and the leaves or the firmware of the NICs keep LLDP back (unknown).",
         ),
-        look=("tcpdump -e -nn -i INTERFACE ether proto 0x88cc",),
+        look=("tcpdump -e -nn -i DEVICE ether proto 0x88cc",),
         remedy=(
             "Move the cables that the finding names. If the fabric has no rails, set `rails: none` in the intent. If it"
             " has, set `rails: leaf`. Then run stage bandwidth again."
