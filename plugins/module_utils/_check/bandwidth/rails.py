@@ -77,8 +77,8 @@ def check_rails(fabric: Fabric, membership: Membership, neighbours: Neighbours) 
             f"{HOW}. Then run stage bandwidth again. If LLDP cannot show the leaves, as with bonds, compare the ports"
             " with the cabling plan, and set rails: none of the fabric in the intent."
         )
-        count = count_of(sum(map(len, membership.members.values())), "port")
-        measured = f"leaf unknown for {len(unheard)} of {count}"
+        ports = sum(map(len, membership.members.values()))
+        measured = f"leaf unknown for {len(unheard)} of {count_of(ports, 'port')}"
         findings.append(Finding("bandwidth.rails", fabric.name, UNKNOWN, measured, _EXPECTED, why, remedy))
     if findings or not leaves:
         return findings
