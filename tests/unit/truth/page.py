@@ -88,6 +88,11 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Stage collectives, whose pods have all rails; stage training on the log of a job.",
     ),
     (
+        "Addresses that whereabouts keeps from pods by an OverlappingRangeIPReservation alone",
+        "The leases of its IPPools are compared with the pods, not these objects, which name one address each.",
+        "`kubectl get overlappingrangeipreservations.whereabouts.cni.cncf.io -A`, compared with the pods.",
+    ),
+    (
         "Deadlocks of InfiniBand routing, adaptive routing that a switch lacks, and SHARP",
         "Of the routing, the forwarding tables and the counters of single tests are read, no service levels, no credit"
         " loops and no aggregation trees.",

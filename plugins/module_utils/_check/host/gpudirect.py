@@ -80,7 +80,8 @@ def check(
         )
         remedy = (
             f"Check with lspci that {name} has GPUs, and with kubectl -n gpu-operator get pods -o wide that the driver"
-            " pod of the node is ready. Then run stages platform and host again."
+            " pod of the node is ready. For GPUs of another vendor, set rdma_cluster.host.gpudirect: none, since only"
+            " NVIDIA's driver is read. Then run stages platform and host again."
         )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
