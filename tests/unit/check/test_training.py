@@ -337,6 +337,12 @@ def test_staged_through_the_host() -> None:
     assert judge(check(intent(gpu_direct=False), facts(without))).open
     said = dataclasses.replace(without, more=("NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_21' (no module)",))
     assert "mlx5_21: no module" in found(check(intent(), facts(said)), "gpu_direct", FAIL)[0].why
+    # on these NCCL itself leaves it off
+    for job in (without, said):
+        assert (
+            "On GH200 and GB200, set NCCL_NET_GDR_C2C=1"
+            in found(check(intent(), facts(job)), "gpu_direct", FAIL)[0].remedy
+        )
 
 
 def test_two_versions() -> None:

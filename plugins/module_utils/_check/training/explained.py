@@ -36,6 +36,7 @@ EXPLAINED: dict[str, Explanation] = {
             "Neither nvidia-peermem nor DMA-BUF works on the node (`host.gpudirect`).",
             "The HCA is too far from the GPU, or ACS is enabled between them.",
             "NCCL_NET_GDR_LEVEL prevents it.",
+            "On GH200 and GB200, NCCL does not use it by itself, depending on its release (NCCL_NET_GDR_C2C).",
         ),
         look=(
             "nvidia-smi topo -m",
