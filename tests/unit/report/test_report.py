@@ -247,6 +247,17 @@ def next_steps(made: Report) -> tuple[str, str]:
     return steps, after
 
 
+@pytest.mark.parametrize("check", ["validate.api_server", "validate.library"])
+def test_step_of_an_api_server_without_answer_is_the_first_one_as_in_the_verdict(check: str) -> None:
+    """A proposal of the missing intent needs the API server as well."""
+    intent = Finding("validate.intent", "rdma_fabrics", "fail", why="It is missing.", remedy="Run propose.")
+    behind = Finding(check, "API server", "fail", why="Connection refused.", remedy="Check the kubeconfig")
+    closed = report(record("validate", intent, behind))
+    assert closed.summary.startswith(f"NOT GREEN - stage validate: 2 fail ({check}")
+    steps, _after = next_steps(closed)
+    assert 0 < steps.index(f"<code>{check}</code>") < steps.index("<code>validate.intent</code>")
+
+
 def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
     suspect = Finding("fabric.suspect", "worker-3 mlx5_1", "fail", why="All of it failed.", remedy="Seat its cable.")
     pairs = [
