@@ -183,6 +183,14 @@ def test_a_green_head_leads_to_warnings_and_waivers() -> None:
     assert '1 warnings: <a href="#tuning">1 in tuning</a>' in warned.partition("<main")[0]
 
 
+def test_verdict_of_a_folder_without_records_says_how_to_get_them() -> None:
+    assert report(without=STAGES).summary == (
+        "NOT GREEN - no stage was run in this folder. Run linerate.rdma.site, or set rdma_report_dir to the folder of a"
+        " run"
+    )
+    assert report(without=STAGES[1:]).summary.startswith("NOT GREEN - stages ")
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
     assert report(without=[stage]).summary == f"NOT GREEN - stage {stage}: not run"
@@ -196,7 +204,7 @@ def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
 
 def test_nothing_at_all_is_not_green() -> None:
     empty = build_report({}, {}, "", NOW)
-    assert not empty.success and empty.summary.startswith("NOT GREEN - stages validate, discover")
+    assert not empty.success and empty.summary.startswith("NOT GREEN - no stage was run in this folder")
 
 
 def test_first_closed_gate_is_in_the_verdict_line() -> None:
