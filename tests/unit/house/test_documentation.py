@@ -253,8 +253,12 @@ def test_each_fault_of_the_lab_is_documented(name: str) -> None:
 
 def test_code_that_the_glossary_names_exists() -> None:
     text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
-    files = set(re.findall(r"`(_[\w/]+\.py)`", text))
-    assert files and [name for name in sorted(files) if not (ROOT / "plugins/module_utils" / name).is_file()] == []
+    paths = set(re.findall(r"`(_[\w/]+(?:\.py|/))`", text))
+    files = {path for path in paths if path.endswith(".py")}
+    assert files and paths - files
+    utils = ROOT / "plugins/module_utils"
+    assert [name for name in sorted(files) if not (utils / name).is_file()] == []
+    assert [name for name in sorted(paths - files) if not (utils / name).is_dir()] == []
     for name, path in re.findall(r"`(\w+)` \(`(_[\w/]+\.py)`\)", text):
         assert re.search(
             rf"^(class|def) {name}\b|^{name}\b.*=",
@@ -310,7 +314,7 @@ def test_worked_example_of_contributing_fits_the_code() -> None:
                 for line in diff.splitlines()
                 if line[0] == "+" and line[1:].strip() not in ("", "),") and line[1:] in lines
             ] == [], name
-    assert len(seen) == 5
+    assert len(seen) == 6
 
 
 #: an option (O) or a return value (RV) of a plugin of another collection: its name, its kind, and the key
