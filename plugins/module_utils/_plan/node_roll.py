@@ -31,7 +31,7 @@ from .._analysis.disruption.machine_config import Machines
 from .._model.base.text import join_first
 from .._model.intent.intent import ClusterIntent
 from .._model.kubernetes.control_plane import HealthCheck
-from .._model.kubernetes.disruption import Budget, ClusterPod, MachinePool, PoolPlan
+from .._model.kubernetes.disruption import Budget, ClusterPod, PoolPlan
 from .._model.kubernetes.host import HOST_KINDS, HostConfig
 from .._model.kubernetes.node_roll import Mark, Needs, NodeDifference, NodeDifferences, NodeStep, RollPlan, StepAction
 from .._model.kubernetes.objects import ClusterNode
@@ -60,7 +60,6 @@ class RollCluster(GateInputs, PodsOfCluster):
     marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
     pods: tuple[ClusterPod, ...] = ()
     budgets: tuple[Budget, ...] = ()
-    machine_pools: tuple[MachinePool, ...] = ()
     configs: tuple[HostConfig, ...] = ()
     kubelets: tuple[HostConfig, ...] = ()
     machines: frozenset[str] = frozenset()
@@ -530,7 +529,7 @@ def _explain_taken(node: str, cluster: RollCluster) -> str:
         return f"{why}. Wait until the operator is done with the node, then rerun."
     if not any(one.name == node for one in list_control_plane(cluster.nodes)):
         return ""
-    for turn in cluster.turns:
+    for turn in cluster.all_turns:
         for name in sorted(find_rebooted_control(turn, cluster)):
             return (
                 f"the node is a control-plane node, and {turn} reboots the control-plane node {name}"

@@ -4,11 +4,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import find_turns
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs, find_room
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+    Operator,
+    OperatorTurns,
+    find_turns,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import (
+    GateInputs,
+    find_room,
+    list_waiting,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    LabelSelector,
+    MachinePool,
+    PoolPlan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import NodeState
 
@@ -81,3 +96,46 @@ def test_a_node_that_goes_down_while_it_waits_is_none_of_its_operators_turns(
     intent = ClusterIntent(disruption="reboot", node_pool=DrainPool(max_unavailable=2))
     stand = GateInputs(nodes, turns=find_turns(nodes, states))
     assert find_room(stand, intent, ("w1", "w2", "w3"), ("w3",)).left == left
+
+
+def test_operators_that_take_the_same_nodes_take_one_each() -> None:
+    nodes = tuple(ClusterNode(name, {}, True) for name in ("w1", "w2", "w3"))
+    intent = ClusterIntent(disruption="reboot", node_pool=DrainPool(max_unavailable=2))
+
+    def left(*operators: Operator) -> int:
+        turns = tuple(OperatorTurns(operator, {"w1": "x", "w2": "x"}, at_once=1) for operator in operators)
+        return find_room(GateInputs(nodes, turns=turns), intent, ("w1", "w2", "w3"), ("w3",)).left
+
+    assert (left("sriov"), left("sriov", "nic_configuration"), left("sriov", "nic_configuration", "gpu_driver")) == (
+        1,
+        0,
+        0,
+    )
+
+
+POOL = MachinePool(
+    "gpu-b", LabelSelector({"pool": "b"}), wanted_config="b2", current_config="b1", machines=2, max_unavailable="1"
+)
+
+
+@pytest.mark.parametrize(
+    ("pool", "configs", "taken"),
+    [
+        (POOL, ("b1", "b1"), {"b-1", "b-2"}),
+        (POOL, ("b2", "b1"), {"b-2"}),
+        (POOL, ("b2", ""), {"b-2"}),
+        (POOL, ("b2", "b2"), set()),
+        (dataclasses.replace(POOL, paused=True), ("b1", "b1"), set()),
+    ],
+)
+def test_nodes_of_a_pool_that_the_machine_config_operator_rolls_are_taken(
+    pool: MachinePool, configs: tuple[str, str], taken: set[str]
+) -> None:
+    members = (ClusterNode(f"b-{number}", {"pool": "b"}, True, machine_config=configs[number - 1]) for number in (1, 2))
+    stand = GateInputs((ClusterNode("a-1", {"pool": "a"}, True), *members), machine_pools=(pool,))
+    assert stand.taken.keys() == taken
+    room = find_room(stand, ClusterIntent(), ("a-1", "b-1", "b-2"), ("a-1",))
+    assert ("MachineConfigPool gpu-b" in room.refusal) is bool(taken) and room.number == bool(taken)
+    # nodes of a pool wait for each other
+    roll = PoolPlan("gpu-b", ("b-1",), 1, 1, "", machines=True)
+    assert list_waiting([roll], stand) == taken

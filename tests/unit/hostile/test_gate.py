@@ -61,7 +61,7 @@ def changed(nodes: typing.Sequence[ClusterNode], name: str, **change: typing.Any
 
 
 @pytest.mark.parametrize("state", [{"ready": False}, {"unschedulable": True}], ids=["not ready", "cordoned"])
-def test_a_node_of_the_plan_that_is_down_already_holds_the_others(state: dict[str, bool]) -> None:
+def test_a_node_of_the_plan_that_is_down_already_holds_the_others(state: dict[str, typing.Any]) -> None:
     one = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w0", **state))
     assert "w0: NotReady or cordoned, so no other node may go down" in ask(SRIOV, stand=one)
     two = dataclasses.replace(INTENT, node_pool=DrainPool(max_unavailable=2))

@@ -6,6 +6,7 @@ config operator, and to drains and reboots by the SR-IOV operator. Pure.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.intent.intent import ClusterIntent
@@ -109,6 +110,7 @@ def list_roll_blockers(
     :param inventory: names of the nodes of the inventory
     """
     machine_pools = tuple(machine_pools)
+    stand = dataclasses.replace(stand, machine_pools=machine_pools)
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
     found = []
@@ -190,7 +192,8 @@ def _explain_sum(
     queues = set(map(find_queue, rolls))
     for roll in rolls:
         queue = find_queue(roll)
-        mine = {*roll.nodes, *(name for turn in stand.turns if turn.queue == queue for name in turn.nodes)} & {*counted}
+        waiting = (name for turn in stand.all_turns if turn.queue == queue for name in turn.nodes)
+        mine = {*roll.nodes, *waiting} & {*counted}
         number = count_down(roll.at_once, mine)
         names |= mine
         if not number:
@@ -201,7 +204,7 @@ def _explain_sum(
             awaits[roll.machines] += number
             parts[_describe_pool(roll)] = 0
     busy = []
-    for turn in stand.turns:
+    for turn in stand.all_turns:
         mine = (turn.nodes.keys() - going) & {*counted}
         if turn.queue not in queues and mine:
             parts[str(turn)] = parts.get(str(turn), 0) + count_down(turn.at_once, mine)
@@ -232,7 +235,7 @@ def _explain_control_turns(rolls: typing.Sequence[PoolPlan], labels: typing.Sequ
     :param labels: names of the plans that reboot control-plane nodes
     """
     going, queues = {name for roll in rolls for name in roll.nodes}, set(map(find_queue, rolls))
-    for turn in stand.turns if labels else ():
+    for turn in stand.all_turns if labels else ():
         theirs = find_rebooted_control(turn, stand) - going
         if theirs and turn.queue not in queues:
             name = min(theirs)

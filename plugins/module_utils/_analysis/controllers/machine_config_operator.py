@@ -17,6 +17,23 @@ from .sriov_operator import describe_pool, find_machine_pool, labels_match
 Names = typing.Container[str]
 
 
+def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
+    """Return the number of nodes that may be unavailable at the same time, at least 1. Return None if the text is
+    neither a number nor a percentage. Percentages are rounded down.
+
+    [machine-config-operator pkg/controller/node/node_controller.go maxUnavailable]
+
+    :param text: maxUnavailable of the pool; None if not set, which means 1
+    :param size: number of nodes
+    """
+    if text is None:
+        return 1
+    number = text[:-1] if text.endswith("%") else text
+    if not number.isascii() or not number.isdigit():
+        return None
+    return max(1, int(number) * size // 100 if text.endswith("%") else int(number))
+
+
 def collect_made_configs(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
     """Return the labels of the MachineConfigs that result from a configuration, by name of the MachineConfig.
 

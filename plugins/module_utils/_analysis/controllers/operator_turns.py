@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Find the nodes that another operator drains, or will drain in its next turn: the SR-IOV network operator, the driver
-upgrades of NVIDIA's operators, and NVIDIA's NIC configuration operator. Between two turns of such an operator no node
-is cordoned. Each of these operators limits only its own nodes, and does not know those of the others. Pure.
+upgrades of NVIDIA's operators, NVIDIA's NIC configuration operator, and the machine config operator. Between two turns
+of such an operator no node is cordoned. Each of these operators limits only its own nodes, and does not know those of
+the others. Pure.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import dataclasses
 import typing
 
 from ..._model.base.text import parse_number
-from ..._model.kubernetes.disruption import NodePool, PoolPlan
+from ..._model.kubernetes.disruption import MachinePool, NodePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState
-from .sriov_operator import turn_of
+from .machine_config_operator import find_at_once
+from .sriov_operator import find_machine_pool, turn_of
 
-Operator = typing.Literal["sriov", "nic_configuration", "nic_driver", "gpu_driver"]
+Operator = typing.Literal["sriov", "nic_configuration", "nic_driver", "gpu_driver", "machine_config"]
 #: operator and pool within which nodes wait for each other
 Queue = tuple[Operator, str]
 
@@ -32,6 +34,7 @@ _NAMES: typing.Mapping[Operator, str] = {
     "nic_configuration": "NVIDIA's NIC configuration operator",
     "nic_driver": "NVIDIA's network operator",
     "gpu_driver": "the GPU operator",
+    "machine_config": "the machine config operator",
 }
 
 
@@ -46,7 +49,8 @@ class OperatorTurns:
     :ivar operator: operator that takes the nodes down
     :ivar nodes: reason why it takes each node down, as text, by node
     :ivar at_once: maximum number of nodes that it takes down at the same time; None for no limit, or if it is not known
-    :ivar pool: SriovNetworkPoolConfig of the nodes; empty for the default of the SR-IOV operator, and for the others
+    :ivar pool: SriovNetworkPoolConfig or MachineConfigPool of the nodes; empty for the default of the SR-IOV operator,
+        and for the others
     :ivar reboots: names of the nodes that it reboots or may reboot
     :ivar begun: names of the nodes that it drains or reboots now, which it counts in ``at_once``
     """
@@ -64,16 +68,19 @@ class OperatorTurns:
         return self.operator, self.pool
 
     def __str__(self) -> str:
-        return f"{_NAMES[self.operator]}{f' (SriovNetworkPoolConfig {self.pool})' if self.pool else ''}"
+        kind = "MachineConfigPool" if self.operator == "machine_config" else "SriovNetworkPoolConfig"
+        return f"{_NAMES[self.operator]}{f' ({kind} {self.pool})' if self.pool else ''}"
 
 
 def find_queue(roll: PoolPlan) -> typing.Optional[Queue]:
     """Return the operator and the pool within which the nodes of a plan wait for each other. Return None if they do not
-    wait, and for a MachineConfigPool, whose nodes are not counted as turns.
+    wait.
     """
     if isinstance(roll, CardTurns):
         return "nic_configuration", ""
-    if roll.machines or roll.undrained or roll.driver == "remove":
+    if roll.machines:
+        return "machine_config", roll.name
+    if roll.undrained or roll.driver == "remove":
         return None
     if roll.driver:
         return ("gpu_driver" if roll.driver == "reload" else "nic_driver"), ""
@@ -160,6 +167,36 @@ def _find_sriov_turns(
         )
         for pool, told in waiting.items()
     ]
+
+
+def find_machine_turns(
+    nodes: typing.Sequence[ClusterNode], pools: typing.Sequence[MachinePool]
+) -> tuple[OperatorTurns, ...]:
+    """Return the nodes that the machine config operator reboots, or will in its next turns: those of a pool that is not
+    paused, and whose MachineConfig is not that of the pool.
+
+    :param nodes: nodes of the cluster
+    :param pools: MachineConfigPools of the cluster; none if the cluster is not OpenShift
+    """
+    members: dict[str, list[ClusterNode]] = {}
+    for node in nodes if pools else ():
+        pool = find_machine_pool(node, pools)
+        if pool is not None:
+            members.setdefault(pool.name, []).append(node)
+    found = []
+    for pool in pools:
+        mine = members.get(pool.name, [])
+        late = [node for node in mine if node.machine_config != pool.wanted_config]
+        if pool.paused or not late:
+            continue
+        told = {
+            node.name: f"the machine config operator updates it or will in a later turn (MachineConfigPool {pool.name})"
+            for node in late
+        }
+        begun = frozenset(node.name for node in late if node.unschedulable or not node.machine_config)
+        at_once = find_at_once(pool.max_unavailable, len(mine))
+        found.append(OperatorTurns("machine_config", told, at_once, pool.name, frozenset(told), begun))
+    return tuple(found)
 
 
 def count_operations(values: typing.Sequence[str], size: int) -> tuple[typing.Optional[int], str]:

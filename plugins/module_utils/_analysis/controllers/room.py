@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.control_plane import EtcdMember, HealthCheck
-from ..._model.kubernetes.disruption import PoolPlan
+from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import list_control_plane
-from .operator_turns import OperatorTurns, count_down, find_queue
+from .operator_turns import OperatorTurns, count_down, find_machine_turns, find_queue
 
 #: operators that drain nodes in turns, by the kind of the objects that show it
 _TAKERS = {
@@ -30,7 +31,9 @@ class GateInputs:
     :ivar etcd: members of etcd
     :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
     :ivar upgrade: message of an upgrade of OpenShift that is in progress; empty if none is
-    :ivar turns: nodes that other operators drain or reboot, or will in their next turns
+    :ivar turns: nodes that other operators drain or reboot, or will in their next turns, without those of the machine
+        config operator
+    :ivar machine_pools: MachineConfigPools of the cluster
     :ivar own_boot: boot ID of the machine that runs ansible-playbook; empty if it is not known
     """
 
@@ -41,11 +44,17 @@ class GateInputs:
     upgrade: str = ""
     turns: tuple[OperatorTurns, ...] = ()
     own_boot: str = ""
+    machine_pools: tuple[MachinePool, ...] = ()
+
+    @functools.cached_property
+    def all_turns(self) -> tuple[OperatorTurns, ...]:
+        """The nodes that other operators drain or reboot, or will in their next turns."""
+        return (*self.turns, *find_machine_turns(self.nodes, self.machine_pools))
 
     @property
     def taken(self) -> dict[str, str]:
         """The nodes that other operators take down, each with the reason as text."""
-        return {node: why for turn in self.turns for node, why in turn.nodes.items()}
+        return {node: why for turn in self.all_turns for node, why in turn.nodes.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,15 +119,16 @@ def find_room(
     down = {node.name for node in counted if not node.ready or (node.unschedulable and node.name not in cordoned)}
     taken = stand.taken
     away = tuple(node.name for node in counted if node.name in down or node.name in taken)
-    number, left = 0, set(away)
-    for turn in stand.turns:
-        mine = left & turn.nodes.keys()
-        # the operator does not count a node that went down while it waits, and takes down the next one beside it
-        dead = (mine & down) - turn.begun
-        turning = mine - dead
-        number += len(dead) + max(count_down(turn.at_once, turning), len(turning & down))
-        left -= mine
-    return Room(most, limit, away, taken, number + len(left))
+    begun = {name for turn in stand.all_turns for name in turn.begun}
+    # no operator counts a node that went down while it waits: it takes down the next one beside it
+    dead = (set(away) & down) - begun
+    turning = {name for name in away if name in taken} - dead
+    at_once = 0
+    for turn in stand.all_turns:
+        mine = turning & turn.nodes.keys()
+        at_once += max(count_down(turn.at_once, mine), len(mine & down))
+    number = len(set(away) - turning) + min(at_once, len(turning))
+    return Room(most, limit, away, taken, number)
 
 
 def find_most(intent: ClusterIntent) -> tuple[int, str]:
@@ -155,8 +165,8 @@ def list_waiting(rolls: typing.Iterable[PoolPlan], stand: GateInputs) -> set[str
     :param stand: state of the cluster
     """
     queues = set(map(find_queue, rolls))
-    others = {name for turn in stand.turns if turn.queue not in queues for name in turn.nodes}
-    return {name for turn in stand.turns if turn.queue in queues for name in turn.nodes} - others
+    others = {name for turn in stand.all_turns if turn.queue not in queues for name in turn.nodes}
+    return {name for turn in stand.all_turns if turn.queue in queues for name in turn.nodes} - others
 
 
 def explain_unread_turns(stand: GateInputs) -> str:

@@ -19,7 +19,12 @@ from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 from ..controllers.budgets import PodsOfCluster, find_held_pods
-from ..controllers.machine_config_operator import find_conflicting_configs, find_rendered_configs, is_current
+from ..controllers.machine_config_operator import (
+    find_at_once,
+    find_conflicting_configs,
+    find_rendered_configs,
+    is_current,
+)
 from ..controllers.sriov_operator import describe_pool, find_machine_pool, is_evicted
 
 _LOG_OF_CONTROLLER = "oc logs -n openshift-machine-config-operator deployment/machine-config-controller"
@@ -155,23 +160,6 @@ def _list_pool_blockers(pool: MachinePool) -> typing.Iterator[str]:
         )
     if pool.paused and not pool.paused_by_us:
         yield f"MachineConfigPool {pool.name} is paused by another program or user: unpause it first"
-
-
-def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
-    """Return the number of nodes that may be unavailable at the same time, at least 1. Return None if the text is
-    neither a number nor a percentage. Percentages are rounded down.
-
-    [machine-config-operator pkg/controller/node/node_controller.go maxUnavailable]
-
-    :param text: maxUnavailable of the pool; None if not set, which means 1
-    :param size: number of nodes
-    """
-    if text is None:
-        return 1
-    number = text[:-1] if text.endswith("%") else text
-    if not number.isascii() or not number.isdigit():
-        return None
-    return max(1, int(number) * size // 100 if text.endswith("%") else int(number))
 
 
 def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:

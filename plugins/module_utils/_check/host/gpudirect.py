@@ -81,8 +81,8 @@ def check(
         remedy = (
             f"Run lspci on {name}. If it lists no GPU, seat or replace the card. If it lists GPUs of NVIDIA, correct"
             " the driver pod of the node that kubectl -n gpu-operator get pods -o wide shows as not ready. If it lists"
-            " GPUs of another vendor, set rdma_cluster.host.gpudirect: none, since only NVIDIA's driver is read. Then run"
-            " stages platform and host again."
+            " GPUs of another vendor, set rdma_cluster.host.gpudirect: none, since only NVIDIA's driver is read. Then"
+            " run stages platform and host again."
         )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
