@@ -44,6 +44,10 @@ ANSIBLE = {
         f"std:envvar ANSIBLE_{name}": (f"reference_appendices/config.html#envvar-ANSIBLE_{name}", f"ANSIBLE_{name}")
         for name in ("PIPELINING", "STDOUT_CALLBACK", "DISPLAY_SKIPPED_HOSTS", "SHOW_CUSTOM_STATS")
     },
+    "std:label ansible_collections.kubernetes.core.helm_info_module__return-status": (
+        "collections/kubernetes/core/helm_info_module.html#return-status",
+        "status",
+    ),
     **{
         f"std:label ansible_collections.{name.replace('/', '.')}": (
             f"collections/{name}.html",

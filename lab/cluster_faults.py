@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Faults of the cluster plane, injected for real, each with its way back."""
+"""Faults of the cluster plane, injected for real, each with its way back: all that are neither in fabric_faults.py
+nor in hca_faults.py."""
 
 from __future__ import annotations
 

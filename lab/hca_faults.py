@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Faults of the emulated HCAs, injected by what the kernel, iproute2 and pciutils of the worker have for that, each
-with its way back."""
+with its way back. Each is a script on the worker; ibsim does not know of it."""
 
 from __future__ import annotations
 

@@ -311,6 +311,25 @@ EXPLAINED: dict[str, Explanation] = {
             " that the finding names, then run stage bandwidth again."
         ),
     ),
+    "bandwidth.rails": Explanation(
+        means=(
+            "A NIC of a node is not on the leaf of its rail. The traffic of this rail takes the path over the spines,"
+            " where it meets other flows."
+        ),
+        measured=(
+            "The leaf of each port of a RoCE fabric, by LLDP, compared among nodes of the same model that share leaves."
+        ),
+        causes=(
+            "Two cables of a node are swapped, or a cable is on another leaf.",
+            "The fabric is not built in rails, and the intent does not say `rails: none`.",
+            "The intent has `rails: leaf`, and the leaves or the firmware of the NICs keep LLDP back (unknown).",
+        ),
+        look=("tcpdump -e -nn -i DEVICE ether proto 0x88cc",),
+        remedy=(
+            "Move the cables that the finding names. If the fabric has no rails, set `rails: none` in the intent. If it"
+            " has, set `rails: leaf`. Then run stage bandwidth again."
+        ),
+    ),
     "bandwidth.routing": Explanation(
         means=(
             "The intent sets how the switches route (`routing`), but the counters of their ports contradict it. The"

@@ -107,6 +107,7 @@ EXPLAINED: dict[str, Explanation] = {
             "Neither nvidia-peermem nor DMA-BUF works (finding `host.gpudirect`).",
             "The HCA is too far from the GPU.",
             "ACS is on between the GPU and the HCA.",
+            "On GH200 and GB200, NCCL does not use it by itself, depending on its release (NCCL_NET_GDR_C2C).",
         ),
         look=(_TOPO, "lsmod"),
         remedy=(

@@ -468,6 +468,7 @@ EXPLAINED: dict[str, Explanation] = {
         measured="All subnet managers except the master in the records of the subnet administration.",
         causes=(
             "A second subnet manager was never started.",
+            "The standby runs on the machine of the master, and stops with it.",
             "The standby ended or hangs (`fabric.manager`).",
             "The subnet managers have different SM keys, so they do not accept each other.",
         ),

@@ -68,6 +68,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "The GPU driver uses the proprietary kernel modules, which do not export DMA-BUF.",
             "The kernel is older than 5.12.",
+            "The NICs are of another vendor than NVIDIA, and their RDMA driver in this kernel is too old (unknown).",
             "nvidia_peermem is not loaded, or it is not registered with the RDMA core of the NIC driver.",
             "The GPU driver is not loaded (unknown).",
         ),

@@ -59,16 +59,17 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "network.addresses": Explanation(
         means=(
-            "whereabouts keeps addresses for pods that no longer exist. When the range has no free address, new pods"
-            " stay in ContainerCreating."
+            "whereabouts keeps addresses that no pod holds. When the range has no free address, new pods stay in"
+            " ContainerCreating."
         ),
         measured=(
-            "The allocations in the IPPools of whereabouts, compared with the existing pods, and the number of free"
-            " addresses in the range."
+            "The allocations in the IPPools of whereabouts, compared with the pods and with the addresses in their"
+            " annotation k8s.v1.cni.cncf.io/network-status, and the number of addresses in the range."
         ),
         causes=(
             "A node failed, so the addresses of its pods were not released.",
-            "The CNI plugin failed when a pod ended.",
+            "The CNI plugin failed when a pod ended. Its successor of the same name, as in a StatefulSet, then has a"
+            " second allocation.",
             "The reconciler of whereabouts does not run.",
             "An IPPool is invalid, so its allocations are unknown (subject `leases`).",
         ),

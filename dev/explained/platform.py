@@ -88,8 +88,8 @@ EXPLAINED: dict[str, Explanation] = {
             "driverctl list-overrides",
         ),
         remedy=(
-            "Load the driver (`modprobe mlx5_core`), or return the function to the node: `driverctl unset-override"
-            " ADDRESS`. Then run stage `platform` again."
+            "Load the driver of the vendor (`modprobe mlx5_core`, `bnxt_en`, `ice` or `ionic`), or return the function"
+            " to the node: `driverctl unset-override ADDRESS`. Then run stage `platform` again."
         ),
     ),
     "platform.firmware": Explanation(

@@ -36,6 +36,7 @@ EXPLAINED: dict[str, Explanation] = {
             "Neither nvidia-peermem nor DMA-BUF works on the node (`host.gpudirect`).",
             "The HCA is too far from the GPU, or ACS is enabled between them.",
             "NCCL_NET_GDR_LEVEL prevents it.",
+            "On GH200 and GB200, NCCL does not use it by itself, depending on its release (NCCL_NET_GDR_C2C).",
         ),
         look=(
             "nvidia-smi topo -m",
@@ -178,6 +179,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "NCCL_IB_HCA excludes the HCA, or the pod has no function on the rail.",
             "The job has fewer GPUs than rails.",
+            "NVLink joins the nodes (MNNVL), and each channel leaves the NVLink domain from one node only (unknown).",
             "The rails are unknown: see `fabric.rails`.",
         ),
         look=(

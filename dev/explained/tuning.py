@@ -61,7 +61,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured="Settings of the GPUs, read from nvidia-smi and from the kernel configuration.",
         causes=(
-            "The GPU throttles because of heat, the power cap or a hardware brake (`gpu_slowed`).",
+            "The GPU throttles because of heat or a hardware brake, not the power cap (`gpu_slowed`).",
             "Persistence mode is off, so the driver is loaded again for each job.",
             "The driver is too old for the CUDA version in the intent.",
             "The kernel supports neither P2PDMA nor nvidia_peermem.",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Faults of the fabric: each is injected for real, waits until it can be seen, and can be taken back. Both ways can be
-repeated."""
+repeated. A fault is told to ibsim, or to the emulated HCAs. Then ``lab.refresh()`` copies the state to the workers.
+"""
 
 from __future__ import annotations
 

@@ -192,11 +192,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         for refused in found.refused:
             self.display.warning(f"{path}: {refused}. It is left out.")
         if not found.nodes:
-            selector = self.get_option("selector")
-            raise AnsibleParserError(
-                f"{path}: no node of the cluster has the labels '{selector}'. Compare with: kubectl get nodes"
-                " --show-labels"
-            )
+            raise AnsibleParserError(f"{path}: {_explain_missing_nodes(self.get_option('selector'))}")
         self.inventory.add_group(GROUP)
         if self.get_option("kubeconfig"):
             self.inventory.set_variable("all", "rdma_kubeconfig", _complete(self.get_option("kubeconfig")))
@@ -308,3 +304,16 @@ def _complete(kubeconfig: typing.Any) -> typing.Any:
     """
     is_path = isinstance(kubeconfig, str) and "\n" not in kubeconfig
     return os.path.abspath(os.path.expanduser(kubeconfig)) if is_path else kubeconfig
+
+
+def _explain_missing_nodes(selector: str) -> str:
+    """Return why the inventory has no nodes and what to do, as two sentences without the last full stop.
+
+    :param selector: label selector of the nodes; empty if it selects all nodes
+    """
+    if not selector:
+        return "the cluster has no nodes. Check that the kubeconfig leads to the right cluster: kubectl get nodes"
+    return (
+        f"no node of the cluster has the labels '{selector}'. Set selector in this file to labels of the nodes (kubectl"
+        " get nodes --show-labels lists them), or to '' for all nodes, also those of the control plane"
+    )

@@ -13,7 +13,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Reads the networks of pods, services and nodes, and the networks of all C(NetworkAttachmentDefinitions).
-  - Reads the allocations of whereabouts and nv-ipam. Finds whereabouts allocations of pods that no longer exist.
+  - Reads the allocations of whereabouts and nv-ipam. Finds whereabouts allocations that no pod holds.
   - Reports in C(addresses.errors) what the API server does not let the user read.
 options:
   ranges:
@@ -53,7 +53,7 @@ addresses:
       description: Number of pod addresses that were compared with O(ranges).
       type: int
     leaks:
-      description: Addresses that whereabouts keeps for pods that no longer exist.
+      description: Addresses that whereabouts keeps and that no pod holds.
       type: list
       elements: dict
     pools:

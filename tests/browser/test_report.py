@@ -9,6 +9,7 @@ import io
 import pathlib
 import re
 import typing
+import unicodedata
 
 import axe_playwright_python.sync_playwright as axe
 import pypdf
@@ -55,9 +56,9 @@ DEAD_ANCHORS = """() => [...document.querySelectorAll('a[href^="#"]')]
 
 
 def printed(page: typing.Any) -> list[str]:
-    """The text of each sheet of A4."""
+    """The text of each sheet of A4, with the letters of a ligature of the font ("ff", "fi") apart."""
     reader = pypdf.PdfReader(io.BytesIO(page.pdf(format="A4", prefer_css_page_size=True, print_background=True)))
-    return [sheet.extract_text() for sheet in reader.pages]
+    return [unicodedata.normalize("NFKC", sheet.extract_text()) for sheet in reader.pages]
 
 
 @SIZES

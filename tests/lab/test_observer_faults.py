@@ -19,7 +19,7 @@ pytestmark = pytest.mark.thorough
 NAMESPACE = "linerate-observers"
 DISCOVER = "playbooks/discover.yml"
 #: said when the look through observers starts
-LOOKING = "Look at all nodes that have an observer"
+LOOKING = "Read HCAs, platform and settings of each node through its observer"
 PROXY_PORT = 16443
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The source of each field of the class ``Facts`` of each stage: a fact of the nodes, a fact of the cluster, or data of
-the run. _app/frame.py reads the facts from these sources.
+the run. _app/folder.py reads the facts from these sources (``read_facts``).
 """
 
 from __future__ import annotations

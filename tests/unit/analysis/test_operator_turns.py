@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import find_turns
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs, find_room
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import NodeState
 
@@ -56,3 +56,28 @@ def test_a_taken_node_counts_as_unavailable() -> None:
     room = find_room(stand, ClusterIntent(), ("w1", "w2"), ("w1",))
     assert room.away == ("w2",) and "desired-state Drain_Required" in room.refusal
     assert not find_room(stand, ClusterIntent(), ("w1", "w2"), ("w1", "w2")).refusal
+
+
+@pytest.mark.parametrize(
+    ("ready", "state_of_w1", "cordoned", "left"),
+    [
+        # w1 went down while it waits: the operator does not count it and takes w2 down beside it
+        (False, "Idle", False, 0),
+        # the operator drains w1, so w2 waits
+        (True, "Draining", True, 1),
+        (False, "Rebooting", True, 1),
+        (True, "Idle", False, 1),
+    ],
+)
+def test_a_node_that_goes_down_while_it_waits_is_none_of_its_operators_turns(
+    ready: bool, state_of_w1: str, cordoned: bool, left: int
+) -> None:
+    first = ClusterNode("w1", {}, ready, unschedulable=cordoned)
+    nodes = (first, *(ClusterNode(name, {}, True) for name in ("w2", "w3")))
+    states = tuple(
+        NodeState(name, desired_state="Drain_Required", current_state=current)
+        for name, current in (("w1", state_of_w1), ("w2", "Idle"))
+    )
+    intent = ClusterIntent(disruption="reboot", node_pool=DrainPool(max_unavailable=2))
+    stand = GateInputs(nodes, turns=find_turns(nodes, states))
+    assert find_room(stand, intent, ("w1", "w2", "w3"), ("w3",)).left == left

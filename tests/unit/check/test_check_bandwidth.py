@@ -12,11 +12,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.floors import Doubt, PairLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.measurement.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, explain_cause
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pods import check_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import (
     keep_valid_results,
     split_verdicts,
@@ -309,7 +311,8 @@ def test_where_others_are_fast_with_as_few_queue_pairs_their_number_explains_not
         ) in finding.why
         assert "verified" not in finding.why and "switches" not in finding.why
         assert finding.remedy.startswith(
-            "Read the errors (ibqueryerrors) of both ends, then run stage bandwidth again on idle nodes."
+            "Read the errors (ibqueryerrors) of both ends, and correct the cause of counters that increase. Then run"
+            " stage bandwidth again on idle nodes."
         )
     assert (findings["suspect"].status, findings["suspect"].measured) == ("pass", "1 measurement passed")
 
@@ -1793,3 +1796,29 @@ def test_a_pod_proves_one_of_the_functions_of_its_hca(functions: int, told: bool
     fleet = healthy(dataclasses.replace(PAIR, functions=functions))
     found = [item for item in check(fleet.intent, fleet.of("bandwidth")) if item.check == "bandwidth.pod"]
     assert found and all(("1 of the 2 virtual functions of its HCA" in item.measured) is told for item in found)
+
+
+@pytest.mark.parametrize(
+    ("number", "virtual", "status"), [(1, False, "pass"), (2, False, "unknown"), (2, True, "pass")]
+)
+def test_a_port_that_the_tools_do_not_use_is_not_measured(number: int, virtual: bool, status: str) -> None:
+    """The tools in the pods use port 1 of the RDMA device; a virtual function has ports with numbers of its own."""
+    pci = PciFunction("0000:3c:00.0", "15b3", "1011", "0207", "mlx5_core", 0, GEN5)
+    hca, port = Hca("mlx5_0", "mlx5_0", (), pci), Port(number, "ACTIVE", "LinkUp", "InfiniBand", 56.0)
+    membership = Membership("compute", (), {name: (Member(0, hca, port),) for name in "ab"})
+    pods = {
+        (0, name): RdmaPod(
+            "compute",
+            name,
+            f"pod-{name}",
+            "test",
+            "mlx5_0",
+            f"10.0.0.{place}",
+            interface="net1",
+            physical_function="0000:3c:00.0" if virtual else None,
+        )
+        for place, name in enumerate("ab", 1)
+    }
+    told = check_pods(intent().fabrics[0], 0, pods, membership, Facts(("a", "b")))
+    assert [item.status for item in told] == [status] * 2
+    assert status == "pass" or all(f"port {number} of the HCA" in item.why for item in told)

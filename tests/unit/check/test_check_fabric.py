@@ -334,6 +334,30 @@ def test_a_manager_port_that_does_not_answer() -> None:
     assert one(findings, "fabric.one_master").status == "pass" and one(findings, "fabric.standby").status == "warn"
 
 
+@pytest.mark.parametrize(
+    ("described", "node", "host"),
+    [
+        (("sm-1 mlx5_0", "sm-1 mlx5_1"), 0, "sm-1"),
+        (("sm-1 mlx5_0", "sm-2 mlx5_0"), 0, ""),
+        # what rdma-ndd has not written names no host
+        (("MT4123 ConnectX6 Mellanox Technologies",) * 2, 0, ""),
+        # a node of the fleet, by the GUIDs of its ports
+        (("a b", "c d"), 2, "worker-2"),
+    ],
+)
+def test_a_standby_on_the_machine_of_the_master_is_none(described: tuple[str, str], node: int, host: str) -> None:
+    guids = [plain_guid(node, index, 1) if node else f"0x{index:016x}" for index in (1, 2)]
+    pair = [
+        dataclasses.replace(manager, guid=guid) for manager, guid in zip((world.MASTERS[1], world.STANDBYS[1]), guids)
+    ]
+    ports = tuple(ManagerPort(manager.lid, manager) for manager in pair)
+    more = [] if node else [FabricNode("Ca", guid, text, 1) for guid, text in zip(guids, described)]
+    topologies = world.seen_topologies(world.topology(more=more), managers=world.managers(ports=ports, master=guids[0]))
+    findings = fabrics(subnets=every(master=pair[0]), topologies={"worker-1": ObservedTopologies(topologies)})
+    finding = one(findings, "fabric.standby")
+    assert (finding.status, f"one machine, {host}." in finding.why) == (("warn", True) if host else ("pass", False))
+
+
 def test_no_standby_warns_and_no_answer_is_unknown() -> None:
     alone = world.managers(ports=(ManagerPort(1, world.MASTERS[1]),), others_refreshed=None)
     assert (

@@ -39,6 +39,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform
     GpuDriver,
     NodePlatform,
     ObservedPlatform,
+    PciEvidence,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 
@@ -242,6 +243,38 @@ def told(way: typing.Any, gpu: typing.Optional[GpuDriver], kernel: str = "5.14.0
 
 
 PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4")
+
+
+@pytest.mark.parametrize(
+    ("drivers", "kernel", "status", "words"),
+    [
+        (("mlx5_core",), "5.14.0", "pass", "mlx5_core of the kernel"),
+        # one NIC without RDMA besides
+        (("ice", "mlx5_core"), "5.14.0", "pass", "mlx5_core of the kernel"),
+        (("bnxt_en",), "6.8.0", "pass", "NIC driver bnxt_en"),
+        (("ionic",), "5.15.0", "pass", "NIC driver ionic"),
+        (("bnxt_en",), "5.14.0", "unknown", "NIC driver bnxt_en"),
+        (("bnxt_en", "ice"), "6.2.0", "unknown", "NIC driver bnxt_en, ice"),
+        (("bnxt_en", "ice"), "6.5.0", "pass", "NIC driver bnxt_en, ice"),
+        # a driver of which nothing is known, and none
+        (("virtio-pci", None), "5.14.0", "pass", "mlx5_core of the kernel"),
+    ],
+)
+@pytest.mark.parametrize("way", ["auto", "dma_buf"])
+def test_dma_buf_needs_a_nic_driver_that_registers_it(
+    way: typing.Any, drivers: tuple[typing.Optional[str], ...], kernel: str, status: str, words: str
+) -> None:
+    functions = tuple(PciEvidence(f"0000:{place}c:00.0", driver) for place, driver in enumerate(drivers))
+    seen = ObservedPlatform(NodePlatform(kernel, "x86_64", functions=functions, gpu=OPEN))
+    (found,) = gpudirect.check("a", HostNeeds(gpudirect=way), seen)
+    assert (found.status, words in found.measured) == (status, True)
+    assert status == "pass" or "grep reg_user_mr_dmabuf /proc/kallsyms" in found.remedy
+
+
+def test_what_one_way_surely_lacks_makes_no_failure_of_the_other_that_is_unknown() -> None:
+    """With ``auto`` one way is enough; for one way a sure lack decides, whatever else is unknown of it."""
+    assert told("auto", dataclasses.replace(OPEN, open=None), "6.8.0").status == "unknown"
+    assert told("dma_buf", dataclasses.replace(OPEN, open=False), "unknown").status == "fail"
 
 
 def test_a_cluster_policy_that_leaves_the_driver_to_other_objects_is_not_the_place_to_set_it() -> None:

@@ -128,6 +128,11 @@ def test_leaked_addresses_are_taken_off(number: int, status: str) -> None:
     assert ("old/pod-1" in finding.measured) == (number > 0)
 
 
+def test_leaks_that_could_not_be_read_are_not_called_none() -> None:
+    unread = dataclasses.replace(FREE, errors=("GET /api/v1/pods: pods is forbidden",))
+    assert "none leaked" not in found(unread, "network.addresses").measured
+
+
 def test_leaks_of_other_ranges_are_not_ours() -> None:
     assert (
         found(dataclasses.replace(FREE, leaks=(AddressLease("10.0.1.1", "old/pod"),)), "network.addresses").status

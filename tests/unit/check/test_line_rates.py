@@ -265,6 +265,34 @@ def test_an_interface_that_pods_share_is_the_function_itself() -> None:
     assert finding.status == "pass"
 
 
+@pytest.mark.parametrize(
+    ("fraction", "bonded", "measured", "floor"),
+    [
+        (0.95, True, "pass", "pass"),
+        (0.5, True, "pass", "fail"),
+        # the RDMA device of a bond spreads its queue pairs over both links
+        (1.9, True, "pass", "pass"),
+        (2.1, True, "unknown", ""),
+        (1.9, False, "unknown", ""),
+    ],
+)
+def test_a_bond_carries_as_much_as_its_links(fraction: float, bonded: bool, measured: str, floor: str) -> None:
+    (hca,) = typing.cast(NodeHcas, nic(100.0, 100.0, 100.0).value).hcas
+    assert hca.pci is not None
+    netdevs = [
+        (dataclasses.replace(hca.netdevs[0], name=name, bond="bond0" if bonded else None),) for name in ("eth2", "eth3")
+    ]
+    pci = dataclasses.replace(hca.pci, address="0000:3c:00.1")
+    first = dataclasses.replace(hca, netdevs=netdevs[0])
+    second = dataclasses.replace(hca, name="eth3", rdma_device=None, netdevs=netdevs[1], pci=pci, ports=())
+    names = ["bond0" if bonded else "eth2"]
+    select, changes = {"hcas_per_node": 1, "netdev": names}, {"profile": "rdma_shared", "virtual_functions": 0}
+    wanted = intent(select=select, **typing.cast(typing.Any, changes))
+    found = judged({name: ObservedHcas(NodeHcas((first, second))) for name in "ab"}, fraction, wanted)
+    assert found["measured", "storage a -> b"].status == measured
+    assert floor in ("", found["floor", "storage a -> b"].status if floor else "")
+
+
 def test_tcp_over_a_link_that_trained_down() -> None:
     wanted = intent(rdma=False)
     found = judged({"a": nic(100.0, 100.0), "b": nic(25.0, 100.0)}, wanted=wanted, rdma=False)

@@ -303,9 +303,15 @@ def test_the_network_of_a_plugin_proves_no_rdma(network: str) -> None:
     assert all(f"over the network plugin {network}." in item.why and "NCCL_NET=IB" in item.remedy for item in told)
 
 
-@pytest.mark.parametrize("network", ["IB", "IBext_v8", "IBext_v11"])
+@pytest.mark.parametrize("network", ["IB", "IBext_v8", "IBext_v11", "gIB", "RCCL-ANP"])
 def test_the_networks_that_are_verbs(network: str) -> None:
-    assert found(check(intent(), facts(Job(network=network))), "transport", UNKNOWN) == []
+    """The plugins list the devices as NCCL does."""
+    assert closing(check(intent(), facts(Job(network=network, hcas=tuple(FUNCTIONS))))) == set()
+
+
+def test_a_network_that_is_verbs_lists_the_devices_with_its_own_name() -> None:
+    text = Job(network="gIB", hcas=tuple(FUNCTIONS)).text().replace("NET/IB : Using", "NET/gIB : Using")
+    assert closing(check(intent(), facts(log=parse(text.splitlines(keepends=True))))) == set()
 
 
 def test_tcp_although_there_are_devices() -> None:
@@ -331,6 +337,12 @@ def test_staged_through_the_host() -> None:
     assert judge(check(intent(gpu_direct=False), facts(without))).open
     said = dataclasses.replace(without, more=("NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_21' (no module)",))
     assert "mlx5_21: no module" in found(check(intent(), facts(said)), "gpu_direct", FAIL)[0].why
+    # on these NCCL itself leaves it off
+    for job in (without, said):
+        assert (
+            "On GH200 and GB200, set NCCL_NET_GDR_C2C=1"
+            in found(check(intent(), facts(job)), "gpu_direct", FAIL)[0].remedy
+        )
 
 
 def test_two_versions() -> None:
@@ -932,6 +944,21 @@ def test_a_job_over_nvlink_between_nodes_alone_proves_nothing_about_the_hcas() -
     unknown = [item for item in findings if item.check == "training.hcas"]
     assert {(item.status, item.measured) for item in unknown} == {(UNKNOWN, "channels use only NVLink")}
     assert all("MNNVL" in item.why and "NCCL_MNNVL_ENABLE=0" in item.remedy for item in unknown)
+
+
+def test_a_job_over_several_nvlink_domains_leaves_hcas_idle_that_are_not_at_fault() -> None:
+    """A channel leaves an NVLink domain from one of its nodes, so that the others have HCAs without a channel."""
+    inside = re.compile(r"(Channel 0[1-3]/0 : .*)\[send\] via NET/IB/\d+/GDRDMA")
+    lines = [
+        inside.sub(r"\1via P2P/MNNVL", line)
+        for line in Job(hcas=tuple(FUNCTIONS)).lines()
+        if not re.search(r"Channel 0[1-3]/0 : .*\[receive\] via NET", line)
+    ]
+    findings = check(intent(), facts(log=parse(lines)))
+    assert closing(findings) == {"hcas unknown", "rails unknown"}
+    told = found(findings, "hcas", UNKNOWN) + found(findings, "rails", UNKNOWN)
+    assert len(told) == 4
+    assert all("MNNVL" in item.why and "NCCL_MNNVL_ENABLE=0" in item.remedy for item in told)
 
 
 def test_nvlink_between_nodes_that_does_not_work_fails_and_names_imex() -> None:

@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import OperatorTurns
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
     describe_plan,
@@ -57,6 +58,22 @@ def ask(
 
 def changed(nodes: typing.Sequence[ClusterNode], name: str, **change: typing.Any) -> tuple[ClusterNode, ...]:
     return tuple(dataclasses.replace(node, **change) if node.name == name else node for node in nodes)
+
+
+@pytest.mark.parametrize("state", [{"ready": False}, {"unschedulable": True}], ids=["not ready", "cordoned"])
+def test_a_node_of_the_plan_that_is_down_already_holds_the_others(state: dict[str, bool]) -> None:
+    one = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w0", **state))
+    assert "w0: NotReady or cordoned, so no other node may go down" in ask(SRIOV, stand=one)
+    two = dataclasses.replace(INTENT, node_pool=DrainPool(max_unavailable=2))
+    assert ask(SRIOV, stand=one, intent=two) == "", "the limit has room for it and for the next one"
+    alone = PoolPlan("", ("w0",), 1, 1, "the operator's default")
+    assert ask(alone, stand=one) == "", "no further node goes down"
+    all_down = tuple(dataclasses.replace(node, **state) for node in WORKERS)
+    assert ask(SRIOV, stand=dataclasses.replace(WHOLE, nodes=MASTERS + all_down[:2] + WORKERS[2:])) == ""
+    assert ask(WORKER, stand=one) == "", "the machine config operator counts the nodes that are down"
+    turn = OperatorTurns("sriov", {"w0": "Draining"}, at_once=1)
+    resumed = dataclasses.replace(one, turns=(turn,))
+    assert ask(SRIOV, stand=resumed) == "", "a resumed run meets the drain of the operator"
 
 
 def test_what_the_cluster_bears_passes() -> None:

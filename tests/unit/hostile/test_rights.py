@@ -42,6 +42,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     MeasuringNamespace,
     prepare_measurement,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_turns import TurnReader
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -485,6 +486,7 @@ def test_looking(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Pa
         _ansible_check_mode=True,
     )
     call(api, "access_info", **both, install="olm")
+    assert TurnReader(client).read_operations((), 1)[0] == 1
     assert ClaimedDevices(client).may_be_network(
         {"resourceClaims": [{"name": "vf", "resourceClaimName": "vf"}]}, rbac.JOBS
     )

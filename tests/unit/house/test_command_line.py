@@ -176,6 +176,7 @@ def test_a_run_step_by_step_ends_as_any_other_and_one_without_steps_proves_nothi
         ),
         ("teardown", ("-e", '{"rdma_fabrics": null}'), "rdma_fabrics is empty, and nothing was begun"),
         ("teardown", ("-e", '{"rdma_fabrics": {"name": "a"}}'), "rdma_fabrics is no list, and nothing was begun"),
+        ("awx_approval", (), "linerate_rdma is not given; expected the result of a plan"),
         ("fabric", ("-e", "rdma_from=fabrik"), "msg: 'stage fabric: rdma_from is 'fabrik', which is not a stage"),
     ],
 )

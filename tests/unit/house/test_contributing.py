@@ -15,7 +15,12 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from dev.explained.explanation import Explanation
+from tests.unit.truth.breaks import cases, kind_of, types_of_facts
+from tests.unit.truth.fleet import FEW, PAIR, ROCE, healthy
+from tests.unit.truth.judge import Outcome, compared, outcomes
+from tests.unit.truth.table import ROWS, Row
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 OURS = "ansible_collections.linerate.rdma."
@@ -58,6 +63,21 @@ def load_as(name: str, text: str, folder: pathlib.Path, monkeypatch: pytest.Monk
     return module
 
 
+def parts_of(change: Block) -> tuple[str, str]:
+    """The lines that a change keeps or takes away, and those that are there after it."""
+    lines = change.text.splitlines(keepends=True)
+    return tuple("".join(line[1:] for line in lines if line[0] in (" ", sign)) for sign in "-+")  # type: ignore[return-value]
+
+
+def changed(path: str) -> str:
+    """Text of a file after all changes of the example."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for change in of("diff"):
+        if change.path == path:
+            text = text.replace(*parts_of(change))
+    return text
+
+
 def name_of(block: Block) -> str:
     return OURS + block.path.removesuffix(".py").replace("/", ".")
 
@@ -69,25 +89,55 @@ def test_the_check_and_its_test_of_the_example_run(tmp_path: pathlib.Path, monke
     load_as(name_of(check), check.text, tmp_path, monkeypatch)
     tests = load_as(name_of(test), test.text, tmp_path, monkeypatch)
     functions = [item for name, item in vars(tests).items() if name.startswith("test_") and inspect.isfunction(item)]
-    assert len(functions) == 3
+    assert len(functions) == 4
     for function in functions:
         function()
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_each_change_of_the_example_fits_its_file(number: int) -> None:
     changes = of("diff")
-    assert len(changes) == 5
+    assert len(changes) == 6
     block = changes[number]
     text = (ROOT / block.path).read_text(encoding="utf-8")
     lines = block.text.splitlines()
-    kept = "\n".join(line[1:] for line in lines if line[:1] in (" ", "-"))
-    assert kept, block
-    # what stands around a change follows one another in the file
-    assert kept in text or all(f"{line}\n" in text for line in kept.splitlines()), block
+    kept, _after = parts_of(block)
+    assert kept and text.count(kept) == 1, block
     assert all(line[:1] in ("+", "-", " ") for line in lines), block
     new = [line[1:].strip() for line in lines if line.startswith("+")]
     assert new and not any(line in map(str.strip, text.splitlines()) for line in new if "board" in line), block
+
+
+def truth_of_the_example(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[typing.Any, Outcome]:
+    """What a run notices of each broken PSID once the check of the example is a part of stage discover."""
+    check, _test = of("python")
+    load_as(name_of(check), check.text, folder, monkeypatch)
+    place = f"{OURS}plugins.module_utils._check.discover.check_of_the_example"
+    stage = load_as(place, changed("plugins/module_utils/_check/discover/check.py"), folder, monkeypatch)
+    monkeypatch.setitem(TABLE, "discover", (TABLE["discover"][0], stage.check))
+    hints = {source: hint for source, hint in types_of_facts().items() if kind_of(source) == "hcas"}
+    seen: dict[typing.Any, Outcome] = {}
+    for shape in (PAIR, FEW, ROCE):
+        broken = (item for item in cases(healthy(shape), "one", hints) if item.case.fact == "node.hcas(PF).board")
+        seen.update(outcomes(healthy(shape), broken))
+    return seen
+
+
+def test_the_row_of_the_example_says_what_a_run_notices(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = truth_of_the_example(tmp_path, monkeypatch)
+    assert {case.how for case in seen} >= {"broken", "unread"}
+    path = "tests/unit/truth/table.py"
+    after = load_as("tests.unit.truth.table_of_the_example", changed(path), tmp_path, monkeypatch)
+
+    def wrong(rows: typing.Iterable[Row]) -> list[str]:
+        of_psids = [row for row in rows if "hcas" in row.kinds and "node.hcas(PF).board" in row.facts]
+        assert of_psids
+        return [text for text in compared(seen, of_psids) if "hcas node.hcas(PF).board" in text]
+
+    assert wrong(after.ROWS) == []
+    assert wrong(ROWS) != [], "the example needs no row of its own"
 
 
 def test_the_explanation_of_the_example_has_all_that_a_page_needs(

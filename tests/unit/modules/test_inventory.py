@@ -17,6 +17,7 @@ import urllib.parse
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.inventory import nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory_node
 
 from .test_kubeconfig import kubeconfig
@@ -164,7 +165,8 @@ def test_nodes_are_reached_by_pods_and_grouped_by_what_they_are(server: str, tmp
     [
         (
             "kubeconfig: {folder}/config\nselector: example.com/role=cpu",
-            "no node of the cluster has the labels 'example.com/role=cpu'",
+            "no node of the cluster has the labels 'example.com/role=cpu'. Set selector in this file to labels of the"
+            " nodes (kubectl get nodes --show-labels lists them), or to '' for all nodes",
         ),
         ("kubeconfig: {folder}/absent", "the file does not exist"),
         ("kubeconfig: {folder}/config\nselektor: x", "selektor"),
@@ -176,6 +178,11 @@ def test_a_mistake_is_named(server: str, tmp_path: pathlib.Path, text: str, word
     assert done.returncode != 0 and words in " ".join(done.stderr.split()) and "Traceback" not in done.stderr, (
         done.stderr
     )
+
+
+def test_cluster_without_nodes_is_named_where_the_selector_takes_all() -> None:
+    said = nodes._explain_missing_nodes("")
+    assert said.startswith("the cluster has no nodes. Check that the kubeconfig") and "selector" not in said
 
 
 def test_the_kubeconfig_of_the_command_line_is_that_of_the_playbooks(server: str, tmp_path: pathlib.Path) -> None:

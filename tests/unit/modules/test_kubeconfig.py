@@ -125,7 +125,7 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
     ("code", "said", "remedy"),
     [
         (401, "Unauthorized", "is wrong or has expired. Renew it"),
-        (403, 'User "x" cannot get path "/version"', "Grant the user the rights in docs/rbac that the stage requires"),
+        (403, 'User "x" cannot get path "/version"', "names the files (in validate.rights and validate.powers)"),
         (503, "the server is shutting down", ""),
     ],
 )

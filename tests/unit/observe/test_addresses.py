@@ -57,6 +57,34 @@ def test_a_lease_without_its_pod_is_a_leak() -> None:
     assert (facts.leaks, facts.pods, facts.errors) == ((AddressLease("10.79.0.3", "training/gone"),), 1, ())
 
 
+def attached(name: str, addresses: typing.Sequence[str], phase: str = "Running") -> dict[str, typing.Any]:
+    """A pod with the annotation of multus."""
+    status = [{"name": "cni0", "ips": ["10.244.0.5"], "default": True}, {"name": "a/b", "ips": list(addresses)}]
+    found = pod(name, "10.244.0.5")
+    found["metadata"]["annotations"] = {"k8s.v1.cni.cncf.io/network-status": json.dumps(status)}
+    return {**found, "status": {**found["status"], "phase": phase}}
+
+
+@pytest.mark.parametrize(
+    ("there", "leaked"),
+    [
+        # of a StatefulSet: whereabouts has kept the address of the predecessor [whereabouts issues 176, 182]
+        (attached("a", ["10.79.0.4"]), ["10.79.0.2"]),
+        (attached("a", ["10.79.0.4"], "Succeeded"), ["10.79.0.2", "10.79.0.4"]),
+        (attached("a", ["10.79.0.4"], "Failed"), ["10.79.0.2", "10.79.0.4"]),
+        (attached("a", ["10.79.0.2", "10.79.0.4"]), []),
+        # not attached yet, or not to these networks: nothing shows what the pod holds
+        (attached("a", []), []),
+        (attached("a", ["10.80.0.1"]), []),
+        (pod("a", "10.244.0.5"), []),
+    ],
+)
+def test_a_lease_that_its_pod_does_not_hold_is_a_leak(there: dict[str, typing.Any], leaked: list[str]) -> None:
+    api = Api(Pod=[there])
+    api.kinds[WHEREABOUTS] = [leases(_2="training/a", _4="training/a")]
+    assert [lease.address for lease in observe(typing.cast(Cluster, api), OURS).leaks] == leaked
+
+
 def test_pods_that_come_and_go_meanwhile_are_no_leaks() -> None:
     looks = iter([[leases(_2="training/a", _3="training/goes")], [leases(_2="training/a", _4="training/comes")]])
     api = Api(Pod=[pod("a", "10.244.0.5")])

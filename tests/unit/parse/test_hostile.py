@@ -937,6 +937,7 @@ DATA: dict[str, Data] = {
     "kubernetes.multus.network_interface": Data(
         lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD
     ),
+    "kubernetes.multus.held_addresses": Data(parser("kubernetes.multus.held_addresses"), POD),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
     "operators.drivers.driver_policy": Data(
         parser("operators.drivers.driver_policy"),
@@ -1055,6 +1056,7 @@ DATA: dict[str, Data] = {
     "operators.maintenance_operator.parse_parallel_operations": Data(
         parser("operators.maintenance_operator.parse_parallel_operations"),
         [named(kind="MaintenanceOperatorConfig", spec={"maxParallelOperations": "10%"})],
+        ("",),
     ),
     "operators.nic_configuration_operator.parse_turn": Data(
         parser("operators.nic_configuration_operator.parse_turn"),

@@ -183,6 +183,14 @@ def test_a_green_head_leads_to_warnings_and_waivers() -> None:
     assert '1 warnings: <a href="#tuning">1 in tuning</a>' in warned.partition("<main")[0]
 
 
+def test_verdict_of_a_folder_without_records_says_how_to_get_them() -> None:
+    assert report(without=STAGES).summary == (
+        "NOT GREEN - no stage was run in this folder. Run linerate.rdma.site, or set rdma_report_dir to the folder of a"
+        " run"
+    )
+    assert report(without=STAGES[1:]).summary.startswith("NOT GREEN - stages ")
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
     assert report(without=[stage]).summary == f"NOT GREEN - stage {stage}: not run"
@@ -196,7 +204,7 @@ def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
 
 def test_nothing_at_all_is_not_green() -> None:
     empty = build_report({}, {}, "", NOW)
-    assert not empty.success and empty.summary.startswith("NOT GREEN - stages validate, discover")
+    assert not empty.success and empty.summary.startswith("NOT GREEN - no stage was run in this folder")
 
 
 def test_first_closed_gate_is_in_the_verdict_line() -> None:
@@ -245,6 +253,17 @@ def next_steps(made: Report) -> tuple[str, str]:
     section = render_html(made).partition("What to do next")[2].partition("</section>")[0]
     steps, _end, after = section.partition("</ol>")
     return steps, after
+
+
+@pytest.mark.parametrize("check", ["validate.api_server", "validate.library"])
+def test_step_of_an_api_server_without_answer_is_the_first_one_as_in_the_verdict(check: str) -> None:
+    """A proposal of the missing intent needs the API server as well."""
+    intent = Finding("validate.intent", "rdma_fabrics", "fail", why="It is missing.", remedy="Run propose.")
+    behind = Finding(check, "API server", "fail", why="Connection refused.", remedy="Check the kubeconfig")
+    closed = report(record("validate", intent, behind))
+    assert closed.summary.startswith(f"NOT GREEN - stage validate: 2 fail ({check}")
+    steps, _after = next_steps(closed)
+    assert 0 < steps.index(f"<code>{check}</code>") < steps.index("<code>validate.intent</code>")
 
 
 def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
@@ -308,7 +327,7 @@ def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
 
 def test_a_remedy_names_each_link_once() -> None:
     steps, _after = next_steps(build_report(records(World(cut=(0, 1))).records, {}, "", NOW))
-    assert steps.count("leaf-0-1 port 40 ") == 1 and steps.count("the forwarding with ibtracert") == 1
+    assert steps.count("leaf-0-1 port 40 ") == 1 and steps.count("the switch at which ibtracert stops") == 1
 
 
 def test_a_closed_stage_says_what_is_wrong_before_its_pictures() -> None:

@@ -301,7 +301,9 @@ def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
     assert (
         "These links run below the rate that both of their ends support: leaf-1 port 10 to spine-3 port 2, could be 4X."
     ) in found.why
-    assert found.remedy.startswith("Run iblinkinfo to find out why these links run below the rate that they support")
+    assert found.remedy.startswith(
+        "Run iblinkinfo, and set a limit of the rate or the width at these ports back to the rate that they support."
+    )
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,14 @@ class Api(Base):
     def pages(
         self,
         kind: str,
+        namespace: str = "",
         *,
         only: typing.Callable[[dict[str, typing.Any]], bool] = lambda _item: True,
         partial: bool = False,
     ) -> typing.Iterator[dict[str, typing.Any]]:
         # a pod may be too large to be read
         assert partial or kind != "Pod"
-        yield from filter(only, copy.deepcopy(self.list(kind).items))
+        yield from filter(only, copy.deepcopy(self.list(kind, namespace).items))
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         return super().get(kind.partition(".")[0], namespace, name)

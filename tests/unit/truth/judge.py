@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 
 from .breaks import Break, Case, hint_of, types_of_facts
 from .fleet import Fleet
+from .table import Row
 
 #: from a closed gate to nothing at all
 CLOSED, WARNED, SILENT = ORDER = ("closed", "warned", "silent")
@@ -82,3 +83,26 @@ def outcomes(
             if before is None or ORDER.index(now.verdict) > ORDER.index(before.verdict):
                 found[broken.case] = now
     return found
+
+
+def compared(seen: typing.Mapping[Case, Outcome], rows: typing.Sequence[Row]) -> list[str]:
+    """What the rows say else than what was seen."""
+    wrong: list[str] = []
+    unused = {(row, kind, fact) for row in rows for kind in row.kinds for fact in row.facts}
+    for case, outcome in seen.items():
+        named = [(row, kind, fact) for row in rows if case.kind in row.kinds for kind, fact in row.named(case)]
+        unused.difference_update(named)
+        wrong += problems(case, outcome, [row for row, _kind, _fact in named])
+    return wrong + [f"no such fact: {kind} {fact} ({row.why})" for row, kind, fact in unused]
+
+
+def problems(case: Case, outcome: Outcome, rows: typing.Sequence[Row]) -> typing.Iterator[str]:
+    where = f"{case.kind} {case.fact}, {case.how}, {'RoCE' if case.roce else 'InfiniBand'}"
+    if outcome.verdict == CLOSED:
+        yield from (f"noticed, so that the row is not needed: {where} ({row.why})" for row in rows)
+    elif not rows:
+        yield f"not noticed ({outcome.verdict}), and not in the table: {where}: {outcome.words}"
+    elif len(rows) > 1:
+        yield f"in {len(rows)} rows: {where}"
+    elif outcome.verdict != (WARNED if rows[0].warns else SILENT):
+        yield f"{outcome.verdict}, which the row does not say: {where} ({rows[0].why})"

@@ -75,6 +75,34 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
         "Only the nodes' side is read, and only where NVIDIA's driver packages show it (stage tuning).",
         "Stage collectives, which loads all rails at once; the configuration of the switches.",
     ),
+    (
+        "The second link of a RoCE bond (LAG) that is up and carries little",
+        "The queue pairs of a measurement may all take one link, so the floor counts one. Stage discover judges the"
+        " state and the rate of each part of the bond.",
+        "`line_rate.floor_gbps` above the rate of one link, with several queue pairs (`pods.queue_pairs`).",
+    ),
+    (
+        "Several RoCE rails in one subnet: in a pod with all of them, routes and ARP may send the data of one through"
+        " another",
+        "The pods of stage bandwidth have one rail each.",
+        "Stage collectives, whose pods have all rails; stage training on the log of a job.",
+    ),
+    (
+        "Addresses that whereabouts keeps from pods by an OverlappingRangeIPReservation alone",
+        "The leases of its IPPools are compared with the pods, not these objects, which name one address each.",
+        "`kubectl get overlappingrangeipreservations.whereabouts.cni.cncf.io -A`, compared with the pods.",
+    ),
+    (
+        "Deadlocks of InfiniBand routing, adaptive routing that a switch lacks, and SHARP",
+        "Of the routing, the forwarding tables and the counters of single tests are read, no service levels, no credit"
+        " loops and no aggregation trees.",
+        "Stage collectives under full load; `ibdiagnet -r` and the log of the subnet manager.",
+    ),
+    (
+        "The Arm side of a BlueField in DPU mode: its OVS, its offload and its own firmware settings",
+        "The nodes' side alone is read, on which the mode of the card shows.",
+        "Stage bandwidth, which such a bridge slows down; `ovs-appctl dpctl/dump-flows type=offloaded` on the card.",
+    ),
 )
 COLUMNS = "| kind | fact | when it is | on | why |\n|---|---|---|---|---|\n"
 

@@ -1076,7 +1076,6 @@ ROWS: tuple[Row, ...] = (
         ("disruption.plan",),
         (
             "nodes[].reasons*",
-            "nodes[].doubts*",
             "nodes[].pool",
             "nodes[].driver",
             "nodes[].loses_link",
@@ -1089,6 +1088,7 @@ ROWS: tuple[Row, ...] = (
     Row(("disruption.plan",), ("nodes[].pods",), "The intent allows drains.", (), INFINIBAND, warns=True),
     Row(("disruption.plan",), ("nodes[].listed",), "Nodes of the inventory are asked for by name."),
     Row(("disruption.plan",), ("nodes[].lost", "nodes[].undrained"), "The intent allows drains.", warns=True),
+    Row(("disruption.plan",), ("nodes[].doubts*",), "The intent allows drains.", warns=True),
     Row(("disruption.plan",), ("unread", "closed*"), "Nothing is drained.", on=INFINIBAND),
     Row(("disruption.plan",), ("pools",), "An order of turns; what comes of it is judged.", on=INFINIBAND),
     Row(

@@ -6,7 +6,6 @@ the table says why it may."""
 from __future__ import annotations
 
 import pathlib
-import typing
 
 import pytest
 
@@ -16,10 +15,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 from . import page
 from .breaks import Case, cases
 from .fleet import FEW, LARGE, MIXED, PAIR, ROCE, SHAPES, TWO, Shape, healthy
-from .judge import CLOSED, ORDER, SILENT, WARNED, Outcome, findings, outcomes, worst
+from .judge import CLOSED, ORDER, Outcome, compared, findings, outcomes, worst
 from .site import judge_teardown, site, taken_back
 from .site_table import SITE, TEARDOWN
-from .table import GAPS, ROWS, Row
+from .table import GAPS, ROWS
 
 ALL = (*ROWS, *GAPS)
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
@@ -42,17 +41,6 @@ def test_a_site_that_has_more_is_green_and_so_is_its_teardown() -> None:
     assert {stage: items for stage, items in found.items() if items} == {}
     ended, _hints = taken_back()
     assert [item for item in judge_teardown(ended, ended.facts) if item.status != PASS] == []
-
-
-def compared(seen: typing.Mapping[Case, Outcome], rows: typing.Sequence[Row]) -> list[str]:
-    """What the rows say else than what was seen."""
-    wrong: list[str] = []
-    unused = {(row, kind, fact) for row in rows for kind in row.kinds for fact in row.facts}
-    for case, outcome in seen.items():
-        named = [(row, kind, fact) for row in rows if case.kind in row.kinds for kind, fact in row.named(case)]
-        unused.difference_update(named)
-        wrong += problems(case, outcome, [row for row, _kind, _fact in named])
-    return wrong + [f"no such fact: {kind} {fact} ({row.why})" for row, kind, fact in unused]
 
 
 def test_each_fact_of_a_small_fleet_is_noticed_or_the_table_says_why_not() -> None:
@@ -99,15 +87,3 @@ def small_fleets() -> dict[Case, Outcome]:
             if case not in seen or ORDER.index(outcome.verdict) > ORDER.index(seen[case].verdict):
                 seen[case] = outcome
     return seen
-
-
-def problems(case: Case, outcome: Outcome, rows: typing.Sequence[Row]) -> typing.Iterator[str]:
-    where = f"{case.kind} {case.fact}, {case.how}, {'RoCE' if case.roce else 'InfiniBand'}"
-    if outcome.verdict == CLOSED:
-        yield from (f"noticed, so that the row is not needed: {where} ({row.why})" for row in rows)
-    elif not rows:
-        yield f"not noticed ({outcome.verdict}), and not in the table: {where}: {outcome.words}"
-    elif len(rows) > 1:
-        yield f"in {len(rows)} rows: {where}"
-    elif outcome.verdict != (WARNED if rows[0].warns else SILENT):
-        yield f"{outcome.verdict}, which the row does not say: {where} ({rows[0].why})"

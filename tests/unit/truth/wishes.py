@@ -146,7 +146,7 @@ ELSEWHERE: typing.Mapping[str, str] = {
     _IPAM + "pool.gateway_index": "Of a CIDRPool, which these fleets have not.",
     _IPAM + "pool.create": "The pool is there, whoever made it.",
     "fabric.pods_per_node": "Of networks that pods share, which these fleets have not.",
-    "fabric.rails": _LOOSE,
+    "fabric.rails": "All cables of these fleets are right; tests/unit/check/test_bandwidth_rails.py has others.",
     "fabric.routing": "Nothing that is read tells it; see docs/intent.md.",
     "fabric.line_rate.fleet_fraction": (
         "All pairs of a healthy fleet are equal; tests/unit/check/test_check_bandwidth.py has others."

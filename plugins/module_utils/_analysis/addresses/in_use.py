@@ -138,8 +138,8 @@ def list_refused_fabrics(intent: Intent, findings: typing.Sequence[Finding]) -> 
 
 def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
     """Check for whereabouts that enough addresses are available for the pods of all nodes. Leaked addresses, which are
-    still allocated to pods that no longer exist, are not available. If there are any, the check fails if the remaining
-    addresses are too few, and warns otherwise.
+    still allocated to pods that no longer hold them, are not available. If there are any, the check fails if the
+    remaining addresses are too few, and warns otherwise.
 
     :param pool: addresses of the fabric's range
     :param nodes: names of the nodes of the run
@@ -148,16 +148,18 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
     left, expected = pool.capacity - len(leaks), describe_need(fabric, len(nodes))
     if not leaks:
-        return build_pass("network.addresses", fabric.name, f"{left} addresses available, none leaked", expected)
-    pods = join_first(sorted({lease.pod or "pod not recorded" for lease in leaks}), _SHOWN)
-    measured = f"{left} addresses available, {len(leaks)} still allocated to pods that no longer exist: {pods}"
+        leaked = "leaked ones not determined" if seen.errors else "none leaked"
+        return build_pass("network.addresses", fabric.name, f"{left} addresses available, {leaked}", expected)
+    pods = join_first(sorted(f"{lease.pod or 'pod not recorded'} {lease.address}" for lease in leaks), _SHOWN)
+    measured = f"{left} addresses available, {len(leaks)} still allocated to pods that no longer hold them: {pods}"
     why = (
-        "whereabouts frees an address when the sandbox of the pod is removed. That did not happen for these pods: a"
-        " node failed, or the CNI plugin failed."
+        "whereabouts frees an address when the sandbox of the pod is removed. That did not happen for these pods, which"
+        " no longer exist, have ended, or were created anew with the same name and other addresses: a node failed, or"
+        " the CNI plugin failed."
     )
     remedy = (
-        "Run the reconciler of whereabouts (its CronJob or DaemonSet), or remove the entries of these pods: kubectl -n"
-        " kube-system edit ippools.whereabouts.cni.cncf.io. Then run stage network again."
+        "Run the reconciler of whereabouts (its CronJob or DaemonSet), or remove the entries of these addresses:"
+        " kubectl -n kube-system edit ippools.whereabouts.cni.cncf.io. Then run stage network again."
     )
     status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
     return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)

@@ -41,7 +41,8 @@ class EndRate:
     :ivar could: rates of a faultless end: its link and its PCIe link, each divided by the VFs that share it, and the
         max_tx_rate of the fabric
     :ivar unknown: why no floor can be computed, as a reason without the name of the end; empty if it can
-    :ivar most: upper limits of a plausible bandwidth: the highest known rate of its port, and its PCIe link as trained
+    :ivar most: upper limits of a plausible bandwidth: the highest known rate of its port, or of all ports of its bond,
+        and its PCIe link as trained
     :ivar now: current rate of its link in Gb/s; None if unknown
     :ivar name: node and HCA of the end, for texts
     """
@@ -70,7 +71,10 @@ def compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRat
         return EndRate((), "the module node_info reports no HCA for its pod", own, pod.rate_gbps, pod.node)
     address, hca = pod.physical_function or pod.pci or "", found.pcie
     rates = [rate for rate in (pod.rate_gbps, found.now, found.could) if rate is not None]
-    most: tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
+    most: tuple[Limit, ...] = ()
+    if rates:
+        port = "port" if found.links == 1 else f"bond of {found.links} ports"
+        most = (Limit(max(rates) * found.links, f"{port} of {pod.node} {max(rates) * found.links:g}"),)
     if pod.pcie_gbps is not None and hca is not None:
         carried = compute_most_of_pcie(pod.pcie_gbps, hca.payload)
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)

@@ -114,7 +114,10 @@ def list_roll_blockers(
     found = []
     if going:
         waiting = list_waiting(rolls, stand)
-        room = find_room(stand, intent, inventory, going | waiting).refusal
+        down = _find_down_nodes(rolls, known) - waiting
+        # the operator counts only the nodes that it drains itself: it drains the next one beside a node that is down
+        leaving = going - down or going
+        room = find_room(stand, intent, inventory, leaving | waiting).refusal
         sums = _explain_sum(rolls, stand, intent, inventory, machine_pools)
         found = [room or sums, explain_unread_turns(stand), explain_upgrade(stand)]
     control: dict[bool, list[str]] = {True: [], False: []}
@@ -149,6 +152,17 @@ def list_roll_blockers(
                 " the same time. Let only one of them proceed at a time."
             )
     return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _find_down_nodes(rolls: typing.Iterable[PoolPlan], known: typing.Mapping[str, ClusterNode]) -> set[str]:
+    """Return the names of the nodes of plans that are NotReady or cordoned now. Those of the machine config operator
+    are left out: it counts them itself. [machine-config-operator pkg/controller/node/status.go getUnavailableMachines]
+
+    :param rolls: nodes that an operator will drain or reboot, by pool
+    :param known: nodes of the cluster, by name
+    """
+    nodes = [known[name] for roll in rolls if not roll.machines for name in roll.nodes if name in known]
+    return {node.name for node in nodes if not node.ready or node.unschedulable}
 
 
 def _explain_sum(

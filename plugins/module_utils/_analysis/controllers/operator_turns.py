@@ -48,6 +48,7 @@ class OperatorTurns:
     :ivar at_once: maximum number of nodes that it takes down at the same time; None for no limit, or if it is not known
     :ivar pool: SriovNetworkPoolConfig of the nodes; empty for the default of the SR-IOV operator, and for the others
     :ivar reboots: names of the nodes that it reboots or may reboot
+    :ivar begun: names of the nodes that it drains or reboots now, which it counts in ``at_once``
     """
 
     operator: Operator
@@ -55,6 +56,7 @@ class OperatorTurns:
     at_once: typing.Optional[int] = None
     pool: str = ""
     reboots: frozenset[str] = frozenset()
+    begun: frozenset[str] = frozenset()
 
     @property
     def queue(self) -> Queue:
@@ -109,7 +111,11 @@ def find_turns(
         for node, why in cards
         if why
     }
-    found += [OperatorTurns("nic_configuration", told, operations, reboots=frozenset(told))] if told else []
+    # these operators cordon a node at the begin of its turn
+    cordoned = frozenset(node.name for node in nodes if node.unschedulable)
+    if told:
+        begun = cordoned & told.keys()
+        found.append(OperatorTurns("nic_configuration", told, operations, reboots=frozenset(told), begun=begun))
     for driver, operator in _DRIVERS:
         upgraded = {}
         for node in nodes:
@@ -119,7 +125,7 @@ def find_turns(
                 upgraded[node.name] = (
                     f"NVIDIA's operator upgrades its driver (label {_UPGRADE.format(driver)}: {state})"
                 )
-        found += [OperatorTurns(operator, upgraded)] if upgraded else []
+        found += [OperatorTurns(operator, upgraded, begun=cordoned & upgraded.keys())] if upgraded else []
     return (*found, *_find_sriov_turns(nodes, states, pools))
 
 
@@ -131,7 +137,7 @@ def _find_sriov_turns(
     known = {node.name: node for node in nodes}
     limits: dict[str, typing.Optional[int]] = {}
     waiting: dict[str, dict[str, str]] = {}
-    reboots = set()
+    reboots, begun = set(), set()
     for one in states:
         if one.desired_state in _IDLE and one.current_state in _IDLE:
             continue
@@ -146,8 +152,12 @@ def _find_sriov_turns(
         )
         if one.desired_state != "Drain_Required":
             reboots.add(one.node)
+        if one.current_state not in _IDLE:
+            begun.add(one.node)
     return [
-        OperatorTurns("sriov", told, limits[pool], pool, frozenset(reboots & told.keys()))
+        OperatorTurns(
+            "sriov", told, limits[pool], pool, frozenset(reboots & told.keys()), frozenset(begun & told.keys())
+        )
         for pool, told in waiting.items()
     ]
 

@@ -113,7 +113,10 @@ def find_room(
     number, left = 0, set(away)
     for turn in stand.turns:
         mine = left & turn.nodes.keys()
-        number += max(count_down(turn.at_once, mine), len(mine & down))
+        # the operator does not count a node that went down while it waits, and takes down the next one beside it
+        dead = (mine & down) - turn.begun
+        turning = mine - dead
+        number += len(dead) + max(count_down(turn.at_once, turning), len(turning & down))
         left -= mine
     return Room(most, limit, away, taken, number + len(left))
 

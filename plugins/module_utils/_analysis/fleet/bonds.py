@@ -63,6 +63,16 @@ def list_parts(fabric: Fabric, node: NodeHcas) -> dict[str, list[tuple[Hca, Netd
     return found
 
 
+def count_links(fabric: Fabric, node: NodeHcas, hca: Hca) -> int:
+    """Return the number of links of the bond that an HCA represents, or 1 if the fabric does not select its bond. The
+    RDMA device of a bond spreads its queue pairs over the links of the bond.
+
+    :param node: HCAs of the node
+    """
+    parts = list_parts(fabric, node)
+    return max((len(parts.get(netdev.bond or "", ())) for netdev in hca.netdevs), default=0) or 1
+
+
 def find_bond(node: NodeHcas, bond: str) -> typing.Optional[Netdev]:
     """Return the member interface that represents a bond: one that is up, else the first. Return None if the node has
     no such bond. The state and the MTU of this interface are used as those of the bond.

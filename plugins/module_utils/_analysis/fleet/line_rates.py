@@ -6,10 +6,8 @@ down. All stages that need a floor use them.
 The capability of a link is the highest rate that both of its ends support. On InfiniBand iblinkinfo reports it. On
 Ethernet it comes from the port (ethtool) and, with autonegotiation, from its link partner, else from the other ports of
 the fabric. ``line_rate.expected_gbps`` of the intent takes precedence on both. The capability of a PCIe link is the
-highest rate that both the card and the port above it (its slot) support.
-
-A rate that other nodes are compared with needs two nodes that report it. If only two nodes have such a port or card,
-the report of one is enough.
+highest rate that both the card and the port above it (its slot) support. A rate that other nodes are compared with
+needs two nodes that report it. If only two nodes have such a port or card, the report of one is enough.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from ..._model.infiniband.fabric import LANE_GBPS, ObservedTopologies, SeenTopol
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import Hca, NodeHcas, PcieLink, compute_pcie_gbps
+from .bonds import count_links
 from .hca_locations import collect_far_ends, collect_possible_rates, end_of, find_topology_or_first_view, number_by_leaf
 from .hcas_of_fabric import Member, Subnets, resolve_members
 from .witnesses import Boards, find_witnessed
@@ -112,6 +111,7 @@ class HcaRates:
         speeds are also named without their encoding
     :ivar slower_than: description of the faster ports of its kind on the fabric, if the port at the other end of its
         cable offers less than they run at; empty otherwise
+    :ivar links: number of links that can carry its data, of which the floor counts one: those of its bond, else 1
     """
 
     hca: str
@@ -123,6 +123,7 @@ class HcaRates:
     data: float = 1.0
     told_share: float = 1.0
     slower_than: str = ""
+    links: int = 1
 
 
 #: by node and PCI address
@@ -173,8 +174,8 @@ def find_line_rates(
             pcie = dataclasses.replace(pcie, alone=boards.describe_alone(name, member.hca))
             least = _find_told_share(member.port.speed if member.port else None)
             # what the intent expects decides, whatever other ports run at
-            than = slower_than if expected is None else ""
-            found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least, than)
+            than, bonded = slower_than if expected is None else "", count_links(fabric, nodes[name], member.hca)
+            found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least, than, bonded)
         result[name, pci.address] = found
     return result, membership.why
 

@@ -40,6 +40,7 @@ from .packets import check_packets
 from .pairs import check_pair, list_verdicts, subject_of
 from .pods import check_cleanup, check_pods
 from .port_counters import Counted
+from .rails import check_rails
 from .results import choose_layer_tests_within, collect_evidence_within, find_paths_between, list_figures_within
 from .rounds import check_participation, check_rounds
 from .routing import check_lids
@@ -65,6 +66,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ground = PairLimits(fabric, pods, rates, nodes)
         findings += check_rounds(fabric, plan, len(facts.nodes))
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
+        findings += check_rails(fabric, membership, facts.neighbours)
         for rail in list_rails(fabric):
             findings += check_pods(fabric, rail, pods, membership, facts)
             findings += check_participation(fabric, rail, facts.nodes, pods, pairs, plan)

@@ -56,6 +56,8 @@ def check_pods(
             if not doubt:
                 doubt, first = _why_on_another_rail(fabric, pod, membership)
             doubt = doubt or _why_no_function(pod, after)
+            if not doubt:
+                doubt, first = _why_another_port(pod, membership)
             if doubt:
                 finding = dataclasses.replace(
                     finding,
@@ -94,6 +96,28 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
     return (
         f"{text} the data of {pod.node} have no HCA of the fabric {fabric.name} on rail {pod.rail}",
         f"If {pod.node} has a finding {name_check_of_hcas(fabric)}, follow its remedy first.",
+    )
+
+
+def _why_another_port(pod: RdmaPod, membership: Membership) -> tuple[str, str]:
+    """Return a clause that the port of the fabric is not port 1 of its HCA, and the first step of the remedy. The tools
+    in the pod use port 1 of the RDMA device. Both are empty if the port is port 1, and for virtual functions, whose
+    ports have numbers of their own.
+
+    :param membership: HCAs that belong to the fabric, by node, with their rails
+    """
+    ports = [
+        member.port.number
+        for member in membership.members.get(pod.node, ())
+        if member.rail == pod.rail and member.port is not None
+    ]
+    if pod.physical_function or pod.device is None or not ports or ports[0] == 1:
+        return "", ""
+    return (
+        f"The port of the fabric is port {ports[0]} of the HCA, and the pod {pod.name} measured with port 1 of"
+        f" {pod.device}",
+        f"Move the cable of the fabric on {pod.node} to port 1 of the HCA, or measure port {ports[0]} by hand"
+        f" (ib_write_bw -i {ports[0]}) and waive this finding.",
     )
 
 

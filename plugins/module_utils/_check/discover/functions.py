@@ -26,8 +26,8 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
             path = f"/sys/bus/pci/devices/{hca.pci.address}/driver"
             why, remedy = (
                 f"The kernel did not let the run read the driver of the function: the link {path}.",
-                f"Run readlink {path} as root on {name}. If it prints nothing, load the driver of the function"
-                " (modprobe mlx5_core for NVIDIA). Then run stage discover again.",
+                f"Run readlink {path} as root on {name}. If it prints nothing, load the driver of the function."
+                f" {vendors.load_driver([hca])} Then run stage discover again.",
             )
             return Finding("discover.driver", subject, UNKNOWN, "driver not read", expected, why, remedy)
         why = (

@@ -11,6 +11,7 @@ import dataclasses
 import re
 import typing
 
+from ..._analysis.fleet.host_names import host_of
 from ..._model.base.phrases import format_clause
 from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import SeenSubnet, SeenTopology, Topology
@@ -96,6 +97,21 @@ class Names:
         return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(
             self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], ""
         )
+
+
+def find_host(guid: str, names: Names, world: FabricFacts) -> typing.Optional[str]:
+    """Return the machine that has a port: the node with it, else the host in the node description, which rdma-ndd
+    writes as HOST DEVICE. Return None if neither shows it, and for a switch.
+
+    :param guid: GUID of a port of an HCA, or of a device
+    :param names: names of the devices of the topology
+    :param world: HCAs of the nodes whose facts could be read
+    """
+    for name, node in world.nodes.items():
+        if any(port.guid == guid for hca in node.hcas for port in hca.ports):
+            return name
+    described = names.node(guid).split()
+    return host_of(described[0]) if len(described) == 2 and names.kind(guid) == "on a host" else None
 
 
 def join_some(items: typing.Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from ..._model.base.text import join_first
 from ..._model.infiniband.fabric import SeenManagers, SeenTopology, SubnetManager
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
-from .names import MOST, FabricFacts, Names, join_some
+from .names import MOST, FabricFacts, Names, find_host, join_some
 
 #: expected value of fabric.one_master
 ONE = "exactly 1 master"
@@ -51,7 +51,7 @@ def check_managers(
     return [
         *_check_one(fabric, known, names),
         *_check_answers(fabric, managers, names, remedy),
-        _check_standby(fabric, known, managers, names, remedy),
+        _check_standby(fabric, known, managers, names, world, remedy),
         _check_priorities(fabric, known, names),
         _check_activity(fabric, membership, managers, remedy),
     ]
@@ -199,16 +199,24 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread:
 
 
 def _check_standby(
-    fabric: Fabric, known: typing.Mapping[str, SubnetManager], managers: SeenManagers, names: Names, unread: str
+    fabric: Fabric,
+    known: typing.Mapping[str, SubnetManager],
+    managers: SeenManagers,
+    names: Names,
+    world: FabricFacts,
+    unread: str,
 ) -> Finding:
     standby = [manager for manager in known.values() if manager.state == "STANDBY"]
     if standby:
-        return build_pass(
-            "fabric.standby",
-            fabric.name,
-            join_some([_describe_subnet_manager(manager, names) for manager in standby]),
-            _STANDBY,
-        )
+        measured = join_some([_describe_subnet_manager(manager, names) for manager in standby])
+        hosts = {find_host(item.guid, names, world) for item in known.values() if item.state in ("MASTER", "STANDBY")}
+        if len(hosts) == 1 and None not in hosts:
+            why = (
+                f"Master and standby run on one machine, {hosts.pop()}. If it stops, the fabric has no subnet manager."
+            )
+            remedy = "Run the standby on another machine, then run stage fabric again."
+            return Finding("fabric.standby", fabric.name, WARN, measured, f"{_STANDBY} on another machine", why, remedy)
+        return build_pass("fabric.standby", fabric.name, measured, _STANDBY)
     if not managers.ports:
         why = _NOT_READ.format(error=format_clause(managers.error, _NO_ANSWER))
         return Finding("fabric.standby", fabric.name, UNKNOWN, "not read", _STANDBY, why, unread)

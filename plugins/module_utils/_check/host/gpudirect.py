@@ -13,12 +13,21 @@ import typing
 
 from ..._model.base.phrases import format_clause
 from ..._model.intent.host_intent import HostNeeds
-from ..._model.node.platform import GpuDriver, ObservedPlatform
+from ..._model.node.platform import GpuDriver, NodePlatform, ObservedPlatform
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 from .unread_nodes import choose_remedy
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515
+#: of Linux, since which the RDMA drivers of these network drivers register DMA-BUFs [torvalds/linux,
+#: reg_user_mr_dmabuf in drivers/infiniband/hw: mlx5 5.12, irdma 6.3, bnxt_re 6.6, ionic in each release]. An older
+#: kernel of a distribution may have it, and the packages of the vendors have it
+_OF_DRIVERS = {
+    "mlx5_core": _KERNEL,
+    **dict.fromkeys(("ice", "i40e", "iavf", "idpf"), (6, 3)),
+    "bnxt_en": (6, 6),
+    "ionic": _KERNEL,
+}
 #: end of a reason that does not show whether a requirement is met
 _UNKNOWN = "is unknown"
 #: the object that configures the driver, and who does instead [NVIDIA/gpu-operator api/nvidia/v1alpha1
@@ -70,19 +79,18 @@ def check(
             " not loaded."
         )
         remedy = (
-            f"Run lspci on {name}. If it lists no GPU, seat or replace the card. If it lists one, correct the driver"
-            " pod of the node that kubectl -n gpu-operator get pods -o wide shows as not ready. Then run stages"
-            " platform and host again."
+            f"Run lspci on {name}. If it lists no GPU, seat or replace the card. If it lists GPUs of NVIDIA, correct"
+            " the driver pod of the node that kubectl -n gpu-operator get pods -o wide shows as not ready. If it lists"
+            " GPUs of another vendor, set rdma_cluster.host.gpudirect: none, since only NVIDIA's driver is read. Then run"
+            " stages platform and host again."
         )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
-    missing = {
-        way: tuple(_no_dma_buf(platform.kernel, driver) if way == "dma_buf" else _no_peermem(driver)) for way in wanted
-    }
+    missing = {way: tuple(_no_dma_buf(platform, driver) if way == "dma_buf" else _no_peermem(driver)) for way in wanted}
     told = (
         f"driver {driver.version or 'of unknown version'}{_describe_module_kind(driver)}, kernel"
         f" {platform.kernel or 'unknown'},"
-        f" {_network_driver(driver)}"
+        f" {_describe_network_driver(platform, driver)}"
     )
     for way in wanted:
         if not missing[way]:
@@ -96,7 +104,7 @@ def check(
     ]
     delegated = f" {_BY_OBJECTS}" if any(_POLICY in step for step in steps) else ""
     remedy = f"{' Or: '.join(steps)}{delegated} Then run stages platform and host again."
-    if all(any(_UNKNOWN in lack.reason for lack in lacks) for lacks in missing.values()):
+    if any(all(_UNKNOWN in lack.reason for lack in lacks) for lacks in missing.values()):
         return (Finding("host.gpudirect", name, UNKNOWN, f"not determined; {told}", expected, why, remedy),)
     return (Finding("host.gpudirect", name, FAIL, f"not available; {told}", expected, why, remedy),)
 
@@ -112,12 +120,13 @@ class _Lack(typing.NamedTuple):
     step: str
 
 
-def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[_Lack]:
+def _no_dma_buf(platform: NodePlatform, driver: GpuDriver) -> typing.Iterator[_Lack]:
     """Yield the reasons why NICs cannot access GPU memory by DMA-BUF on a node; nothing if they can.
 
-    :param kernel: version of the running kernel
+    :param platform: platform of the node
     :param driver: NVIDIA driver of the node
     """
+    kernel = platform.kernel
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     least = f"{_KERNEL[0]}.{_KERNEL[1]}"
     if number is None:
@@ -127,6 +136,8 @@ def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[_Lack]:
         )
     elif (int(number[1]), int(number[2])) < _KERNEL:
         yield _Lack(f"kernel {kernel} is older than {least}", f"boot the node with kernel {least} or newer")
+    else:
+        yield from _judge_nics(platform, (int(number[1]), int(number[2])))
     if driver.open is None:
         yield _Lack(
             f"whether the driver uses the open kernel modules {_UNKNOWN}",
@@ -143,6 +154,29 @@ def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[_Lack]:
             f"driver {driver.version} is older than {_DRIVER}",
             f"set spec.driver.version of the ClusterPolicy to {_DRIVER} or newer",
         )
+
+
+def _judge_nics(platform: NodePlatform, kernel: tuple[int, int]) -> typing.Iterator[_Lack]:
+    """Yield a reason if no NIC of a node has a driver that is known to register DMA-BUFs on its kernel. A node may have
+    NICs without RDMA besides, so one such driver is enough.
+
+    :param platform: platform of the node
+    :param kernel: version of the kernel
+    """
+    known = {name: _OF_DRIVERS[name] for name in _list_network_drivers(platform)}
+    if known and all(kernel < least for least in known.values()):
+        since = ", ".join(f"{name} {least[0]}.{least[1]}" for name, least in known.items())
+        yield _Lack(
+            f"whether the RDMA driver of the NICs registers DMA-BUFs {_UNKNOWN}: that of the kernel does so since"
+            f" {since}, and the kernel is {platform.kernel}",
+            "run grep reg_user_mr_dmabuf /proc/kallsyms on the node: if it lists a function of the RDMA driver, as the"
+            " vendor's package has it, waive this finding, else install this package or boot a newer kernel",
+        )
+
+
+def _list_network_drivers(platform: NodePlatform) -> list[str]:
+    """Return the drivers of the network functions of a node whose RDMA drivers are known."""
+    return sorted({function.driver for function in platform.functions if function.driver in _OF_DRIVERS} - {None})
 
 
 def _no_peermem(driver: GpuDriver) -> typing.Iterator[_Lack]:
@@ -170,5 +204,8 @@ def _describe_module_kind(driver: GpuDriver) -> str:
     return "" if driver.open is None else " (open kernel modules)" if driver.open else " (proprietary kernel modules)"
 
 
-def _network_driver(driver: GpuDriver) -> str:
-    return f"mlx5_core {driver.ofed} of OFED" if driver.ofed else "mlx5_core of the kernel"
+def _describe_network_driver(platform: NodePlatform, driver: GpuDriver) -> str:
+    if driver.ofed:
+        return f"mlx5_core {driver.ofed} of OFED"
+    names = _list_network_drivers(platform)
+    return f"NIC driver {', '.join(names)}" if names and "mlx5_core" not in names else "mlx5_core of the kernel"

@@ -17,6 +17,8 @@ from .scope import read_integer
 _SHOWN = 12
 _DETOUR = "Without GPUDirect RDMA, data goes through the memory of the host."
 _NO_REASON = "The log does not show the reason."
+#: of NCCL, for GPUs that are nearer to their CPU than to the HCAs [NVIDIA/nccl issue 1579; NCCL user guide]
+_ON_GRACE = "On GH200 and GB200, set NCCL_NET_GDR_C2C=1, or NCCL_NET_GDR_LEVEL=SYS for releases without it."
 ON = (
     "Set NCCL_DEBUG=INFO in every process of the job, leave NCCL_DEBUG_SUBSYS unset or include INIT and NET in it, and"
     " run the job again."
@@ -233,13 +235,15 @@ def check_gpu_direct(
         why = f"{_DETOUR} NCCL gives this reason: {', '.join(reasons)}."
         remedy = (
             "If a module is missing, load nvidia-peermem, or use the open driver with DMA-BUF. If the HCA is too far"
-            " from the GPU, use the HCA next to the GPU, or set NCCL_NET_GDR_LEVEL. Then run the job again."
+            f" from the GPU, use the HCA next to the GPU, or set NCCL_NET_GDR_LEVEL. {_ON_GRACE} Then run the job"
+            " again."
         )
     else:
         why = f"{_DETOUR} {_NO_REASON}"
         remedy = (
-            "Run lsmod | grep nvidia_peermem on the node: if it is empty, run modprobe nvidia_peermem. Otherwise run"
-            " the job again with NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then logs the reason for each HCA and GPU."
+            "Run lsmod | grep nvidia_peermem on the node: if it is empty, run modprobe nvidia_peermem."
+            f" {_ON_GRACE} Otherwise run the job again with NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then logs the reason for"
+            " each HCA and GPU."
         )
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 

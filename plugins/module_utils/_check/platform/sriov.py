@@ -82,9 +82,8 @@ def check(
                 "no driver",
                 _describe_driver(hca),
                 why,
-                f"On the node, load the driver (modprobe mlx5_core for NVIDIA). If dmesg | grep {function.address}"
-                " shows an error, power-cycle the node, and replace the card if the error remains. Then run stage"
-                " platform again.",
+                f"{vendors.load_driver([hca])} If it shows an error of {function.address}, power-cycle the node, and"
+                " replace the card if the error remains. Then run stage platform again.",
             )
         )
     else:

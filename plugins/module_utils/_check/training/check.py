@@ -181,8 +181,9 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         ]
         allowed = {device for got in gots for device in got.devices}
         for fabric, got in zip(fabrics, gots):
-            yield check_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed, host in over_nvlink)
-            yield check_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}), pod.node)
+            subject, on_host = f"{fabric.name} {host}", used.get(host, {})
+            yield check_hcas(subject, got, on_host, allowed, host in over_nvlink)
+            yield check_rails(fabric, subject, got, on_host, pod.node, host in over_nvlink)
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
         vendors = {
             member.hca.pci.vendor

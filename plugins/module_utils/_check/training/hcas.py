@@ -14,6 +14,9 @@ from ..._model.base.text import join_first
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
 
+#: remedy where NVLink between nodes hid the HCAs from the job
+_WITHOUT_MNNVL = "Run the job once with NCCL_MNNVL_ENABLE=0, and run stage training again with this log."
+
 
 @dataclasses.dataclass(frozen=True)
 class FabricDevices:
@@ -77,10 +80,7 @@ def check_hcas(
             "The channels to other hosts use NVLink between nodes (MNNVL), so this job did not test the HCAs. A job"
             " over several NVLink domains needs them."
         )
-        remedy = (
-            "Run the job once with NCCL_MNNVL_ENABLE=0, and run stage training again with this log. If the job never"
-            " leaves its NVLink domain, waive this finding."
-        )
+        remedy = f"{_WITHOUT_MNNVL} If the job never leaves its NVLink domain, waive this finding."
         return Finding("training.hcas", subject, UNKNOWN, "channels use only NVLink", expected, why, remedy)
     if not used:
         why = (
@@ -109,6 +109,12 @@ def check_hcas(
             " job again, then run stage training again with the new log."
         )
         return Finding("training.hcas", subject, FAIL, measured, expected, why, remedy)
+    if idle and over_nvlink:
+        why = (
+            f"No channel uses {join_first(idle)}. With NVLink between nodes (MNNVL), NCCL counts all nodes of an NVLink"
+            " domain as one, and each channel leaves the domain from one of them. So this job did not test these HCAs."
+        )
+        return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, _WITHOUT_MNNVL)
     if idle:
         why = (
             f"No channel uses {join_first(idle)}: NCCL_IB_HCA excludes it, its port is down, or no GPU of the job"
@@ -127,7 +133,9 @@ def check_hcas(
     return build_pass("training.hcas", subject, measured, expected)
 
 
-def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str, bool], node: str) -> Finding:
+def check_rails(
+    fabric: Fabric, subject: str, got: FabricDevices, used: dict[str, bool], node: str, over_nvlink: bool = False
+) -> Finding:
     """Check that the channels of a host use an HCA on each rail of a fabric.
 
     :param subject: subject of the finding
@@ -135,6 +143,7 @@ def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str
     :param used: devices that channels of the host use. The value is False if the log contains only the number of the
         device and not its name
     :param node: name of the node of the pod
+    :param over_nvlink: whether channels of the host use NVLink between nodes
     """
     count = fabric.select.hcas_per_node
     expected = f"all {count} rails used: {', '.join(map(str, range(count)))}" if count > 1 else "rail 0 used"
@@ -178,6 +187,12 @@ def check_rails(fabric: Fabric, subject: str, got: FabricDevices, used: dict[str
     if lacking:
         why = f"The pod has no HCA on rail {', '.join(map(str, lacking))}."
         remedy = f"Give the pod one network attachment for each rail (annotation k8s.v1.cni.cncf.io/networks). {again}"
+    elif over_nvlink:
+        why = (
+            f"No channel uses rail {', '.join(map(str, idle))}. With NVLink between nodes (MNNVL), each channel leaves"
+            " the NVLink domain from one of its nodes, so this job did not test these rails."
+        )
+        return Finding("training.rails", subject, UNKNOWN, measured, expected, why, _WITHOUT_MNNVL)
     else:
         why = f"The pod has an HCA on each rail, but no channel uses rail {', '.join(map(str, idle))}."
         remedy = (

@@ -28,13 +28,14 @@ def format_clause(text: typing.Optional[str], none: str = "no reason was reporte
 
 def describe_read_remedy(rerun: str) -> str:
     """Return the remedy for objects that the API server did not return, or that have an invalid format: one for a
-    missing right, and one for each other error.
+    missing right, one for an overloaded API server, and one for each other error.
 
     :param rerun: sentence that says what to run again
     """
     return (
         "If the error contains 'forbidden', give the user of the kubeconfig the rights, as an admin of the cluster:"
-        " kubectl apply -f docs/rbac/look.yml. Otherwise correct what the error names: the kubeconfig, the API server"
+        " kubectl apply -f docs/rbac/look.yml. If it reports too many requests, wait until the API server is less busy."
+        " Otherwise correct what the error names: the kubeconfig, the API server"
         f" or the object. {rerun}"
     )
 

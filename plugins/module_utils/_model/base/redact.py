@@ -138,7 +138,8 @@ _SECRET_TEXT = (
     # a variable of a container: {name: X_PASSWORD, value: ...}
     (
         re.compile(
-            rf"(?i)(?P<before>\bname{_IS}(?:{_QUOTE})?[a-z0-9_.-]{{0,64}}(?:{_WORDS})(?:{_QUOTE})?(?:,\s{{0,64}}|\s{{1,64}})(?:{_QUOTE})?value{_IS})(?:{_QUOTED}|{_WORD})"
+            rf"(?i)(?P<before>\bname{_IS}(?:{_QUOTE})?[a-z0-9_.-]{{0,64}}(?:{_WORDS})(?:{_QUOTE})?"
+            rf"(?:,\s{{0,64}}|\s{{1,64}})(?:{_QUOTE})?value{_IS})(?:{_QUOTED}|{_WORD})"
         ),
         _KEEPS,
     ),

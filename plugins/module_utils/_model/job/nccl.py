@@ -17,6 +17,9 @@ from .ucx import UcxEndpoint
 RANKS = Range("a number of ranks", 1, 1_000_000)
 #: channels of a rank; NCCL's MAXCHANNELS is 64 [src/include/device.h, 2.19 and later], 32 before
 MOST_CHANNELS = 128
+#: networks of plugins that know only verbs, and have no way to TCP: gIB of Google's images [AI-Hypercomputer
+#: gpu-recipes], RCCL-ANP for the NICs of AMD [ROCm/amd-anp src/net_ib.cc]
+_VERBS_PLUGINS = frozenset({"gIB", "RCCL-ANP"})
 
 Ranks = typing.Annotated[int, RANKS]
 
@@ -132,11 +135,19 @@ class NcclRoute:
     @property
     def is_plugins(self) -> bool:
         """Return whether the connections use the network of a plugin that may not be RDMA: plugins of UCX and libfabric
-        may send over TCP. Return False for IB and IBext, which use verbs, for SHARP, which uses InfiniBand, and for
-        Socket.
+        may send over TCP. Return False for networks that use verbs, for SHARP, which uses InfiniBand, and for Socket.
         """
         over = self.transport in ("NET", "COLLNET") and self.via != "Socket"
-        return over and not self.via.startswith("IB") and (self.transport, self.via) != ("COLLNET", "SHARP")
+        return over and not is_verbs(self.via) and (self.transport, self.via) != ("COLLNET", "SHARP")
+
+
+def is_verbs(network: str) -> bool:
+    """Return whether a network of NCCL sends with verbs only: NCCL's own IB, IBext of NVIDIA's plugin, and the networks
+    of the plugins that have no way to TCP.
+
+    :param network: name of the network, as NCCL writes it
+    """
+    return network.startswith("IB") or network in _VERBS_PLUGINS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -108,7 +108,7 @@ class AddressFacts:
     :ivar taken: networks in use. Pod networks are those of nodes and cluster, and the addresses of pods in the
         requested networks, one for each node
     :ivar pods: number of pod addresses that were compared
-    :ivar leaks: whereabouts reservations for pods that do not exist
+    :ivar leaks: whereabouts reservations that no pod holds: the pod does not exist, has ended, or has other addresses
     :ivar pools: pools of nv-ipam
     :ivar unclear: attachments whose addresses are not known, each with the reason
     :ivar errors: reads that the API server refused

@@ -133,7 +133,8 @@ class HcaFirmware:
 @dataclasses.dataclass(frozen=True)
 class FirmwareIntent:
     """The firmware settings that the intent requires on HCAs with VFs, in addition to those of their fabric: SR-IOV,
-    number of VFs, link type. A field that is None leaves its setting unchanged.
+    number of VFs, link type. A field that is None leaves its setting unchanged. Each field is a parameter of the
+    firmware, whose name is that of the field in capitals: a new field is required of each HCA and written to it.
 
     :ivar num_of_vfs: number of VFs that the firmware offers, if it is higher than the fabric's
     :ivar advanced_pci_settings: whether to expose the advanced PCI settings, which include ``pci_wr_ordering`` and
@@ -150,8 +151,9 @@ class FirmwareIntent:
     max_acc_out_read: typing.Optional[int] = None
 
     def settings(self) -> dict[str, str]:
-        """Return the settings by their firmware names, without unset ones. The number of VFs is not included, since it
-        is at least that of each fabric.
+        """Return the settings by their firmware names, without unset ones: each field of this class except the number
+        of VFs, which is at least that of each fabric. Stage platform requires these settings, and a run writes them to
+        the HCAs.
         """
         wished = {
             field.name.upper(): getattr(self, field.name)

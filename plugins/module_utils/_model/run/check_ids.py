@@ -181,6 +181,7 @@ WHAT = {
         "measured",
         "packets",
         "pod",
+        "rails",
         "rounds",
         "routing",
         "rping",

@@ -19,6 +19,7 @@ from ..._model.kubernetes.addresses import (
 )
 from ..._parse.kubernetes import ipam as parse
 from ..._parse.kubernetes.addresses import Network
+from ..._parse.kubernetes.multus import held_addresses
 from ..._parse.kubernetes.resource import ResourceError, full_name_of
 from .client import Cluster
 from .errors import ApiError
@@ -89,20 +90,21 @@ class _Reader:
                 namespace, _slash, of_pool = full_name_of(item).rpartition("/")
                 self.unread_pools.append(UnreadPool(name, namespace, of_pool, error.seen))
 
-    def pods(self) -> typing.Iterator[tuple[str, str, tuple[str, ...]]]:
-        """Yield name, node and addresses of each pod. If the kubelet wrote an invalid pod status, its node is added to
-        ``unread``, and the pod is yielded without addresses.
+    def pods(self) -> typing.Iterator[tuple[str, str, tuple[str, ...], typing.Optional[frozenset[str]]]]:
+        """Yield for each pod its name, its node, its addresses on the cluster network, and those that it holds on all
+        networks (None if not known). If the kubelet wrote an invalid pod status, its node is added to ``unread``, and
+        the pod is yielded without addresses.
         """
         for item in self.objects("Pod"):
             try:
-                yield parse.pod_networks(item)
+                yield (*parse.pod_networks(item), held_addresses(item))
             except ResourceError as error:
                 found = parse.unread_pod(item, error.seen)
                 if found is None:
                     self.errors.append(error.seen)
                     continue
                 self.unread.append(found)
-                yield full_name_of(item), found.node, ()
+                yield full_name_of(item), found.node, (), None
 
 
 def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFacts:
@@ -115,16 +117,16 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     reader = _Reader(cluster)
     pools = tuple(reader.shared_pools())
     taken, unclear = _read_used_networks(reader, pools)
-    # the pods in between: a lease that is there before and after, of a pod that is not, is nobody's
-    before = reader.leases()
-    pods, names, shown = 0, set(), [_PodsOfNetwork(network) for network in networks]
-    for name, node, addresses in reader.pods():
-        names.add(name)
+    # the pods in between: a lease that is there before and after, and that no pod holds, is nobody's
+    leases = _Leases(reader.leases())
+    pods, shown = 0, [_PodsOfNetwork(network) for network in networks]
+    for name, node, addresses, held in reader.pods():
+        leases.remove_held(name, held)
         pods += len(addresses)
         for text in addresses:
             for found in shown:
                 found.add(UsedNetwork("pods", text, f"pod {name}", node=node))
-    orphans = (lease for lease in before & reader.leases() if lease.pod not in names)
+    orphans = leases.unheld & reader.leases()
     errors = tuple(reader.errors)
     # where something could not be read, a pod that is not known is not a pod that is not there
     leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
@@ -139,6 +141,33 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
         tuple(reader.unread),
         tuple(dict.fromkeys(reader.unread_pools)),
     )
+
+
+class _Leases:
+    """The addresses that whereabouts keeps, without those that pods hold.
+
+    A pod of a StatefulSet has the name of its predecessor, so a lease of an existing name may still be that of the
+    predecessor. It is, if the pod holds another lease and not this one. The reconciler of whereabouts decides by the
+    same annotation [k8snetworkplumbingwg/whereabouts pkg/reconciler/iploop.go isPodAlive].
+
+    :ivar unheld: leases that no pod holds, of the pods so far
+    """
+
+    def __init__(self, leases: typing.Iterable[AddressLease]) -> None:
+        self.unheld = set(leases)
+        self._by_pod: dict[str, list[AddressLease]] = {}
+        for lease in self.unheld:
+            self._by_pod.setdefault(lease.pod, []).append(lease)
+
+    def remove_held(self, pod: str, held: typing.Optional[frozenset[str]]) -> None:
+        """Remove from ``unheld`` the leases that a pod holds, or may hold.
+
+        :param pod: namespace/name of the pod
+        :param held: addresses that the pod holds: none if it has ended, None if they are not known
+        """
+        leases = self._by_pod.get(pod, [])
+        known = held is not None and (not held or any(lease.address in held for lease in leases))
+        self.unheld.difference_update(lease for lease in leases if not known or lease.address in (held or ()))
 
 
 class _PodsOfNetwork:

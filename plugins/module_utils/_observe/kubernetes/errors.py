@@ -138,7 +138,10 @@ def _remedy(status: int, reason: str, text: str) -> str:
             " variables K8S_AUTH_*"
         )
     if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
-        return "Grant the user the rights in docs/rbac that the stage requires: linerate.rdma.validate names the files"
+        return (
+            "Grant the user the rights in docs/rbac that the stage requires: linerate.rdma.validate names the files (in"
+            " validate.rights and validate.powers)"
+        )
     if status == 429 and "disruption budget" not in text.lower():
         return "The API server refuses requests because it is overloaded. Run the stage again when it is less busy"
     cause = explain(text)

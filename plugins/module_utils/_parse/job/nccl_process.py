@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import typing
 
-from ..._model.job.nccl import NcclChoice, NcclDevice, NcclProcess, NcclRank, NcclRoute
+from ..._model.job.nccl import NcclChoice, NcclDevice, NcclProcess, NcclRank, NcclRoute, is_verbs
 from .nccl_channel import ConnectionKind
 
 #: files, and hosts beside its own, that a process names
@@ -212,8 +212,9 @@ class LogProcess:
         others = itertools.chain.from_iterable(itertools.islice(file.hosts, MOST_FILES + 1) for file in files)
         beside = dict.fromkeys(host for host in others if host != self.host)
         interface, address = self.oob if self.oob[0] else self.bootstrap
-        # a plugin that replaces IB writes as IB does
-        network = "IB" if self.network.startswith("IB") else self.network
+        # a plugin that replaces IB writes as IB does, or with its own name
+        own = self.network in self.devices and not self.network.startswith("IB")
+        network = "IB" if is_verbs(self.network) and not own else self.network
         found = self.devices.get(network) or {}
         return NcclProcess(
             self.host,

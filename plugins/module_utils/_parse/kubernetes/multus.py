@@ -16,7 +16,18 @@ from ..._model.boundary.words import HOST
 from ..._model.job.nccl import PodFunction, TrainingPod
 from .core import controller_uid, parse_controller
 from .foreign import is_mirror_pod
-from .resource import Resource, ResourceError, json_of, mapping_at, name_of, normalize_known, text_at, text_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    json_of,
+    list_known,
+    mapping_at,
+    name_of,
+    normalize_known,
+    text_at,
+    text_of,
+    title_of,
+)
 
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 #: characters of a host name; the kubelet cuts a longer pod name
@@ -71,6 +82,23 @@ def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddre
         text_of(HOST_ADDRESS, addresses[0], f"{where}: address"),
         pci or None,
     )
+
+
+def held_addresses(pod: Resource) -> typing.Optional[frozenset[str]]:
+    """Return the IP addresses that a pod holds on all its networks. The result is empty if the pod has ended: the
+    kubelet writes the phase of an ended pod only after it has removed the sandbox. Return None if the addresses are not
+    known, because multus has not attached the pod yet, or the annotation is invalid.
+
+    :raises ResourceError: the object has an unexpected form
+    """
+    if mapping_at(pod, "status").get("phase") in ("Succeeded", "Failed"):
+        return frozenset()
+    try:
+        entries = network_status(pod)[:MOST_INTERFACES]
+    except ResourceError:
+        return None
+    shown = [entry.get("ips") for entry in entries]
+    return frozenset(list_known(HOST_ADDRESS, (ip for ips in shown if isinstance(ips, list) for ip in ips))) or None
 
 
 def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:

@@ -12,6 +12,7 @@ import typing
 from ..._model.run.check_ids import PAGES, address_of
 from ..._model.run.findings import SKIPPED, Finding, Judged
 from ..markup.markup import Html, render_element
+from .first_cause import is_behind
 from .verdict import Report, label_finding
 
 #: entries of a check in full; what else it found is folded
@@ -52,7 +53,8 @@ class FindingGroup(typing.NamedTuple):
 
 def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
     """Group the findings that did not pass by cause, and sort the groups by label, failures first. Within a label,
-    suspects come first, since they are the cause of other findings.
+    causes of other findings come first, as in the verdict: suspects, an API server that does not answer, a missing
+    library.
     """
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
     for item in judged:
@@ -70,7 +72,7 @@ def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
         FindingGroup(name, check, why, remedy, waived, tuple(same))
         for (name, check, why, remedy, waived), same in found.items()
     )
-    return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
+    return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not is_behind(group.findings[0]))))
 
 
 def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:

@@ -369,6 +369,8 @@ def _check_mode_summary(report: Report) -> str:
 
 def _first_obstacle(report: Report) -> str:
     """Describe the first closed gate. If all gates are open or pending, describe the first stage without a result."""
+    if report.stages and all(stage.state == MISSING for stage in report.stages):
+        return _NO_RECORDS
     for stage in report.stages:
         if stage.state == CLOSED:
             findings = list_closing(stage)
@@ -386,6 +388,7 @@ def _first_obstacle(report: Report) -> str:
     return "no stage was run"
 
 
+_NO_RECORDS = "no stage was run in this folder. Run linerate.rdma.site, or set rdma_report_dir to the folder of a run"
 _ABSENT = {
     MISSING: "not run",
     STALE: "not run in this run; only the record of an older run exists",
