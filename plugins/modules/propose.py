@@ -45,7 +45,8 @@ options:
     description:
       - The variable C(rdma_observers_image), if the nodes were read through observers.
       - If the command sets it (C(-e)), the proposal contains it with the digest that all observers ran, so that later
-        commands need not name it.
+        commands need not name it. If they ran on fewer than two nodes, or an observer did not report it, the name stays
+        as it is, and a note has the command that prints the digest.
       - If the inventory sets it to a tag, a note has the digest.
     type: str
     default: ""

@@ -19,7 +19,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import Policy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.pod_networks import PodNetworks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
     RenderedObjects,
     read_plan,
@@ -59,7 +61,7 @@ def world(
     return read_plan(cluster, "ops", RenderedObjects((policy,)), NAMES, ClusterIntent(), used or {})
 
 
-def attached(device: typing.Optional[str] = None, network: str = "train/net", **resources: str) -> list[Data]:
+def attached(device: typing.Optional[str] = None, network: typing.Any = "train/net", **resources: str) -> list[Data]:
     """A pod on each node with a secondary network."""
     made = []
     for name in NAMES:
@@ -256,3 +258,33 @@ def test_a_network_of_another_form_names_no_device(spec: typing.Any) -> None:
     made = {"metadata": {"name": "net", "namespace": "train"}, "spec": spec}
     planned = world(JUMBO, attached(), NetworkAttachmentDefinition=(made,))
     assert judge(planned, "none").status == "pass"
+
+
+@pytest.mark.parametrize(
+    "name", ["%/x", "../x", "a b/x", "\u00e4/x", "x/../y", "train/%2e", "train/", "/x", 7, None, ["train/x"]]
+)
+def test_an_invalid_name_in_the_annotation_of_a_pod_is_a_network_that_does_not_exist(name: typing.Any) -> None:
+    """Any user who may write a pod writes its annotation, and the plan of the other nodes must not depend on it."""
+    planned = world(JUMBO, attached(PF["pciAddress"], network=name))
+    assert {node.action for node in planned.nodes} == {"configure"}
+    assert "its network does not exist" in judge(planned, "none").why
+    assert may_go_on(ClusterIntent(disruption="none"), planned, NAMES)
+
+
+def test_any_number_of_names_in_annotations_asks_for_one_list() -> None:
+    asked: list[str] = []
+
+    class Counted(WithFields):
+        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+            asked.extend([namespace] if kind == "NetworkAttachmentDefinition" else [])
+            return super().list(kind, namespace, selector)
+
+    networks = PodNetworks(
+        typing.cast(Api, Counted(NetworkAttachmentDefinition=(network(type="macvlan", master="ens1"),)))
+    )
+    forged = pod()
+    entries = [{"name": f"n{number}/x", "interface": "net1"} for number in range(300)]
+    forged["metadata"]["annotations"] = {NETWORK_STATUS: json.dumps(entries)}
+    for one in (forged, forged, attached()[0]):
+        found = networks.read(one, False)
+    assert asked == [""] and found.interfaces == ("ens1",)

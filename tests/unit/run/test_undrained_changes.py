@@ -22,6 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
     RenderedObjects,
     read_plan,
@@ -51,6 +52,8 @@ class WithFields(Cluster):
         super().__init__(**{"NicClusterPolicy": NO_CLAIMS, **changes})
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+        # as the real client does, so that an invalid namespace is refused
+        path_of(kind, namespace)
         return super().list(kind, namespace, selector)
 
 

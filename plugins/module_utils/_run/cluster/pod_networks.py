@@ -8,11 +8,12 @@ import dataclasses
 import typing
 
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS
+from ..._model.boundary.kubernetes import NAMESPACED
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.multus import MOST_INTERFACES, network_status
-from ..._parse.kubernetes.resource import ResourceError, list_known, mapping_at, name_of
+from ..._parse.kubernetes.resource import ResourceError, full_name_of, list_known, mapping_at
 from ..._parse.operators.nvidia_network_operator import parse_attachment
 
 #: keys of the configuration of a CNI plugin that name an interface of the node: macvlan, ipvlan, ipoib and vlan have a
@@ -35,14 +36,15 @@ class NetworkDevices:
 
 
 class PodNetworks:
-    """A reader of the networks of pods. It lists the NetworkAttachmentDefinitions of a namespace once, if a pod names a
-    network of the namespace.
+    """A reader of the networks of pods. It lists the NetworkAttachmentDefinitions of the cluster once, if a pod names a
+    network. The annotation of a pod names the network, so its text never becomes part of a request.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        #: devices of each network by name, by namespace; None if the namespace could not be read
-        self._known: dict[str, typing.Optional[dict[str, NetworkDevices]]] = {}
+        self._was_read = False
+        #: devices of each network by namespace/name; None if the networks could not be read
+        self._known: typing.Optional[dict[str, NetworkDevices]] = None
 
     def read(self, pod: Resource, has_devices: bool) -> NetworkDevices:
         """Return the devices of the node that a pod uses, from the annotation of multus. Any client that may write the
@@ -61,8 +63,7 @@ class PodNetworks:
         claimed: dict[str, None] = {}
         interfaces: dict[str, None] = {}
         for entry in entries:
-            name = entry.get("name")
-            network = self._find(name) if isinstance(name, str) else None
+            network = self._find(entry.get("name"))
             told = _list_addresses(entry)
             (addresses if has_devices or network is not None else claimed).update(dict.fromkeys(told))
             if network is not None:
@@ -70,25 +71,25 @@ class PodNetworks:
                 addresses.update(dict.fromkeys(network.addresses))
         return NetworkDevices(tuple(addresses), tuple(claimed), tuple(interfaces))
 
-    def _find(self, network: str) -> typing.Optional[NetworkDevices]:
-        """Return the devices of the node that a network names. Return None if the network does not exist. A network
-        counts as existing if its namespace could not be read.
+    def _find(self, network: typing.Any) -> typing.Optional[NetworkDevices]:
+        """Return the devices of the node that a network names. Return None if the network does not exist, or if the
+        value is not the name of a network. A network counts as existing if the networks could not be read.
 
-        :param network: namespace/name
+        :param network: namespace/name, as the annotation of a pod has it
+        :raises ApiError: the API server cannot be reached
         """
-        namespace, slash, name = network.partition("/")
-        if not slash:
+        name = NAMESPACED.parse(network)
+        if name is None or "/" not in name:
             return None
-        if namespace not in self._known:
-            self._known[namespace] = self._list(namespace)
-        known = self._known[namespace]
-        return NetworkDevices() if known is None else known.get(name)
+        if not self._was_read:
+            self._known, self._was_read = self._list(), True
+        return NetworkDevices() if self._known is None else self._known.get(name)
 
-    def _list(self, namespace: str) -> typing.Optional[dict[str, NetworkDevices]]:
+    def _list(self) -> typing.Optional[dict[str, NetworkDevices]]:
         try:
             # of one that is too large only the name is known
-            items = self._cluster.pages("NetworkAttachmentDefinition", namespace, partial=True)
-            return {name_of(item): _read_devices(item) for item in items}
+            items = self._cluster.pages("NetworkAttachmentDefinition", partial=True)
+            return {full_name_of(item): _read_devices(item) for item in items}
         except ApiError as error:
             if error.status == 0:
                 raise
