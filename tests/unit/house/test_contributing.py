@@ -66,7 +66,8 @@ def load_as(name: str, text: str, folder: pathlib.Path, monkeypatch: pytest.Monk
 def parts_of(change: Block) -> tuple[str, str]:
     """The lines that a change keeps or takes away, and those that are there after it."""
     lines = change.text.splitlines(keepends=True)
-    return tuple("".join(line[1:] for line in lines if line[0] in (" ", sign)) for sign in "-+")  # type: ignore[return-value]
+    before, after = ("".join(line[1:] for line in lines if line[0] in (" ", sign)) for sign in "-+")
+    return before, after
 
 
 def changed(path: str) -> str:
