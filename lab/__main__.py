@@ -17,7 +17,7 @@ from dev.steps import guarded, say, step
 from . import definitions, description, hca_guest, job_operators, machine_config, nvidia_operator, olm
 from .build import ibsim
 from .collectives import image
-from .fabric.fabric_faults import Target
+from .fault import Target
 from .faults import FAULTS
 from .planes import Lab
 

@@ -7,7 +7,6 @@ nor in hca_faults.py."""
 
 from __future__ import annotations
 
-import dataclasses
 import signal
 import typing
 
@@ -15,7 +14,7 @@ from dev.steps import StepError
 
 from . import controlplane, feature_discovery, objects, olm
 from .bmc import server
-from .fabric.fabric_faults import Target
+from .fault import Action, Fault, Target
 from .planes import Lab
 from .processes import wait_until
 
@@ -33,19 +32,6 @@ _HOOKS = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 _NEWER = "maxTxRate"
 #: a policy that another tool might have left on the storage NIC
 _FOREIGN = "foreign-policy"
-
-Action = typing.Callable[[Lab, Target], str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """As a fault of a fabric, for the whole lab: what it does, what of the target matters, and its two directions."""
-
-    name: str
-    what: str
-    uses: tuple[str, ...]
-    on: Action
-    off: Action
 
 
 def _on_worker(lab: Lab, worker: str, script: str) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import typing
 
-from .cluster_faults import CLUSTER_FAULTS, Action, Fault
-from .fabric.fabric_faults import FABRIC_FAULTS, Target
+from .cluster_faults import CLUSTER_FAULTS
+from .fabric.fabric_faults import FABRIC_FAULTS
+from .fault import Action, Fault, Target
 from .hca_faults import HCA_FAULTS
 from .planes import Lab
 

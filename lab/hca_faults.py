@@ -10,9 +10,8 @@ import string
 from dev.steps import StepError
 
 from . import objects
-from .cluster_faults import Action, Fault
 from .fabric import emulated
-from .fabric.fabric_faults import Target
+from .fault import Action, Fault, Target
 from .planes import Lab
 from .processes import wait_until
 

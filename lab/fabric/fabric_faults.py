@@ -14,6 +14,7 @@ import typing
 
 from dev.steps import StepError
 
+from ..fault import Target
 from ..processes import wait_until
 from . import emulated
 from .plane import FabricPlane
@@ -49,27 +50,9 @@ _CONSOLE_COUNTERS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Target:
-    """What a fault strikes. Where a device is named, the fabric is that of the device.
+class FabricFault:
+    """A fault of a fabric, whose directions know of nothing but the fabrics.
 
-    :param leaf: of the fabric, counted from 1
-    :param percent: of messages lost
-    :param counter: the kernel's name of an error counter
-    :param value: of the counter
-    """
-
-    fabric: str = "fabric-1"
-    worker: str = "worker-1"
-    device: str = "mlx5_0"
-    leaf: int = 2
-    percent: int = 50
-    counter: str = "symbol_error"
-    value: int = 123
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """
     :param what: one line for the user
     :param uses: fields of the target that matter
     :param on: injects it and returns what is now so
@@ -480,76 +463,76 @@ def _with_room(plane: FabricPlane, target: Target) -> str:
 
 
 _ALL = (
-    Fault("sm-killed", "both subnet managers of a fabric crash", ("fabric",), _sm_killed, _sm_restored),
-    Fault(
+    FabricFault("sm-killed", "both subnet managers of a fabric crash", ("fabric",), _sm_killed, _sm_restored),
+    FabricFault(
         "sm-master-killed",
         "the master crashes and the standby takes over",
         ("fabric",),
         _sm_master_killed,
         _sm_restored,
     ),
-    Fault(
+    FabricFault(
         "sm-stopped",
         "both subnet managers hang: running, but no answer and no sweep",
         ("fabric",),
         _sm_stopped,
         _sm_restored,
     ),
-    Fault(
+    FabricFault(
         "second-master",
         "an opensm on a worker ignores the others: two masters",
         ("worker", "device"),
         _second_master,
         _second_master_gone,
     ),
-    Fault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
-    Fault(
+    FabricFault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
+    FabricFault(
         "hca-missing",
         "an HCA is gone from a worker, as a card that is dead",
         ("worker", "device"),
         _hca_missing,
         _hca_back,
     ),
-    Fault(
+    FabricFault(
         "pf-without-room",
         "the VFs of an HCA get no addresses, as by its BIOS",
         ("worker", "device"),
         _without_room,
         _with_room,
     ),
-    Fault(
+    FabricFault(
         "link-narrow", "the link of an HCA has one lane left of four", ("worker", "device"), _link_narrow, _link_wide
     ),
-    Fault("leaf-cut", "a leaf switch loses all its uplinks", ("fabric", "leaf"), _leaf_cut, _leaf_back),
-    Fault(
+    FabricFault("leaf-cut", "a leaf switch loses all its uplinks", ("fabric", "leaf"), _leaf_cut, _leaf_back),
+    FabricFault(
         "swapped-cables",
         "an HCA and the next of its host are at each other's leaf",
         ("worker", "device"),
         _cables_swapped,
         _cables_right,
     ),
-    Fault(
+    FabricFault(
         "mad-loss",
         "part of the management messages to an HCA is lost",
         ("worker", "device", "percent"),
         _mad_loss,
         _no_loss,
     ),
-    Fault(
+    FabricFault(
         "ibping-unreachable",
         "an HCA is active, but no ibping server behind it is reached",
         ("worker", "device"),
         _ping_unreachable,
         _no_loss,
     ),
-    Fault(
+    FabricFault(
         "error-counters",
         "an error counter of an HCA is not 0",
         ("worker", "device", "counter", "value"),
         lambda plane, target: _set_counter(plane, target, target.value),
         lambda plane, target: _set_counter(plane, target, 0),
     ),
-    Fault(
+    FabricFault(
         "errors-growing",
         "an error counter of an HCA rises all the time",
         ("worker", "device", "counter"),
@@ -557,4 +540,4 @@ _ALL = (
         _errors_stop,
     ),
 )
-FABRIC_FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
+FABRIC_FAULTS: typing.Mapping[str, FabricFault] = {fault.name: fault for fault in _ALL}

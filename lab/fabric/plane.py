@@ -18,7 +18,7 @@ import typing
 from dev.steps import StepError
 
 from ..processes import wait_until
-from . import emulated, port, rising, sysfs, topology
+from . import emulated, port, raise_counter, sysfs, topology
 from .model import Fabrics
 from .topology import SUBNET_MANAGERS, Node, Topology
 
@@ -191,7 +191,8 @@ class FabricPlane:
 
     def raise_counter(self, item: Topology, command: str, first: int, largest: int) -> None:
         """Start a process that gives ibsim a command again and again, with a rising value."""
-        argv = [sys.executable, "-m", rising.__name__, str(self._console(item)), command, str(first), str(largest)]
+        arguments = (str(self._console(item)), command, str(first), str(largest))
+        argv = [sys.executable, "-m", raise_counter.__name__, *arguments]
         self.processes.start(self.rising_process(item), argv, cwd=pathlib.Path(__file__).parents[2])
 
     def _start_simulator(self, item: Topology) -> None:

@@ -59,9 +59,9 @@ class Expected:
 class Scenario:
     """One run of a playbook with one fault, or with several on different subjects.
 
-    :ivar always: part of 'make test', which has one of each kind; all of them are 'make faults', and take longer than
-        CI should
-    :ivar survives: the run must end well all the same
+    :ivar in_make_test: part of 'make test', which has one of each kind; all of them are 'make faults', and take longer
+        than CI should
+    :ivar playbook_succeeds: the playbook must end with exit code 0 although the fault is there
     :ivar heals: playbook that must end well with the lab's own intent once the fault is taken back, and leaves the lab
         as it was
     :ivar how: words for the page, where variables are what injects it
@@ -73,8 +73,8 @@ class Scenario:
     injections: tuple[Injection, ...] = ()
     variables: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     how: str = ""
-    survives: bool = False
-    always: bool = False
+    playbook_succeeds: bool = False
+    in_make_test: bool = False
     heals: str = ""
 
 
@@ -189,7 +189,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         (Injection("sm-killed", {"fabric": "fabric-1"}),),
-        always=True,
+        in_make_test=True,
     ),
     Scenario(
         "subnet-managers-hang",
@@ -219,7 +219,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         (Injection("sm-master-killed", {"fabric": "fabric-1"}),),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "two-masters",
@@ -357,7 +357,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         (Injection("iommu-off", {"worker": "worker-2"}),),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "bmcs-that-do-not-answer",
@@ -462,7 +462,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "playbooks/tuning.yml",
         (Expected("THP differs", "tuning.alike", "thp*worker-2*", ("never on worker-2",), "", status="warn"),),
         (Injection("thp", {"worker": "worker-2"}),),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "hca-slots",
@@ -489,7 +489,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             Injection("pcie-narrow", {"worker": "worker-1", "device": "mlx5_0"}),
             Injection("pcie-gen4", {"worker": "worker-2", "device": "mlx5_1"}),
         ),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "numa-node-of-one-hca",
@@ -505,7 +505,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         (Injection("numa-other", {"worker": "worker-2", "device": "mlx5_0"}),),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "hca-on-ethernet",
@@ -521,7 +521,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         (Injection("firmware-ethernet", {"worker": "worker-1", "device": "mlx5_5"}),),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "partition-of-one-hca",
@@ -555,7 +555,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         (Injection("read-request-small", {"worker": "worker-1", "device": "mlx5_0"}),),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "acs-beside-an-hca",
@@ -747,7 +747,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             Injection("firmware-sriov-waits", {"worker": "worker-1", "device": "mlx5_0"}),
             Injection("firmware-ethernet-waits", {"worker": "worker-1", "device": "mlx5_1"}),
         ),
-        survives=True,
+        playbook_succeeds=True,
     ),
     Scenario(
         "server-unreachable",
@@ -841,7 +841,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             "the same, with a waiver on `network.lint_*`, and the fabrics without virtual functions taken out of"
             " `rdma_fabrics`"
         ),
-        always=True,
+        in_make_test=True,
     ),
     Scenario(
         "vf-without-carrier",
@@ -985,7 +985,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         (Injection("server-killed", {"worker": "worker-2"}, PODS_READY, 2),),
         # one direction alone has its server there: it must still run when the fault looks
         variables={"rdma_fabrics": alone(pods={"iterations": 1000})},
-        always=True,
+        in_make_test=True,
     ),
     Scenario(
         "pod-evicted",
@@ -1244,7 +1244,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             Injection("api-restart", {}, "storage worker-1", 1),
         ),
         variables={"rdma_fabrics": intent(virtual_functions=3)},
-        survives=True,
+        playbook_succeeds=True,
         heals=NETWORK,
     ),
 )

@@ -13,12 +13,12 @@ from .._check.sources import (
     CHANGES,
     NEIGHBOURS,
     SOURCES,
-    Chosen,
     Joined,
     OfCluster,
+    OfListedNodes,
     OfNodes,
+    OfNodesThatHaveIt,
     OfRun,
-    Planned,
     Source,
     list_shared_sources,
     needs_lldp,
@@ -50,9 +50,9 @@ def read_facts(
         there, value = _read_source(folder, start, source)
         if there:
             data[field] = value
-        if isinstance(source, Planned) and value:
+        if isinstance(source, OfNodesThatHaveIt) and value:
             counts.append(FactCount(source.kind, len(value), 0))
-        elif isinstance(source, OfNodes) or (isinstance(source, Chosen) and value):
+        elif isinstance(source, OfNodes) or (isinstance(source, OfListedNodes) and value):
             failed = sum(item["error"] is not None for item in value.values())
             counts.append(FactCount(source.kind, len(value) - failed, failed))
         elif isinstance(source, OfCluster) and all(item.kind != source.kind for item in counts):
@@ -96,7 +96,7 @@ def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[]
     nodes = folder.start().nodes
     kinds = [source.kind for source in list_shared_sources(stage) if not _all_seen(folder, source, nodes)]
     if needs_lldp(stage, intent, len(nodes)) and not all(folder.has(NEIGHBOURS.kind, node) for node in nodes):
-        folder.write(NEIGHBOURS.chosen, value=list(nodes))
+        folder.write(NEIGHBOURS.listed_by, value=list(nodes))
         kinds.append(NEIGHBOURS.kind)
     return kinds
 
@@ -167,8 +167,8 @@ def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
 
 
 def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) -> bool:
-    if source.chosen:
-        return folder.has(source.chosen)
+    if source.listed_by:
+        return folder.has(source.listed_by)
     return all(folder.has(source.kind, node) for node in nodes)
 
 
@@ -182,10 +182,10 @@ def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[b
         return True, getattr(start, source.field)
     if isinstance(source, OfNodes):
         return True, _read_of_nodes(folder, start.nodes, source)
-    if isinstance(source, Chosen):
-        chosen = _list_names(folder, source.chosen) or ()
+    if isinstance(source, OfListedNodes):
+        chosen = _list_names(folder, source.listed_by) or ()
         return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
-    if isinstance(source, Planned):
+    if isinstance(source, OfNodesThatHaveIt):
         excess = folder.find_excess(source.kind, start.nodes)
         for why in () if source.no_hcas else excess.values():
             raise FileError(why, "Check the origin of the folder")
@@ -231,7 +231,7 @@ def _list_names(folder: FactFolder, kind: str) -> typing.Any:
 
 
 def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> dict[str, Data]:
-    chosen = _list_names(folder, source.chosen) if source.chosen else None
+    chosen = _list_names(folder, source.listed_by) if source.listed_by else None
     asked = [node for node in nodes if chosen is None or node in chosen]
     answers = folder.of_nodes(source.kind, asked)
     if source.key:

@@ -11,7 +11,7 @@ import typing
 from .._analysis.schedule.measurements import by_links
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import carries_roce
-from .._model.run.fact_kinds import FABRIC, NODE, TOPOLOGY, list_kinds_at
+from .._model.run.fact_kinds import HOST, IB_PORTS, WHOLE_FABRIC, list_kinds_at
 
 
 class OfNodes(typing.NamedTuple):
@@ -19,28 +19,28 @@ class OfNodes(typing.NamedTuple):
 
     :ivar kind: kind of the fact
     :ivar key: key of the value, where only this part is used
-    :ivar chosen: kind of the cluster fact that lists the nodes that were asked; all other nodes count as read, with an
-        empty value
+    :ivar listed_by: kind of the cluster fact that lists the nodes that were asked; all other nodes count as read, with
+        an empty value
     """
 
     kind: str
     key: str = ""
-    chosen: str = ""
+    listed_by: str = ""
 
 
-class Chosen(typing.NamedTuple):
+class OfListedNodes(typing.NamedTuple):
     """A source that gives a fact, as value or error, only of the nodes that a cluster fact lists. Without that cluster
     fact in this run, it gives the fact of no node.
 
     :ivar kind: kind of the fact of the nodes
-    :ivar chosen: kind of the cluster fact whose value is the list of node names
+    :ivar listed_by: kind of the cluster fact whose value is the list of node names
     """
 
     kind: str
-    chosen: str
+    listed_by: str
 
 
-class Planned(typing.NamedTuple):
+class OfNodesThatHaveIt(typing.NamedTuple):
     """A source that gives the value of a fact of each node that has this fact. Nodes without it do not count as
     missing.
 
@@ -87,7 +87,7 @@ class OfRun(typing.NamedTuple):
     field: str
 
 
-Source = typing.Union[OfNodes, Chosen, Planned, OfCluster, Joined, OfRun]
+Source = typing.Union[OfNodes, OfListedNodes, OfNodesThatHaveIt, OfCluster, Joined, OfRun]
 
 #: shown by sysfs, procfs and PCI configuration space of a node, in one look
 HCAS = OfNodes("hcas")
@@ -98,12 +98,12 @@ CLOCKS = OfNodes("clock")
 TUNING = OfNodes("tuning")
 #: asked through the ports of a node
 SUBNETS = OfNodes("subnets")
-TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
+TOPOLOGIES = OfNodes("topologies", listed_by="vantage_points")
 #: heard at the ports of a node, which takes half a minute: only where rounds are made of what it tells
-NEIGHBOURS = Chosen("neighbours", "listeners")
+NEIGHBOURS = OfListedNodes("neighbours", "listeners")
 #: facts that several stages are judged by; a run observes them once
 SHARED = tuple(
-    TOPOLOGIES if kind == TOPOLOGIES.kind else OfNodes(kind) for kind in list_kinds_at(NODE, FABRIC, TOPOLOGY)
+    TOPOLOGIES if kind == TOPOLOGIES.kind else OfNodes(kind) for kind in list_kinds_at(HOST, IB_PORTS, WHOLE_FABRIC)
 )
 
 NODES = OfRun("nodes")
@@ -133,7 +133,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "nodes": HCAS,
         "subnets": SUBNETS,
         "topologies": TOPOLOGIES,
-        "plan": Planned("ping_plan"),
+        "plan": OfNodesThatHaveIt("ping_plan"),
         "servers": OfNodes("ping_servers"),
         "pings": OfNodes("pings"),
         "stopped": OfNodes("ping_servers_stopped"),
@@ -144,7 +144,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "subnets": SUBNETS,
         "platforms": PLATFORM,
         # only of nodes whose BMC the inventory names
-        "bioses": Chosen("bios", "bmcs"),
+        "bioses": OfListedNodes("bios", "bmcs"),
         "firmware": FIRMWARE,
         "nics": OfCluster("nic_devices", "nics"),
         "by_pods": BY_PODS,
@@ -153,7 +153,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "rolled": OfCluster("node_roll", "outcomes"),
         "roll_error": OfCluster("node_roll", "error"),
         # what the stages before have judged
-        "before": Planned("hcas_before_reset", no_hcas=True),
+        "before": OfNodesThatHaveIt("hcas_before_reset", no_hcas=True),
     },
     "tuning": {
         "nodes": HCAS,
@@ -161,7 +161,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "by_pods": BY_PODS,
         # only where something was to be set; of the nodes that no operator sets
         "set": OfCluster("node_tuning", "set"),
-        "kernel_settings": Chosen("kernel_settings", "kernel_settings_nodes"),
+        "kernel_settings": OfListedNodes("kernel_settings", "kernel_settings_nodes"),
         "check_mode": OfRun("check_mode"),
     },
     "operators": {
@@ -279,7 +279,7 @@ CHANGES: dict[str, tuple[Source, ...]] = {
     "platform": (OfCluster("node_roll", "changes"),),
     "tuning": (
         OfCluster("node_tuning", "changes"),
-        OfNodes("kernel_settings", key="changes", chosen="kernel_settings_nodes"),
+        OfNodes("kernel_settings", key="changes", listed_by="kernel_settings_nodes"),
     ),
     "operators": (
         OfCluster("operator_namespace", "changes"),
@@ -313,10 +313,10 @@ def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
     """
     kinds: set[str] = set()
     for source in sources:
-        if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):
+        if isinstance(source, (OfNodes, OfListedNodes, OfCluster, OfNodesThatHaveIt)):
             kinds.add(source.kind)
-        if isinstance(source, (OfNodes, Chosen)) and source.chosen:
-            kinds.add(source.chosen)
+        if isinstance(source, (OfNodes, OfListedNodes)) and source.listed_by:
+            kinds.add(source.listed_by)
         if isinstance(source, Joined):
             kinds.update(source.kinds)
     return kinds

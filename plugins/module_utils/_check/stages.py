@@ -24,7 +24,7 @@ from .network import check as network
 from .operators import check as operators
 from .platform import check as platform
 from .reachability import check as reachability
-from .sources import SOURCES, Chosen, OfNodes
+from .sources import SOURCES, OfListedNodes, OfNodes
 from .training import check as training
 from .tuning import check as tuning
 from .validate import check as validate
@@ -60,6 +60,6 @@ def find_form(kind: str) -> typing.Any:
     """
     for stage, (facts, _check) in TABLE.items():
         for field, source in SOURCES[stage].items():
-            if isinstance(source, (OfNodes, Chosen)) and source.kind == kind and not getattr(source, "key", ""):
+            if isinstance(source, (OfNodes, OfListedNodes)) and source.kind == kind and not getattr(source, "key", ""):
                 return typing.get_args(read_hints(facts)[field])[1]
     return None

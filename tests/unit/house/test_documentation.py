@@ -294,29 +294,6 @@ def test_architecture_page_has_the_walks_alone() -> None:
     assert tuple(re.findall(r"^### (.*)$", text, re.MULTILINE)) == WALKS
 
 
-def test_worked_example_of_contributing_fits_the_code() -> None:
-    """Each line that a diff keeps or replaces is in the file that the text above names, and each line that it adds is
-    not."""
-    found = re.findall(
-        r"`([\w/]+\.(?:py|md))`|^```diff\n(.*?)^```",
-        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
-    seen, name = [], ""
-    for path, diff in found:
-        name = path or name
-        if diff:
-            lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-            seen.append(name)
-            assert [line for line in diff.splitlines() if line[0] in " -" and line[1:] not in lines] == [], name
-            assert [
-                line
-                for line in diff.splitlines()
-                if line[0] == "+" and line[1:].strip() not in ("", "),") and line[1:] in lines
-            ] == [], name
-    assert len(seen) == 6
-
-
 #: an option (O) or a return value (RV) of a plugin of another collection: its name, its kind, and the key
 _FOREIGN = re.compile(r"\b(O|RV)\((?!linerate\.)(\w+\.\w+\.\w+)#(\w+):([^)=]+)\)")
 

@@ -12,12 +12,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import (
-    FABRIC,
     FACT_KINDS,
     FILES,
-    NODE,
-    SWITCHES,
-    TOPOLOGY,
+    HOST,
+    IB_PORTS,
+    LLDP,
+    WHOLE_FABRIC,
     choose_kinds_for_observers,
     list_kinds_at,
     list_kinds_for_observers,
@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kind
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look
 from ansible_collections.linerate.rdma.plugins.module_utils._report.difference.runs import COMPARED
 
-READ = list_kinds_at(NODE, FABRIC, SWITCHES, FILES)
+READ = list_kinds_at(HOST, IB_PORTS, LLDP, FILES)
 
 
 def test_each_kind_is_named_once() -> None:
@@ -40,7 +40,7 @@ def test_a_look_reads_each_kind_that_the_registry_places_on_a_node() -> None:
 
 def test_each_fact_that_several_stages_share_has_a_place() -> None:
     assert {*(source.kind for source in SHARED), NEIGHBOURS.kind} == set(
-        list_kinds_at(NODE, FABRIC, TOPOLOGY, SWITCHES)
+        list_kinds_at(HOST, IB_PORTS, WHOLE_FABRIC, LLDP)
     )
 
 

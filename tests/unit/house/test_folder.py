@@ -27,12 +27,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     SOURCES,
     SUBNETS,
     TOPOLOGIES,
-    Chosen,
     Joined,
     OfCluster,
+    OfListedNodes,
     OfNodes,
+    OfNodesThatHaveIt,
     OfRun,
-    Planned,
     list_shared_sources,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
@@ -111,13 +111,13 @@ def fill(folder: FactFolder, stage: str) -> dict[str, typing.Any]:
             value = sample(read_hints(kind[1])["value"])
             expected[field] = {node: {"value": value, "error": None} for node in NODES}
             of_nodes[source.kind] = {**of_nodes.get(source.kind, {}), source.key: value} if source.key else value
-            if source.chosen:
-                of_cluster[source.chosen] = {node: [{"device": "mlx5_0", "port": 1}] for node in NODES}
-        elif isinstance(source, Chosen):
+            if source.listed_by:
+                of_cluster[source.listed_by] = {node: [{"device": "mlx5_0", "port": 1}] for node in NODES}
+        elif isinstance(source, OfListedNodes):
             of_nodes[source.kind] = sample(read_hints(kind[1])["value"])
-            of_cluster_lists[source.chosen] = list(NODES)
+            of_cluster_lists[source.listed_by] = list(NODES)
             expected[field] = {node: {"value": of_nodes[source.kind], "error": None} for node in NODES}
-        elif isinstance(source, Planned):
+        elif isinstance(source, OfNodesThatHaveIt):
             of_nodes[source.kind] = sample(kind[1])
             expected[field] = dict.fromkeys(NODES, of_nodes[source.kind])
         elif isinstance(source, Joined):
@@ -155,7 +155,7 @@ def test_sources_are_those_of_the_stages() -> None:
         source.kind
         for sources in SOURCES.values()
         for source in sources.values()
-        if isinstance(source, (OfNodes, Chosen, Planned))
+        if isinstance(source, (OfNodes, OfListedNodes, OfNodesThatHaveIt))
     }
     of_cluster = {
         source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfCluster)
@@ -171,7 +171,9 @@ def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage
     assert load(FACTS[stage], data, stage)
     assert all(count.missing == 0 and count.seen for count in counts)
     kinds = [
-        source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, Chosen, OfCluster, Planned))
+        source.kind
+        for source in SOURCES[stage].values()
+        if isinstance(source, (OfNodes, OfListedNodes, OfCluster, OfNodesThatHaveIt))
     ]
     assert {count.kind for count in counts} == set(kinds)
 
@@ -196,7 +198,7 @@ def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder,
             assert set(data[field]) == set(NODES) and all(
                 f"no fact {source.kind}" in item["error"] for item in data[field].values()
             )
-        elif isinstance(source, Chosen):
+        elif isinstance(source, OfListedNodes):
             assert data[field] == {}, "nobody was asked for it"
         elif isinstance(source, OfCluster):
             assert field not in data, "the default says that nothing was seen"

@@ -15,11 +15,12 @@ import typing
 import pytest
 
 from dev.steps import StepError
-from lab.fabric import emulated, fabric_faults, plane, port, rising
-from lab.fabric.fabric_faults import FABRIC_FAULTS, Target
+from lab.fabric import emulated, fabric_faults, plane, port, raise_counter
+from lab.fabric.fabric_faults import FABRIC_FAULTS
 from lab.fabric.model import Fabrics
 from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
 from lab.fabric.topology import SUBNET_MANAGERS, Node, Topology
+from lab.fault import Target
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 PORT_INFO = bytes.fromhex(json.loads((FIXTURES / "ibsim/port_states.json").read_text())[0]["port_info"])
@@ -46,8 +47,8 @@ class Manager:
         stdin: typing.Optional[int] = None,
     ) -> int:
         words = list(map(str, argv))
-        if rising.__name__ in words:
-            _console, command, first, _largest = words[words.index(rising.__name__) + 1 :]
+        if raise_counter.__name__ in words:
+            _console, command, first, _largest = words[words.index(raise_counter.__name__) + 1 :]
             with open(_console, "w") as end:
                 end.write(f"{command}={int(first) + 6}\n")
         if name not in self.running:
@@ -397,11 +398,11 @@ def test_a_narrow_link_has_a_quarter_of_the_rate(sound: Fabric) -> None:
 def test_a_rising_counter_ends_when_it_is_full(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     console = tmp_path / "console"
     console.touch()
-    monkeypatch.setattr(rising, "PERIOD_SECONDS", 0)
-    monkeypatch.setattr(rising, "STEPS", 3)
+    monkeypatch.setattr(raise_counter, "PERIOD_SECONDS", 0)
+    monkeypatch.setattr(raise_counter, "STEPS", 3)
     lines: list[str] = []
     monkeypatch.setattr(os, "write", lambda _end, data: lines.append(data.decode()))
-    assert rising.main([str(console), "PerformanceSet x", "1", "15"]) == 0
+    assert raise_counter.main([str(console), "PerformanceSet x", "1", "15"]) == 0
     assert lines == ["PerformanceSet x=6\n", "PerformanceSet x=11\n"]
 
 

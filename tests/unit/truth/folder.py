@@ -26,10 +26,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
     SHARED,
     SOURCES,
-    Chosen,
     OfCluster,
+    OfListedNodes,
     OfNodes,
-    Planned,
+    OfNodesThatHaveIt,
     Source,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
@@ -101,10 +101,10 @@ def _write_fact(fleet: Fleet, folder: FactFolder, source: Source) -> None:
             if isinstance(other, OfCluster) and other.kind == source.kind
         }
         folder.write(source.kind, value=of_kind)
-    elif isinstance(source, (OfNodes, Chosen)):
+    elif isinstance(source, (OfNodes, OfListedNodes)):
         key = source.key if isinstance(source, OfNodes) else ""
         # a topology is asked of few nodes; of the others there is no fact
-        asked = [name for name, item in seen.items() if item.value or item.error is not None or not source.chosen]
+        asked = [name for name, item in seen.items() if item.value or item.error is not None or not source.listed_by]
         for name in asked:
             if seen[name].error is not None:
                 folder.write(source.kind, name, error=seen[name].error)
@@ -113,9 +113,9 @@ def _write_fact(fleet: Fleet, folder: FactFolder, source: Source) -> None:
                 continue
             else:
                 folder.write(source.kind, name, {key: seen[name].value} if key else seen[name].value)
-        if source.chosen:
-            folder.write(source.chosen, value=asked)
-    elif isinstance(source, Planned):
+        if source.listed_by:
+            folder.write(source.listed_by, value=asked)
+    elif isinstance(source, OfNodesThatHaveIt):
         for name, item in seen.items():
             folder.write(source.kind, name, item)
 

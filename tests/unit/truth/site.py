@@ -11,7 +11,12 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfRun, Planned, Source
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
+    SOURCES,
+    OfNodesThatHaveIt,
+    OfRun,
+    Source,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import MirrorAnswer, MirrorFacts
@@ -132,7 +137,7 @@ def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
         _source("platform", "roll_plan"): RollPlan(steps, limit="rdma_cluster.drain"),
         _source("platform", "rolled"): outcomes,
         _source("platform", "roll_error"): "",
-        Planned("hcas_before_reset", no_hcas=True): {
+        OfNodesThatHaveIt("hcas_before_reset", no_hcas=True): {
             NODE: dataclasses.replace(hcas[NODE].value, boot=f"boot-before-{NODE}")
         },
         _source("operators", "mirror"): MirrorFacts(tuple(images)),

@@ -18,7 +18,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import Chosen, OfNodes, Planned, Source
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
+    OfListedNodes,
+    OfNodes,
+    OfNodesThatHaveIt,
+    Source,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
@@ -272,7 +277,7 @@ def differing(sick: typing.Any, whole: typing.Any, path: typing.Sequence[typing.
 def swapped(shape: Shape, count: int) -> typing.Iterator[str]:
     """What gets better where two nodes have each other's answer of one kind: it is sick still."""
     fleet, found, chance = healthy(shape), breaks_of(shape), random.Random(f"{shape.name} swapped {count}")
-    numbers = [number for number, broken in enumerate(found) if isinstance(broken.source, (OfNodes, Planned))]
+    numbers = [number for number, broken in enumerate(found) if isinstance(broken.source, (OfNodes, OfNodesThatHaveIt))]
     for number in chance.sample(numbers, min(count, len(numbers))):
         broken = found[number]
         nodes = broken.facts.get(broken.source)
@@ -307,7 +312,7 @@ def rotated(shape: Shape) -> typing.Iterator[str]:
     other = {**{name: name for name in names}, **dict(zip(equal, (*equal[step:], *equal[:step])))}
     turned: dict[Source, typing.Any] = {}
     for source, value in fleet.facts.items():
-        if isinstance(source, (OfNodes, Planned, Chosen)):
+        if isinstance(source, (OfNodes, OfNodesThatHaveIt, OfListedNodes)):
             now = {name: value[other[name]] for name in value}
             if now != value:
                 turned[source] = now

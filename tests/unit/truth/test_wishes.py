@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each word of the intent is judged: where the facts contradict it, a check closes on it, or the table says why none
+"""Each key of the intent is judged: where the facts contradict it, a check fails on it, or the table says why none
 does."""
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .judge import findings
 from .wishes import ELSEWHERE, WISHES, Wish
 
 
-def words_of(of: typing.Any, path: str) -> typing.Iterator[str]:
-    """Each word below a class of the intent, as a path."""
+def keys_of(of: typing.Any, path: str) -> typing.Iterator[str]:
+    """Each key below a class of the intent, as a path."""
     for name, hint in typing.get_type_hints(of).items():
         inner = next((item for item in _within(hint) if dataclasses.is_dataclass(item)), None)
-        yield from words_of(inner, f"{path}.{name}") if inner is not None else (f"{path}.{name}",)
+        yield from keys_of(inner, f"{path}.{name}") if inner is not None else (f"{path}.{name}",)
 
 
 def _within(hint: typing.Any) -> typing.Iterator[typing.Any]:
@@ -37,17 +37,17 @@ def _within(hint: typing.Any) -> typing.Iterator[typing.Any]:
         yield from _within(item)
 
 
-ALL = (*words_of(Fabric, "fabric"), *words_of(ClusterIntent, "cluster"))
+ALL = (*keys_of(Fabric, "fabric"), *keys_of(ClusterIntent, "cluster"))
 
 
 def test_each_word_has_a_row_and_each_row_a_word() -> None:
     judged, reasons = {wish.key for wish in WISHES}, set(ELSEWHERE)
-    without = [word for word in ALL if word not in judged and not any(word.startswith(key) for key in reasons)]
+    without = [key for key in ALL if key not in judged and not any(key.startswith(reason) for reason in reasons)]
     assert not without, (
-        f"which check closes on it, or why does none? Write it into tests/unit/truth/wishes.py: {without}"
+        f"which check fails on it, or why does none? Write it into tests/unit/truth/wishes.py: {without}"
     )
     assert judged <= set(ALL) and all(
-        any(word.startswith(key) for word in ALL if word not in judged) for key in reasons
+        any(key.startswith(reason) for key in ALL if key not in judged) for reason in reasons
     )
     assert len(judged) == len(WISHES)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which check closes on each word of the intent when the facts contradict it, and why none does where that is so. The
+"""Which check fails on each key of the intent when the facts contradict it, and why none does where that is so. The
 tests hold each row."""
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _LOOSE = "It only asks for less."
 
 
 class Wish(typing.NamedTuple):
-    """A word that the facts of a healthy fleet contradict.
+    """A value of a key of the intent that the facts of a healthy fleet contradict.
 
-    :ivar key: where it is in the intent
+    :ivar key: path of the key in the intent
     :ivar value: that the fleet does not have
-    :ivar check: that closes on it
-    :ivar beside: further words that it needs
+    :ivar check: that fails on it
+    :ivar beside: further keys that it needs
     :ivar unmade: kind of an object that is left out of those that were applied
     :ivar warns: the check only warns
     """

@@ -11,15 +11,15 @@ import typing
 from ..base.errors import RdmaError
 from ..base.load_error import suggest_nearest
 
-#: the node itself: sysfs, procfs, PCI configuration space, tools
-NODE: typing.Final = "node"
+#: the host of the node: sysfs, procfs, PCI configuration space, tools
+HOST: typing.Final = "node"
 #: its InfiniBand ports, which ask the fabric
-FABRIC: typing.Final = "fabric"
+IB_PORTS: typing.Final = "fabric"
 #: the whole fabric, read through a few ports
-TOPOLOGY: typing.Final = "topology"
+WHOLE_FABRIC: typing.Final = "topology"
 #: its Ethernet ports, which listen for switches for half a minute; only a run that needs the answer listens
-SWITCHES: typing.Final = "switches"
-#: its files; only the teardown asks for what the collection has left in them
+LLDP: typing.Final = "switches"
+#: files of the node; only the teardown asks for what the collection has left in them
 FILES: typing.Final = "files"
 
 Place = typing.Literal["node", "fabric", "topology", "switches", "files"]
@@ -31,28 +31,28 @@ class FactKind(typing.NamedTuple):
     :ivar name: name of the kind, such as ``hcas``
     :ivar place: source on the node: node, fabric, topology, switches or files; None for facts of another module or a
         BMC
-    :ivar word: prefix of its lines in the difference of two runs; empty for lines without a prefix, None if it is not
-        compared
+    :ivar difference_prefix: prefix of its lines in the difference of two runs; empty for lines without a prefix, None
+        if it is not compared
     """
 
     name: str
     place: typing.Optional[Place] = None
-    word: typing.Optional[str] = None
+    difference_prefix: typing.Optional[str] = None
 
 
 #: in the order in which two runs are compared
 FACT_KINDS: tuple[FactKind, ...] = (
-    FactKind("hcas_after_network", word=""),
-    FactKind("hcas", NODE, ""),
-    FactKind("platform", NODE, "platform"),
-    FactKind("firmware", NODE, "firmware"),
-    FactKind("clock", NODE),
-    FactKind("tuning", NODE),
-    FactKind("bios", word="BIOS"),
-    FactKind("subnets", FABRIC, "subnet manager of"),
-    FactKind("topologies", TOPOLOGY),
-    FactKind("neighbours", SWITCHES, "neighbours"),
-    FactKind("containerd", word="containerd"),
+    FactKind("hcas_after_network", difference_prefix=""),
+    FactKind("hcas", HOST, ""),
+    FactKind("platform", HOST, "platform"),
+    FactKind("firmware", HOST, "firmware"),
+    FactKind("clock", HOST),
+    FactKind("tuning", HOST),
+    FactKind("bios", difference_prefix="BIOS"),
+    FactKind("subnets", IB_PORTS, "subnet manager of"),
+    FactKind("topologies", WHOLE_FABRIC),
+    FactKind("neighbours", LLDP, "neighbours"),
+    FactKind("containerd", difference_prefix="containerd"),
     FactKind("drop_in", FILES),
     FactKind("kernel_arguments_left", FILES),
 )
@@ -82,8 +82,8 @@ def list_kinds_for_observers(kinds: typing.Collection[str]) -> list[str]:
 
     :param kinds: kinds that the stage needs
     """
-    wanted = [name for name in list_kinds_at(NODE, FABRIC, SWITCHES) if name in kinds]
-    return list(dict.fromkeys((*list_kinds_at(NODE, FABRIC), *wanted))) if "hcas" in wanted else wanted
+    wanted = [name for name in list_kinds_at(HOST, IB_PORTS, LLDP) if name in kinds]
+    return list(dict.fromkeys((*list_kinds_at(HOST, IB_PORTS), *wanted))) if "hcas" in wanted else wanted
 
 
 def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> tuple[str, ...]:
@@ -93,11 +93,11 @@ def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> 
     :param asked: kinds that the user requests; None for the default
     :raises RdmaError: an observer cannot read one of them
     """
-    known = list_kinds_at(NODE, FABRIC, FILES, SWITCHES)
+    known = list_kinds_at(HOST, IB_PORTS, FILES, LLDP)
     for name in asked or ():
         if name not in known:
             raise RdmaError(
                 f"kinds: an observer does not read facts of the kind '{name}'{suggest_nearest(name, known)}",
                 f"Use only these kinds: {', '.join(known)}",
             )
-    return list_kinds_at(NODE, FABRIC) if asked is None else tuple(asked)
+    return list_kinds_at(HOST, IB_PORTS) if asked is None else tuple(asked)

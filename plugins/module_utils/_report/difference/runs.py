@@ -30,7 +30,7 @@ _MOST_TIMES = 1.5
 NOT_THERE, COLLECTIVES = "absent", "figures of collectives"
 
 #: kinds of facts of nodes that are compared, and their words. HCAs after the network was made show its VFs
-COMPARED = {kind.name: kind.word for kind in FACT_KINDS if kind.word is not None}
+COMPARED = {kind.name: kind.difference_prefix for kind in FACT_KINDS if kind.difference_prefix is not None}
 #: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws
 #: anew, what pods have just now, and whom a kernel has heard of lately
 IGNORED = ("activity", "queue_pair", "changes", "held", "boot", "hardware_addresses")

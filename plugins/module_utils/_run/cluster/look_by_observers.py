@@ -16,7 +16,7 @@ from ..._analysis.controllers.observers import describe_missing
 from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
 from ..._model.kubernetes.objects import Answer, Container
 from ..._model.kubernetes.observers import HOST, Observer
-from ..._model.run.fact_kinds import SWITCHES, list_kinds_at
+from ..._model.run.fact_kinds import LLDP, list_kinds_at
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.exec.pod_exec import PARALLEL, Limits, on_many, run
 from ..._observe.node.look import __name__ as LOOK
@@ -77,7 +77,7 @@ class _Timed(typing.NamedTuple):
 
 def count_parallel(kinds: typing.Iterable[str]) -> int:
     """Return the number of nodes from which these kinds of facts are read at the same time."""
-    return _MOST_LISTENERS if not set(list_kinds_at(SWITCHES)).isdisjoint(kinds) else _MOST_ASKED
+    return _MOST_LISTENERS if not set(list_kinds_at(LLDP)).isdisjoint(kinds) else _MOST_ASKED
 
 
 def look(

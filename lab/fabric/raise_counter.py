@@ -2,7 +2,7 @@
 
 """Keeps raising an error counter of a simulated port, as a bad cable does, until it is ended or the counter is full.
 
-``python -m lab.fabric.rising CONSOLE COMMAND FIRST LARGEST``: COMMAND is ibsim's, without the value.
+``python -m lab.fabric.raise_counter CONSOLE COMMAND FIRST LARGEST``: COMMAND is ibsim's, without the value.
 """
 
 from __future__ import annotations
