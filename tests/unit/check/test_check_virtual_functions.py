@@ -1672,7 +1672,7 @@ def test_a_link_that_the_physical_function_disables_stays_down_on_ethernet() -> 
 def test_command_on_a_vf_has_its_interface_and_number(
     numbers: tuple[typing.Optional[int], ...], interfaces: tuple[str, ...], command: str
 ) -> None:
-    physical = dataclasses.replace(PHYSICAL, netdevs=tuple(Netdev(name, None) for name in interfaces))
+    physical = dataclasses.replace(PHYSICAL, netdevs=tuple(Netdev(name, "") for name in interfaces))
     vfs = [dataclasses.replace(VIRTUAL[0], vf_index=number) for number in numbers]
     assert format_command(physical, vfs, "state auto") == command
 
@@ -1686,7 +1686,7 @@ def test_command_on_a_vf_has_its_interface_and_number(
     ],
 )
 def test_command_on_the_mtu_has_the_interfaces(names: tuple[str, ...], command: str) -> None:
-    vfs = [dataclasses.replace(VIRTUAL[0], netdevs=(Netdev(name, None),)) for name in names]
+    vfs = [dataclasses.replace(VIRTUAL[0], netdevs=(Netdev(name, ""),)) for name in names]
     assert format_mtu_command(vfs, 9000) == command
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
+    find_at_once,
     find_rendered_configs,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import (
@@ -26,7 +27,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption
     list_refusals,
     may_go_on,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.machine_config import find_at_once
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import (
     Live,
     make_untouched_plan,

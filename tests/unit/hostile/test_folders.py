@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.again import (
     start_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import _read_source
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfListedNodes
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
@@ -216,11 +216,11 @@ def test_topologies_of_another_form_are_an_error_of_their_node(tmp_path: pathlib
 
 
 @pytest.mark.parametrize("value", [5, True, "node-1"])
-def test_chosen_nodes_of_another_form_are_named(tmp_path: pathlib.Path, value: typing.Any) -> None:
-    source = next(item for part in SOURCES.values() for item in part.values() if isinstance(item, Chosen))
+def test_listed_nodes_of_another_form_are_named(tmp_path: pathlib.Path, value: typing.Any) -> None:
+    source = next(item for part in SOURCES.values() for item in part.values() if isinstance(item, OfListedNodes))
     run = FactFolder(str(tmp_path), RUN)
     run.begin(RunStart(RUN, TIME, nodes=("node-1",)))
-    run.write(source.chosen, value=value)
+    run.write(source.listed_by, value=value)
     with pytest.raises(FileError, match="the value is neither a list nor a mapping of nodes"):
         _read_source(run, run.start(), source)
 

@@ -268,7 +268,10 @@ def test_uid_of_the_cluster_is_that_of_its_first_namespace(
 
 def test_boots_of_the_nodes_are_those_that_their_kubelets_report(tmp_path: pathlib.Path) -> None:
     world, boot = Api(), "3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11"
-    told = [{"metadata": {"name": "a"}, "status": {"nodeInfo": {"bootID": boot}}}, {"metadata": {"name": "b"}}]
+    told: list[dict[str, typing.Any]] = [
+        {"metadata": {"name": "a"}, "status": {"nodeInfo": {"bootID": boot}}},
+        {"metadata": {"name": "b"}},
+    ]
     world.serve("Node", told)
     world.start()
     try:

@@ -87,7 +87,7 @@ def rack(name: str, number: str) -> Item:
     return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}}
 
 
-NARROW = {"node_selector": {"kind": "a", "rack": "1"}}
+NARROW: dict[str, typing.Any] = {"node_selector": {"kind": "a", "rack": "1"}}
 
 
 @pytest.mark.parametrize("nodes", [(rack("a0", "1"), rack("a1", "2")), (rack("a1", "2"),)], ids=["there", "not yet"])

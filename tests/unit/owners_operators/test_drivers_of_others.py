@@ -43,7 +43,8 @@ class Gpus:
     def list(self, kind: str) -> Listing:
         if kind in self.refuses:
             raise self.refuses[kind]
-        return Listing({"ClusterPolicy": (self.policy,), "Node": (NODE,)}.get(kind, self.drivers), "1")
+        items: dict[str, tuple[Data, ...]] = {"ClusterPolicy": (self.policy,), "Node": (NODE,)}
+        return Listing(items.get(kind, self.drivers), "1")
 
     def apply(self, definition: Data, manager: str, dry_run: bool) -> tuple[Data, tuple[str, ...]]:
         self.applied.append(definition)
