@@ -417,7 +417,8 @@ EXPLAINED: dict[str, Explanation] = {
         measured=(
             "Deployments of the operators that the job needs, their versions and their ready pods. For a missing"
             " operator of GPUs or networks also the resources that the kubelets offer: a standalone device plugin"
-            " offers them too, and the job then needs neither the operator nor its policies (pass)."
+            " offers them too, and the job then needs neither the operator nor its policies (pass). If only one of"
+            " several nodes offers them, the finding is a warning."
         ),
         causes=(
             "The operator is not installed, and no node offers the resources of the job.",

@@ -194,6 +194,8 @@ def choose_turn(
             kept = explain_why_kept(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
         if not kept and not step.pool:
             kept = _explain_taken(step.node, cluster)
+        if not kept and step.pool:
+            kept = _explain_unfinished(cluster, finished)
         if not kept and not step.pool and room < 1:
             kept = (
                 f"no further node may be reset ({planned.limit}), because {', '.join(free.away[:5]) or 'another node'}"
@@ -536,6 +538,17 @@ def _explain_taken(node: str, cluster: RollCluster) -> str:
                 f" ({turn.nodes[name]}). Wait until the operator is done with that node, then rerun."
             )
     return ""
+
+
+def _explain_unfinished(cluster: RollCluster, finished: typing.Container[str]) -> str:
+    """Return why a MachineConfigPool must not begin yet, with the remedy: another operator may still reboot a node that
+    this roll has reset. Return an empty text if it may.
+
+    :param finished: names of the nodes whose turn of this roll is over
+    """
+    turns = (turn for turn in cluster.turns if turn.operator != "machine_config")
+    found = sorted((name, why) for turn in turns for name, why in turn.nodes.items() if name in finished)
+    return f"{found[0][0]}: {found[0][1]}. Wait until the operator is done with the node, then rerun." if found else ""
 
 
 def _find_pool_blockers(

@@ -69,8 +69,19 @@ def test_default_routes_that_were_not_read_are_unknown() -> None:
         ((("eth1", "2001:db8::/64"),), ("10.0.0.5", "2001:db8::5"), "the address of the node 2001:db8::5"),
         ((("eth1", "10.9.0.0/16"),), ("192.0.2.5",), "the network 10.9.0.0/16"),
         ((("eth1", "169.254.0.0/16"), ("eno1", "10.9.0.0/16")), ("10.9.0.5",), None),
+        ((("eth1", ""),), ("10.9.0.5",), None),
+        ((("eth1", ""), ("eth1", "10.9.0.0/16")), (), "the network 10.9.0.0/16"),
     ],
-    ids=["its address", "a longer network", "beside the default route", "IPv6", "storage", "link-local"],
+    ids=[
+        "its address",
+        "a longer network",
+        "beside the default route",
+        "IPv6",
+        "storage",
+        "link-local",
+        "empty",
+        "two",
+    ],
 )
 def test_functions_with_an_address_of_the_node_or_a_network_are_in_use(
     networks: typing.Any, addresses: tuple[str, ...], use: typing.Optional[str]

@@ -210,6 +210,22 @@ def test_a_device_plugin_may_run_without_its_operator(number: int, resource: str
     assert f"shows {resource} under Allocatable" in found.remedy
 
 
+@pytest.mark.parametrize(("number", "status"), [(1, "pass"), (2, "warn"), (8, "warn")])
+def test_one_of_several_nodes_shows_no_device_plugin_without_its_operator(number: int, status: str) -> None:
+    """Its kubelet alone reports the resources."""
+    (first, *_more) = WORLD.nodes
+    others = (dataclasses.replace(first, name=f"other-{place}", allocatable={}) for place in range(1, number))
+    seen = dataclasses.replace(stack(DEPLOYMENTS[1:]), policies=())
+    world = dataclasses.replace(WORLD, nodes=(first, *others))
+    (found,) = (
+        item
+        for item in check(objects(queue="gpu"), (), world, seen)
+        if item.check == "stack.operator" and item.subject == "gpu-operator"
+    )
+    assert (found.status, found.measured) == (status, "no Deployment; the kubelets offer nvidia.com/gpu on 1 node")
+    assert ("Only one node offers nvidia.com/gpu" in found.why) is (status == "warn")
+
+
 @pytest.mark.parametrize(
     ("nodes", "errors", "unread", "status"),
     [

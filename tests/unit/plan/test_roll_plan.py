@@ -11,6 +11,9 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+    OperatorTurns,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
     DrainOptions,
@@ -34,6 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
     RollCluster,
     choose_action,
+    choose_turn,
     describe_plan,
     plan_roll,
 )
@@ -222,3 +226,23 @@ def test_never_more_nodes_away_than_allowed(rows: typing.Any, most: int) -> None
     assert not any("begin" in first and "wait" in second for first, second in zip(phases, phases[1:])), (
         "who is away already comes first"
     )
+
+
+@pytest.mark.parametrize(
+    ("turn", "finished", "waits"),
+    [
+        # the SR-IOV operator may still reboot a node that this roll has reset
+        (OperatorTurns("sriov", {"worker-1": "the daemon has not started"}), ("worker-1",), True),
+        (OperatorTurns("sriov", {"worker-1": "the daemon has not started"}), (), False),
+        (OperatorTurns("machine_config", {"worker-1": "the pool rolls"}, 1, "worker"), ("worker-1",), False),
+        (OperatorTurns("sriov", {}), ("worker-1",), False),
+    ],
+)
+def test_the_roll_of_a_pool_waits_for_the_operator_of_a_node_that_was_reset(
+    turn: OperatorTurns, finished: tuple[str, ...], waits: bool
+) -> None:
+    ride = NodeStep("worker-2", "reboot", (IOMMU,), pool="worker")
+    cluster = RollCluster(nodes=(node(), node("worker-2")), turns=(turn,))
+    going, why = choose_turn((ride,), cluster, RollPlan((ride,)), REBOOT, ("worker-1", "worker-2"), finished)
+    assert (going == ()) is waits
+    assert ("worker-1: the daemon has not started. Wait until the operator is done" in why) is waits

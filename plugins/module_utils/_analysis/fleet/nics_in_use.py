@@ -90,9 +90,11 @@ def _find_networks(platform: NodePlatform, addresses: typing.Sequence[str]) -> d
     """
     owners: dict[str, str] = {}
     uplinks = platform.uplinks or ()
+    # the node reports them, and an empty text passes each form
+    networks = [item for item in platform.networks or () if item.network]
     for address in addresses:
         at, fitting = ipaddress.ip_address(address), []
-        for item in platform.networks or ():
+        for item in networks:
             network = ipaddress.ip_network(item.network)
             if network.version == at.version and at in network:
                 fitting.append((network.prefixlen, item.interface))
@@ -101,7 +103,7 @@ def _find_networks(platform: NodePlatform, addresses: typing.Sequence[str]) -> d
         longest = max((length for length, _name in fitting), default=0)
         owners.update({name: f"{_ADDRESS}{address}" for length, name in fitting if length == longest})
     found: dict[str, str] = {}
-    for item in platform.networks or ():
+    for item in networks:
         if not any(_is_within(item.network, network) for network in _LINK_LOCAL):
             found.setdefault(item.interface, f"{_NETWORK}{item.network}")
     return {**found, **owners}

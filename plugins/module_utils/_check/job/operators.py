@@ -14,7 +14,7 @@ from ..._model.base.text import join_first
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.job.stack import Stack
 from ..._model.operators.operators import GPU, GPU_RESOURCES, KUEUE, NETWORK, OF_JOB, OPERATORS, SRIOV
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, build_pass
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 
 #: kinds of the policies of an operator, the one that it needs first
 _POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicClusterPolicy", "NicNodePolicy")}
@@ -75,8 +75,16 @@ def _check_absent_operator(
         shown = ", ".join(f"{name} on {count_of(number, 'node')}" for name, number in offers.items())
         measured = f"no Deployment; the kubelets offer {shown}"
         expected += ", or nodes that offer the resources of the jobs without it"
-        if all(offers.values()):
+        if min(offers.values()) >= min(2, max(1, len(world.nodes))):
             return build_pass(check_id, operator, measured, expected)
+        if all(offers.values()):
+            few = join_first([name for name, number in offers.items() if number == 1])
+            why = f"Only one node offers {few}, so its kubelet alone shows a device plugin without the operator. {why}"
+            remedy = (
+                f"Check the device plugin on the other nodes: kubectl describe node shows {few} under Allocatable. If"
+                f" the operator does not exist: {remedy}"
+            )
+            return Finding(check_id, operator, WARN, measured, expected, why, remedy)
     unread = [node.name for node in world.nodes if not {*resources}.isdisjoint(node.unread)]
     if stack.unread_operators or unread or (resources and not world.nodes and world.errors):
         what = (
