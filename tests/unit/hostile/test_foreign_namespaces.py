@@ -78,6 +78,7 @@ ROWS: dict[str, Row] = {
     },
     "_observe/kubernetes/job_reader.py JobReader.known": {"ComputeDomain": GIVEN, "ResourceClaim": GIVEN},
     "_observe/kubernetes/machines.py find_labelled": {},
+    "_run/cluster/pod_networks.py PodNetworks._list": {"NetworkAttachmentDefinition": GIVEN},
     "_observe/kubernetes/removable_objects.py _list_labelled": dict.fromkeys(
         (
             "CIDRPool.nv-ipam.nvidia.com",

@@ -937,7 +937,7 @@ DATA: dict[str, Data] = {
     "kubernetes.multus.network_interface": Data(
         lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD
     ),
-    "kubernetes.multus.held_addresses": Data(parser("kubernetes.multus.held_addresses"), POD),
+    "kubernetes.multus.held_addresses": Data(parser("kubernetes.multus.held_addresses"), POD, (None,)),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
     "operators.drivers.driver_policy": Data(
         parser("operators.drivers.driver_policy"),

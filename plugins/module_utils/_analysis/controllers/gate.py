@@ -13,7 +13,7 @@ from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.control_plane import HealthCheck
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
-from .control_plane import explain_why_kept, is_control_plane
+from .control_plane import explain_why_kept, is_control_plane, list_control_plane
 from .health_checks import HOW, explain_remediation_risk, list_watching
 from .operator_turns import CardTurns, count_down, find_queue
 from .room import (
@@ -119,7 +119,8 @@ def list_roll_blockers(
         down = _find_down_nodes(rolls, known) - waiting
         # the operator counts only the nodes that it drains itself: it drains the next one beside a node that is down
         leaving = going - down or going
-        room = find_room(stand, intent, inventory, leaving | waiting).refusal
+        # so does another operator that has the same nodes
+        room = find_room(stand, intent, inventory, (leaving | waiting) - _find_nodes_of_others(rolls, stand)).refusal
         sums = _explain_sum(rolls, stand, intent, inventory, machine_pools)
         found = [room or sums, explain_unread_turns(stand), explain_upgrade(stand)]
     control: dict[bool, list[str]] = {True: [], False: []}
@@ -167,6 +168,25 @@ def _find_down_nodes(rolls: typing.Iterable[PoolPlan], known: typing.Mapping[str
     return {node.name for node in nodes if not node.ready or node.unschedulable}
 
 
+def _find_nodes_of_others(rolls: typing.Sequence[PoolPlan], stand: GateInputs) -> set[str]:
+    """Return the names of the nodes that operators take down which do not wait for the operators of the plans. The
+    SR-IOV operator and the machine config operator wait for each other. [sriov-network-operator
+    pkg/platforms/openshift/openshift.go]
+
+    :param rolls: nodes that an operator will drain or reboot, by pool
+    :param stand: state of the cluster
+    """
+    queues = set(map(find_queue, rolls))
+    pair = {"sriov", "machine_config"}
+    waits = {operator for queue in queues if queue and queue[0] in pair for operator in pair}
+    return {
+        name
+        for turn in stand.all_turns
+        if turn.queue not in queues and turn.operator not in waits
+        for name in turn.nodes
+    }
+
+
 def _explain_sum(
     rolls: typing.Sequence[PoolPlan],
     stand: GateInputs,
@@ -184,7 +204,6 @@ def _explain_sum(
     :param machine_pools: MachineConfigPools of the cluster
     """
     counted = {node.name: node for node in list_counted_nodes(stand.nodes, inventory, intent)}
-    going = {name for roll in rolls for name in roll.nodes}
     rolling = {roll.name for roll in rolls if roll.machines}
     parts: dict[str, int] = {}
     awaits = {True: 0, False: 0}
@@ -205,7 +224,7 @@ def _explain_sum(
             parts[_describe_pool(roll)] = 0
     busy = []
     for turn in stand.all_turns:
-        mine = (turn.nodes.keys() - going) & {*counted}
+        mine = turn.nodes.keys() & {*counted}
         if turn.queue not in queues and mine:
             parts[str(turn)] = parts.get(str(turn), 0) + count_down(turn.at_once, mine)
             names |= mine
@@ -234,10 +253,11 @@ def _explain_control_turns(rolls: typing.Sequence[PoolPlan], labels: typing.Sequ
 
     :param labels: names of the plans that reboot control-plane nodes
     """
-    going, queues = {name for roll in rolls for name in roll.nodes}, set(map(find_queue, rolls))
+    queues, others = set(map(find_queue, rolls)), _find_nodes_of_others(rolls, stand)
+    ours = {node.name for node in list_control_plane(stand.nodes)} & {name for roll in rolls for name in roll.nodes}
     for turn in stand.all_turns if labels else ():
-        theirs = find_rebooted_control(turn, stand) - going
-        if theirs and turn.queue not in queues:
+        theirs = find_rebooted_control(turn, stand) & others
+        if turn.queue not in queues and theirs and len(theirs | ours) > 1:
             name = min(theirs)
             return (
                 f"{' and '.join(dict.fromkeys(labels))} would reboot control-plane nodes while {turn} reboots the"

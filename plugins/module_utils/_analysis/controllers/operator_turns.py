@@ -190,7 +190,7 @@ def find_machine_turns(
         if pool.paused or not late:
             continue
         told = {
-            node.name: f"the machine config operator updates it or will in a later turn (MachineConfigPool {pool.name})"
+            node.name: f"the machine config operator may reboot the node for MachineConfigPool {pool.name}"
             for node in late
         }
         begun = frozenset(node.name for node in late if node.unschedulable or not node.machine_config)
