@@ -121,7 +121,7 @@ def plan_roll(
     shapes = describe_shape(cluster.nodes, [step.node for step in resets])
     # those of a pool that is under way are away for it
     ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}
-    free = find_room(cluster, intent, names, ours)
+    free = find_room(cluster, intent, names, ours | _find_awaiting(cluster))
     most, limit, left = free.most, free.limit, free.left
     if resets and intent.disruption != "reboot":
         told = join_first([f"{step.node} ({_describe_reset_reasons(step)})" for step in resets], 5)
@@ -149,6 +149,17 @@ def plan_roll(
     pauses = tuple(check for check in cluster.health_checks if any(check in found for found in watchers))
     waves = _order_in_waves(steps, max(1, left), control)
     return RollPlan(waves, max(1, left), limit, rolls=pools, most=most, shape=shapes, pauses=pauses)
+
+
+def _find_awaiting(cluster: RollCluster) -> set[str]:
+    """Return the names of the nodes that wait for a MachineConfigPool which may itself wait for this roll: a node of
+    the pool is cordoned since an earlier run. The plan is not refused because of them, so that this node is released.
+    ``choose_turn`` counts them before it lets another node go down.
+    """
+    marked = (node for node in cluster.nodes if node.name in cluster.marks)
+    held = {pool.name for node in marked if (pool := find_machine_pool(node, cluster.machine_pools)) is not None}
+    turns = (turn for turn in cluster.all_turns if turn.operator == "machine_config" and turn.pool in held)
+    return {name for turn in turns for name in turn.nodes}
 
 
 def choose_turn(

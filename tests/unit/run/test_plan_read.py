@@ -363,3 +363,21 @@ def test_an_overloaded_api_server_is_not_described_as_missing_rights() -> None:
         ]
         assert "too many requests, wait until the API server is less busy" in refused
         assert "the right" in refused
+
+
+@pytest.mark.parametrize(("config", "closed"), [("rendered-2", True), ("", False)])
+def test_a_machine_config_pool_under_way_closes_the_gate_for_nodes_of_other_pools(config: str, closed: bool) -> None:
+    (node,) = OBJECTS["Node"]
+    other = {
+        **node,
+        "metadata": {**node["metadata"], "name": "other", "labels": {"pool": "b"}},
+    }
+    pool = {
+        "kind": "MachineConfigPool",
+        "metadata": {"name": "gpu-b"},
+        "spec": {"nodeSelector": {"matchLabels": {"pool": "b"}}, "configuration": {"name": config}},
+        "status": {"machineCount": 2, "updatedMachineCount": 1},
+    }
+    cluster = typing.cast(Api, Cluster(Node=(node, other), MachineConfigPool=(pool,)))
+    told = " ".join(read_plan(cluster, "ops", RenderedObjects((MORE,)), ("kl-a", "other"), ClusterIntent()).closed)
+    assert ("other: the machine config operator updates it" in told) is closed and bool(told) is closed

@@ -220,6 +220,29 @@ def test_nodes_that_must_not_go_down_end_the_teardown(intent: Intent, items: lis
     assert "run the teardown again" in told.value.remedy
 
 
+@pytest.mark.parametrize("config", ["r-2", ""])
+def test_a_machine_config_pool_under_way_ends_the_teardown(config: str) -> None:
+    """Its nodes are not those of the removed policy, but those of the intent."""
+    pool: Item = {
+        "kind": "MachineConfigPool",
+        "metadata": {"name": "gpu", "labels": {}},
+        "spec": {"nodeSelector": {"matchLabels": {"kind": "b"}}, "configuration": {"name": config}},
+        "status": {"machineCount": 1, "updatedMachineCount": 0},
+    }
+    intent = sriov()
+    named = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, operator_namespace="sriov"))
+    api = typing.cast(Cluster, Api(*objects_of(named), node("a0", kind="a"), node("b0", kind="b"), pool))
+    removal, every = (
+        Removal(KINDS, SELECTOR, scope=scope_of(intent)),
+        dataclasses.replace(named.cluster, node_selector={}),
+    )
+    if not config:
+        refuse_removal(api, removal, every.disruption, every)
+        return
+    with pytest.raises(RdmaError, match="b0: the machine config operator updates it"):
+        refuse_removal(api, removal, every.disruption, every)
+
+
 VF = "openshift.io/compute"
 BUDGET: Item = {
     "kind": "PodDisruptionBudget",

@@ -21,7 +21,7 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._observe.operators.sriov_operator import find_namespace
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import name_of, read_namespace
-from ..._parse.operators import sriov_operator
+from ..._parse.operators import machine_config, sriov_operator
 from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
@@ -80,7 +80,8 @@ def list_removal_blockers(
         return lost
     checks = HealthChecks(cluster, lambda _line: None)
     stand = read_gate_inputs(cluster, nodes, checks=checks, turns=TurnReader(cluster, place))
-    found = list_roll_blockers(rolls, drained, stand, (), intent, ())
+    pools_of_machines = tuple(map(machine_config.machine_pool, _list_served(cluster, "MachineConfigPool", "")))
+    found = list_roll_blockers(rolls, drained, stand, pools_of_machines, intent, ())
     evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
     return (*_explain_unpermitted(rebooted, intent), *lost, *found, *read_drain_blockers(cluster, evicted, intent))
 
