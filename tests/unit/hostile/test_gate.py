@@ -10,7 +10,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import OperatorTurns
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
+    Operator,
+    OperatorTurns,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
     describe_plan,
@@ -240,3 +243,23 @@ class Etcd:
 def test_pods_of_etcd_are_asked_of_control_plane_nodes_alone() -> None:
     assert read_gate_inputs(typing.cast(Cluster, Etcd()), MASTERS + WORKERS).etcd == ETCD
     assert read_gate_inputs(typing.cast(Cluster, Etcd()), WORKERS).etcd == ()
+
+
+@pytest.mark.parametrize("operator", ["nic_configuration", "gpu_driver", "nic_driver"])
+@pytest.mark.parametrize("roll", [SRIOV, WORKER], ids=["the SR-IOV operator", "the machine config operator"])
+def test_an_operator_that_has_the_nodes_of_the_plan_closes_the_gate(operator: Operator, roll: PoolPlan) -> None:
+    turn = OperatorTurns(operator, dict.fromkeys(roll.nodes, "why"), 1)
+    assert "These nodes count as unavailable" in ask(roll, stand=dataclasses.replace(WHOLE, turns=(turn,)))
+
+
+def test_the_sriov_operator_and_the_machine_config_operator_wait_for_each_other() -> None:
+    turn = OperatorTurns("sriov", dict.fromkeys(WORKER.nodes, "why"), 1)
+    assert ask(WORKER, stand=dataclasses.replace(WHOLE, turns=(turn,))) == ""
+
+
+def test_two_operators_do_not_reboot_the_control_plane_beside_each_other() -> None:
+    masters = ("c0", "c1", "c2")
+    turn = OperatorTurns("nic_configuration", dict.fromkeys(masters, "why"), 1, reboots=frozenset(masters))
+    roll = PoolPlan("", masters, 1, 3, "the operator's default")
+    refused = ask(roll, stand=dataclasses.replace(WHOLE, turns=(turn,)))
+    assert "would reboot control-plane nodes while NVIDIA's NIC configuration operator reboots" in refused

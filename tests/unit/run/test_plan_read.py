@@ -380,4 +380,4 @@ def test_a_machine_config_pool_under_way_closes_the_gate_for_nodes_of_other_pool
     }
     cluster = typing.cast(Api, Cluster(Node=(node, other), MachineConfigPool=(pool,)))
     told = " ".join(read_plan(cluster, "ops", RenderedObjects((MORE,)), ("kl-a", "other"), ClusterIntent()).closed)
-    assert ("other: the machine config operator updates it" in told) is closed and bool(told) is closed
+    assert ("other: the machine config operator may reboot the node" in told) is closed and bool(told) is closed
