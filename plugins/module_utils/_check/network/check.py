@@ -363,8 +363,9 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         "is overlapped with existing policy",
         "Another policy already has these virtual functions.",
-        "Delete the other policy, or exclude its virtual functions from select of the fabric. Then run stage network"
-        " again.",
+        "Exclude the virtual functions of the other policy from select of the fabric, or ask its owner to delete it:"
+        f" kubectl get sriovnetworknodepolicies -A -L {INTENT_LABEL} shows the intent of each policy. Then run stage"
+        " network again.",
     ),
     (
         "is not supported",
