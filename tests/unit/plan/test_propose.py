@@ -826,6 +826,14 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
             " the intent"
         ),
     )
+    # also of a fabric that no proposed one is compared with
+    assert list_differences(proposal, [{**mine, "select": ["eth1"]}, fabric], None) == (
+        "rdma_fabrics[0]: profile sriov_ethernet; no such fabric is proposed",
+        (
+            "rdma_fabrics[0].select: not a mapping; proposed is a mapping. Run linerate.rdma.validate, which checks"
+            " the intent"
+        ),
+    )
     assert list_differences(proposal, ["x"], None)[0] == "rdma_fabrics[0]: profile not set; no such fabric is proposed"
 
 

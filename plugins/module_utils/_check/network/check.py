@@ -449,7 +449,7 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == OTHER_INTENT:
         return (
-            "Follow the message under 'measured'. Give each intent of the cluster its own rdma_cluster.intent_name and"
+            "Follow the message of the refusal. Give each intent of the cluster its own rdma_cluster.intent_name and"
             " its own names of fabrics and networks, and leave an object of another intent to its owner. Then run stage"
             " network again."
         )
