@@ -77,7 +77,7 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
         return []
     untouched = stage == "network" and start.check_mode and _are_all_refused(folder.value("applied"))
     for source in CHANGES.get(stage, ()):
-        if untouched and source.kind == "disruption":
+        if untouched and isinstance(source, OfCluster) and source.kind == "disruption":
             continue
         there, value = _read_source(folder, start, source)
         if there and isinstance(source, OfNodes):
