@@ -100,6 +100,12 @@ options:
     description: Maximum time in seconds to wait for the pods, and again for objects that are removed.
     type: int
     default: 300
+  unless_held:
+    description:
+      - With O(state=absent), whether the module removes nothing while another run holds the Lease, if this run has not
+        held it. Then this run has started no observers, and the module does not wait for the other run.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
@@ -195,7 +201,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
     open_progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, has_taken, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.admission import OPENSHIFT_GROUP
@@ -208,6 +214,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     Wanted,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import LeaseHeld
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
@@ -269,16 +276,35 @@ def describe_outcomes(outcomes: typing.Iterable[Outcome]) -> dict[str, typing.An
     return {"changed": bool(changed), "changes": lines, "diff": format_difference(changed)}
 
 
+def remove(module: AnsibleModule, cluster: Cluster, wait: typing.Optional[float] = None) -> dict[str, typing.Any]:
+    """Remove the observers.
+
+    :param wait: longest wait in seconds for another run that holds the Lease; None: the usual one
+    :raises LeaseHeld: another run still holds the Lease
+    """
+    options = module.params
+    with hold_lease(module, cluster, wait) as held, open_progress(options["progress_file"]) as say:
+        observers = Observers(
+            held.cluster, options["namespace"], options["wait_seconds"], time.monotonic, time.sleep, say
+        )
+        return describe_outcomes(observers.absent(module.check_mode))
+
+
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, cluster = module.params, connect(module)
     present = options["state"] == "present"
     wanted = wanted_of(module, cluster) if present else None
+    if not present and options["unless_held"] and not has_taken(module):
+        try:
+            return remove(module, cluster, 0.0)
+        except LeaseHeld:
+            return describe_outcomes([])
+    if wanted is None:
+        return remove(module, cluster)
     with hold_lease(module, cluster) as held, open_progress(options["progress_file"]) as say:
         observers = Observers(
             held.cluster, options["namespace"], options["wait_seconds"], time.monotonic, time.sleep, say
         )
-        if wanted is None:
-            return describe_outcomes(observers.absent(module.check_mode))
         wanted, nodes = leave_out(
             held.cluster, wanted, nodes_to_observe(held.cluster, wanted), set(options["excluded"])
         )
@@ -311,6 +337,7 @@ def main() -> None:
             resources={"type": "dict"},
             keep={"type": "bool", "default": False},
             wait_seconds={"type": "int", "default": 300},
+            unless_held={"type": "bool", "default": False},
             progress_file={"type": "path"},
         ),
         supports_check_mode=True,

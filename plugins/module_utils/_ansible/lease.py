@@ -53,11 +53,14 @@ class HeldLease:
 
 
 @contextlib.contextmanager
-def hold_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLease]:
+def hold_lease(
+    module: AnsibleModule, cluster: Cluster, wait: typing.Optional[float] = None
+) -> typing.Iterator[HeldLease]:
     """Hold the Lease, as a context, while the module changes the cluster. The context provides a client whose writes
     stop as soon as the Lease is lost. In check mode the Lease is not taken, and every write is refused.
 
     :param cluster: client of the API server
+    :param wait: longest wait in seconds for another run that holds the Lease; None: ``WAIT``
     :raises LeaseHeld: another run holds the Lease
     :raises LeaseLost: this run held the Lease before, and no longer does
     :raises OtherClusterError: the run began with another cluster
@@ -73,7 +76,7 @@ def hold_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldL
         # a run that holds the Lease loses it on another cluster
         refuse_switched_cluster(folder, lambda: read_cluster_uid(cluster))
     keeper = Keeper(cluster, me, _name_module(module))
-    _take_lease(module, keeper, _is_noted(note, me))
+    _take_lease(module, keeper, _is_noted(note, me), wait)
     if note:
         write_text(note, json.dumps(to_data(me)) + "\n")
     try:
@@ -86,15 +89,16 @@ def hold_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldL
         raise
 
 
-def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
+def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool, wait: typing.Optional[float] = None) -> None:
     """Take the Lease. While another run holds it, wait, and report that as progress.
 
     :param keeper: client of the Lease
     :param noted: whether this run has recorded that it holds the Lease
+    :param wait: longest wait in seconds; None: ``WAIT``
     :raises LeaseHeld: another run still holds the Lease after the wait
     """
     with open_progress(module.params.get("progress_file")) as say:
-        keeper.take(noted, time.sleep, say, WAIT)
+        keeper.take(noted, time.sleep, say, WAIT if wait is None else wait)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from .._check.sources import (
 from .._model.base.load import load
 from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from .._model.intent.intent import Intent
+from .._model.kubernetes.host import HOST_KINDS
 from .._model.node.hca import NodeHcas, ObservedHcas
 from .._model.run.facts import FactCount, RunStart
 from .._plan.node_answers import NodeAnswers, collect_answers
@@ -33,6 +34,8 @@ from .._store.facts import FactFolder
 from .._store.files import FileError
 
 Data = dict[str, typing.Any]
+#: kinds of objects for which nodes are changed, drained or rebooted
+DISTURBING = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicClusterPolicy", *HOST_KINDS)
 
 
 def read_facts(
@@ -62,7 +65,8 @@ def read_facts(
 
 def list_changes(folder: FactFolder, stage: str) -> list[str]:
     """Return the changes that the stage made, or would make in check mode, as lines of text without duplicates. If the
-    plan of drains and reboots was refused, there are none.
+    plan of drains and reboots was refused, there are none. Check mode leaves it out if all objects that it is about
+    were refused.
 
     :raises FileError: a file cannot be read
     """
@@ -71,7 +75,10 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
     if disruption is not None and not disruption["allowed"] and not start.check_mode:
         # the plan was refused, and all that came after it was a dry run
         return []
+    untouched = stage == "network" and start.check_mode and _are_all_refused(folder.value("applied"))
     for source in CHANGES.get(stage, ()):
+        if untouched and isinstance(source, OfCluster) and source.kind == "disruption":
+            continue
         there, value = _read_source(folder, start, source)
         if there and isinstance(source, OfNodes):
             # a node whose answer has another form is told of by the judgement
@@ -84,6 +91,21 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
         elif there:
             lines += value
     return list(dict.fromkeys(lines))
+
+
+def _are_all_refused(applied: typing.Any) -> bool:
+    """Return whether each object that would disturb nodes was refused or is unchanged, and at least one was refused.
+    Then the plan of drains and reboots does not come about.
+
+    :param applied: fact with the objects that stage network applied; None if there is none
+    """
+    items = applied.get("applied") if isinstance(applied, dict) else None
+    actions = {
+        item.get("action")
+        for item in (items if isinstance(items, list) else ())
+        if isinstance(item, dict) and item.get("kind") in DISTURBING
+    }
+    return "refused" in actions and actions <= {"refused", "unchanged"}
 
 
 def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:

@@ -293,6 +293,24 @@ def test_another_policy_with_the_same_resource_on_a_function_is_a_failure(ranges
     assert "a resource_name of its own" in found.remedy
 
 
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        changed(STORAGE, name="theirs", pf_names=("eth1",)),
+        changed(STORAGE, name="theirs", resource_name="old", pf_names=(), vendor="8086"),
+    ],
+    ids=["for the webhook", "on the node"],
+)
+def test_policy_of_another_intent_is_left_to_its_owner(theirs: Policy) -> None:
+    mine = changed(STORAGE, name="mine", pf_names=("eth1",), intent="ada")
+    (found, *_others) = find_objections(mine, beside(dataclasses.replace(theirs, intent="infiniband-c692b2")))
+    assert found.check == "network.lint_overlap" and "It belongs to the intent 'infiniband-c692b2'" in found.why
+    assert "ask its owner" in found.remedy and "kubectl delete" not in found.remedy
+    assert "If both are the same intent, set rdma_cluster.intent_name: infiniband-c692b2" in found.remedy
+    (own, *_others) = find_objections(mine, beside(dataclasses.replace(theirs, intent="ada")))
+    assert "ask its owner" not in own.remedy and "delete" in own.remedy and "It belongs to" not in own.why
+
+
 def test_a_policy_that_asks_for_the_same_functions_in_the_same_way_takes_nothing() -> None:
     assert find_objections(STORAGE, beside(changed(STORAGE, name="theirs"))) == ()
 

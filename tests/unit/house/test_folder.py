@@ -384,6 +384,28 @@ def test_changes_of_a_plan_that_was_refused(
 
 
 @pytest.mark.parametrize(
+    ("kind", "action", "planned"),
+    [
+        ("SriovNetworkNodePolicy", "unchanged", False),
+        ("SriovNetworkNodePolicy", "changed", True),
+        ("MachineConfig", "created", True),
+        ("SriovNetwork", "created", False),
+    ],
+)
+def test_plan_of_nodes_is_no_change_if_the_objects_for_it_were_refused(
+    tmp_path: pathlib.Path, kind: str, action: str, planned: bool
+) -> None:
+    folder = begun(tmp_path, True)
+    folder.write("disruption", value={"allowed": True, "lines": ["worker-1 is changed"], "plan": None})
+    applied = [
+        {"kind": "SriovNetworkNodePolicy", "name": "a", "action": "refused"},
+        {"kind": kind, "name": "b", "action": action},
+    ]
+    folder.write("applied", value={"applied": applied, "changes": []})
+    assert list_changes(folder, "network") == (["worker-1 is changed"] if planned else [])
+
+
+@pytest.mark.parametrize(
     ("wish", "changes", "nodes", "wanted"),
     [
         ({}, {}, 3, True),

@@ -75,7 +75,15 @@ def test_a_run_that_started_nothing_has_nothing_left(tmp_path: pathlib.Path, pla
     assert lines[0] == f"{first}https://127.0.0.1:1", output
     stage = "validate" if playbook == "site" else "discover"
     assert lines[-1].startswith(f"linerate.rdma: NOT GREEN - stage {stage}: ") and code == 2
-    assert "NOT LEFT CLEAN" not in output and STARTED_NOTHING in output
+    # refused before it began to start observers: the verdict is the only failure
+    assert "NOT LEFT CLEAN" not in output and STARTED_NOTHING not in output
+    assert "Remove the observers" not in output
+
+
+def test_proposal_that_could_start_nothing_has_nothing_left(tmp_path: pathlib.Path) -> None:
+    variable = f"rdma_observers_image={IMAGE}"
+    code, lines, output = play(tmp_path, "https://127.0.0.1:1", "linerate.rdma.propose", "-e", variable)
+    assert code == 2 and "NOT LEFT CLEAN" not in output and STARTED_NOTHING in output
     (left,) = (line for line in lines if line.startswith("fatal: [localhost]: Remove the observers: "))
     assert "connection refused by https://127.0.0.1:1" in left
 

@@ -164,7 +164,9 @@ def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site
     before = site.file.read_text(encoding="utf-8")
     code, said = site.play("propose")
     assert (code, site.file.read_text(encoding="utf-8")) == (0, before), said
-    assert "there is an intent already" in said and "changed=0" in said
+    assert "an intent exists already" in said and "changed=0" in said
+    assert "nothing written, because an intent exists - 0 differences" in " ".join(said.split())
+    assert "lines to fill in" not in said
 
 
 @pytest.mark.thorough

@@ -180,6 +180,20 @@ def test_another_run_that_lives_keeps_its_own(worlds: Worlds, call: Call, tmp_pa
         assert labels(world)["linerate.rdma/run"] == "run-1" and len(world.all("Pod")) == 1
 
 
+def test_run_that_never_held_the_lease_waits_for_no_other_run_to_remove_nothing(
+    worlds: Worlds, call: Call, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = worlds()
+    call(**run_of(tmp_path, "run-1"))
+    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease.WAIT", float("nan"))
+    code, answer = call(state="absent", unless_held=True, **run_of(tmp_path, "run-2"))
+    assert (code, answer["changed"]) == (0, False)
+    assert labels(world)["linerate.rdma/run"] == "run-1" and len(world.all("Pod")) == 1
+    # its own observers are removed
+    code, answer = call(state="absent", unless_held=True, **run_of(tmp_path, "run-1"))
+    assert (code, answer["changed"], world.all("DaemonSet")) == (0, True, [])
+
+
 def call_at_once(call: Call, options: typing.Mapping[str, typing.Any]) -> Answer:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease.WAIT", 0.0)

@@ -12,7 +12,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ap
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.leftovers import find_all_leftovers
 from tests.unit.observe.test_apply import thing
-from tests.unit.run.test_intents import SELECTOR, A, Api, scope_of
+from tests.unit.run.test_intents import SELECTOR, A, Api, intent_of, objects_of, scope_of
 
 Item = dict[str, typing.Any]
 OPERATOR, TUNING = "nvidia-network-operator", "openshift-cluster-node-tuning-operator"
@@ -56,3 +56,24 @@ def test_a_tuned_that_no_stage_applies_is_a_leftover() -> None:
     (finding,) = (item for item in check(A, Facts(leftovers=find(tuned()))) if item.subject.startswith("Tuned"))
     assert left.kind == "Tuned" and "rdma_cluster.tuning.set is not true" in finding.why
     assert find(tuned(), tunes=True).objects == find(tuned("b")).objects == ()
+
+
+def test_objects_of_another_intent_are_no_leftovers_of_an_intent_whose_objects_are_all_held_back() -> None:
+    """As a linter that holds back each fabric: then no rendered object has the name of this intent."""
+    ada, theirs = intent_of("ada-storage", "ada"), intent_of("storage", "infiniband-c692b2")
+    api = Api(*objects_of(theirs), *objects_of(intent_of("retired", "ada")))
+    kinds = ("SriovNetwork", "SriovNetworkNodePolicy")
+    found = find_all_leftovers(typing.cast(Cluster, api), kinds, SELECTOR, [], scope_of(ada))
+    assert [item.name for item in found.objects] == ["net-retired", "linerate-retired"]
+
+
+def test_a_machine_configuration_that_another_intent_records_is_no_leftover() -> None:
+    config = thing("99-linerate-rdma-worker", "MachineConfig", "")
+    config["metadata"]["labels"] |= {INTENT_LABEL: "a", f"{INTENT_LABEL}-b": ""}
+    assert find(config).objects == ()
+
+
+def test_remedy_for_further_leftovers_shows_the_intent_of_each_object() -> None:
+    found = check(A, Facts(leftovers=Leftovers((), (), 3)))
+    (finding,) = (item for item in found if item.subject == "more objects")
+    assert f"-L {INTENT_LABEL}" in finding.remedy and "leave those of another intent to their owner" in finding.remedy

@@ -215,8 +215,14 @@ def play_fabric(kind: str, owner: str) -> Played:
 
 
 def explains(refusal: str, name: str) -> None:
-    """Assert that a refusal has a command about the object, or names the object of the same fabric that has one."""
+    """Assert that a refusal has a command about the object, or names the object of the same fabric that has one. An
+    object with the name of another intent is left to its owner, without a command.
+    """
     if "Follow the message about this" in refusal:
+        return
+    if "it belongs to the intent" in refusal:
+        assert "Ask its owner" in refusal and "set rdma_cluster.intent_name: " in refusal, refusal
+        assert "kubectl" not in refusal, refusal
         return
     words = shlex.split(refusal.rpartition("kubectl ")[2])
     assert "label" in words and name in words and len(words[words.index(name) :]) >= 2, refusal

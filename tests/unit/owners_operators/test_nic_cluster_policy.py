@@ -130,6 +130,9 @@ def test_no_run_drops_a_component_of_another_intent(component: str, name: str) -
     refused = applied(api, intent("team_a", name and "a", "rdma_shared"))[KEY[0]]
     assert refused.reason == "OtherIntent" and policy_of(api) == before
     assert (component if not name else "the intent 'b'") in refused.refusal
+    if name:
+        assert "set rdma_cluster.intent_name: b" in refused.refusal and "kubectl" not in refused.refusal
+        return
     command = refused.refusal.partition("remove them: ")[2].partition(". If it is")[0]
     patch = json.loads(shlex.split(command)[-1])
     assert {"op": "remove", "path": f"/spec/{component}"} in patch and KEY[2] in command

@@ -360,6 +360,21 @@ def test_policy() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("labels", "intent"),
+    [
+        ({"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/intent": "ada"}, "ada"),
+        ({"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/intent": "not\na label"}, ""),
+        ({"app.kubernetes.io/managed-by": "linerate.rdma"}, ""),
+        ({"linerate.rdma/intent": "ada"}, ""),
+    ],
+)
+def test_policy_has_the_intent_that_its_label_names(labels: dict[str, str], intent: str) -> None:
+    resource = next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")
+    resource["metadata"]["labels"] = labels
+    assert sriov_operator.parse_policy(resource).intent == intent
+
+
 def test_network_interface() -> None:
     pod = fixture("pod-with-vf.yaml")
     assert multus.network_interface(pod, "default/op-net") == ("net1", "10.79.0.21", "0000:01:10.0")

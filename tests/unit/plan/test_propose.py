@@ -60,7 +60,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
     ObservedNeighbours,
     SwitchPort,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts, Policy
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import list_differences
@@ -826,7 +826,26 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
             " the intent"
         ),
     )
+    # also of a fabric that no proposed one is compared with
+    assert list_differences(proposal, [{**mine, "select": ["eth1"]}, fabric], None) == (
+        "rdma_fabrics[0]: profile sriov_ethernet; no such fabric is proposed",
+        (
+            "rdma_fabrics[0].select: not a mapping; proposed is a mapping. Run linerate.rdma.validate, which checks"
+            " the intent"
+        ),
+    )
     assert list_differences(proposal, ["x"], None)[0] == "rdma_fabrics[0]: profile not set; no such fabric is proposed"
+
+
+def test_reason_of_the_name_names_a_policy_of_another_run_that_has_it() -> None:
+    seen = seen_of(PAIR)
+    name = str(make_data(values(propose(seen))["rdma_cluster.intent_name"]))
+    for intent, taken in ((name, True), ("ada", False), ("", False)):
+        policy = Policy("linerate-storage", "storage", 4, intent=intent)
+        there = dataclasses.replace(seen, operators=OperatorFacts((), (), (), (), policies=(policy,)))
+        why = values(propose(there))["rdma_cluster.intent_name"].why
+        assert ("SriovNetworkNodePolicy linerate-storage has this name already" in why) is taken
+        assert ("ask its owner" in why) is taken
 
 
 def test_two_inventories_of_one_cluster_get_different_names_and_the_same_one_always_its_own() -> None:

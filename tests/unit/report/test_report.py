@@ -570,6 +570,17 @@ def test_whoever_runs_next_is_told_the_verdict_and_its_first_cause() -> None:
     assert green["first"] is None and green["green"] is True and green["counts"]["pass"] == len(STAGES)
 
 
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_last_line_has_cause_and_remedy_of_an_object_that_was_refused(check_mode: bool) -> None:
+    refused = Finding(
+        "network.policy_accepted", "storage", "fail", "refused: it is of ada", "accepted", "Of ada.", "Ask its owner."
+    )
+    held = dataclasses.replace(refused, check="network.lint_overlap")
+    for finding in (refused, held):
+        said = report(record("network", finding, FAIL, check_mode=check_mode)).summary
+        assert f"({finding.check} on storage: refused: it is of ada. Ask its owner; and 1 more)" in said
+
+
 def test_what_it_is_told_has_no_secret_and_does_not_grow() -> None:
     told = make_stats(
         report(

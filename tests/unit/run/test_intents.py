@@ -296,7 +296,12 @@ def test_a_run_takes_no_object_of_its_name_from_another_intent(mine: str, marked
     done = applied(api, intent_of("compute", mine, "a"))
     policy = done["SriovNetworkNodePolicy"]
     assert (policy.action, policy.reason) == ("refused", "OtherIntent")
-    assert f"linerate.rdma/intent={mine or 'NAME'}" in policy.refusal
+    if mine and marked:
+        assert "Ask its owner" in policy.refusal and "kubectl" not in policy.refusal
+        assert "If both are the same intent, set rdma_cluster.intent_name: b" in policy.refusal
+    else:
+        assert f"linerate.rdma/intent={mine or 'NAME'}" in policy.refusal
+    assert "nodeSelector.kind: b -> a" in policy.refusal
     key = ("SriovNetworkNodePolicy", "sriov", "linerate-compute")
     assert api.items[key] == before[key]
 

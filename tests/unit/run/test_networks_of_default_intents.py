@@ -114,7 +114,8 @@ def test_the_network_of_an_intent_with_a_name_is_used_unchanged_and_gets_no_reco
     used = applied(api, shared())["MacvlanNetwork"]
     assert used.action == "unchanged" and "belongs to the intent 'a'" in str(used.warnings)
     refused = applied(api, shared(NEW))["MacvlanNetwork"]
-    assert "linerate.rdma/intent=NAME --overwrite" in refused.refusal and records(api) == {}
+    assert "If both are the same intent, set rdma_cluster.intent_name: a" in refused.refusal
+    assert "kubectl" not in refused.refusal and "NAME" not in refused.refusal and records(api) == {}
 
 
 def test_an_equal_network_of_a_user_is_used_unchanged() -> None:

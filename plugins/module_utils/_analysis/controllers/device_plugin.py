@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.marks import INTENT_LABEL
 from ..._model.kubernetes.objects import ClusterNode
 
 _LOG = "kubectl logs -n NAMESPACE -l app=sriov-device-plugin --prefix"
 _POLICIES = "kubectl get sriovnetworknodepolicies -A -o yaml"
+_ASK_OWNER = f"Ask the owner of the other policy to change it: the label {INTENT_LABEL} names its intent."
 _AGAIN = "Then run stages network and virtual_functions again."
 
 
@@ -32,10 +34,7 @@ def why_not_offered(
             f"The operator assigns these functions to the resource {', '.join(sorted(handed_to))}, because another"
             " SriovNetworkNodePolicy selects them."
         )
-        return why, (
-            f"Compare priority and nicSelector of the policies ({_POLICIES}). Correct or delete the other policy."
-            f" {_AGAIN}"
-        )
+        return why, (f"Compare priority and nicSelector of the policies ({_POLICIES}). {_ASK_OWNER} {_AGAIN}")
     if resource in node.unread:
         why = f"The node reports '{node.unread[resource]}' as the number of {resource}, which is not a whole number."
         return why, (
@@ -60,8 +59,7 @@ def why_not_offered(
     if offered > wanted:
         return (
             "The device plugin includes functions in this resource that do not belong to this fabric.",
-            f"Compare nicSelector of all policies with this resource name: {_POLICIES}. Correct or delete the other"
-            f" policy. {_AGAIN}",
+            f"Compare nicSelector of all policies with this resource name: {_POLICIES}. {_ASK_OWNER} {_AGAIN}",
         )
     return (
         f"The node has all {wanted} functions. The device plugin does not detect some of them, or reports them as"

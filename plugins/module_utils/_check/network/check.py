@@ -13,7 +13,7 @@ from ..._analysis.addresses import in_use as ipam
 from ..._analysis.controllers.labelled_objects import fold_alike, name_kind
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
-from ..._model.base.marks import SELECTOR
+from ..._model.base.marks import INTENT_LABEL, SELECTOR
 from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
@@ -285,8 +285,9 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         )
         kinds = ",".join(sorted({name_kind(item.kind) for item in seen.objects})) or "network-attachment-definitions"
         remedy = (
-            f"List them: kubectl get {kinds} -A -l {SELECTOR}. Delete those that no intent of this cluster contains;"
-            " the deletion of policies and machine configurations drains or reboots nodes."
+            f"List them: kubectl get {kinds} -A -l {SELECTOR} -L {INTENT_LABEL}. The last column names the intent of an"
+            " object: leave those of another intent to their owner. Delete only those of this intent that it does not"
+            " contain; the deletion of policies and machine configurations drains or reboots nodes."
             " If a user created an object, ask the user to remove the label. Then run stage network again."
         )
         measured = f"{count_of(seen.more, 'more object')} with this label, not checked"
@@ -362,8 +363,9 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         "is overlapped with existing policy",
         "Another policy already has these virtual functions.",
-        "Delete the other policy, or exclude its virtual functions from select of the fabric. Then run stage network"
-        " again.",
+        "Exclude the virtual functions of the other policy from select of the fabric, or ask its owner to delete it:"
+        f" kubectl get sriovnetworknodepolicies -A -L {INTENT_LABEL} shows the intent of each policy. Then run stage"
+        " network again.",
     ),
     (
         "is not supported",
@@ -447,8 +449,9 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == OTHER_INTENT:
         return (
-            "Give each intent of the cluster its own rdma_cluster.intent_name and its own names of fabrics and"
-            " networks, and follow the message under 'measured'. Then run stage network again."
+            "Follow the message of the refusal. Give each intent of the cluster its own rdma_cluster.intent_name and"
+            " its own names of fabrics and networks, and leave an object of another intent to its owner. Then run stage"
+            " network again."
         )
     if item.reason == FOREIGN:
         return (

@@ -10,6 +10,7 @@ import typing
 
 from ..._analysis.controllers.sync_errors import explain
 from ..._analysis.fleet import vendors, why_no_sriov
+from ..._model.base.marks import INTENT_LABEL
 from ..._model.base.phrases import count_of, format_clause
 from ..._model.run.findings import FAIL, Finding, build_pass
 from . import unread
@@ -100,9 +101,9 @@ def _find_wrong_layer(
             f" '{layers.fabric.name}' requires {wanted}. If several policies select a function, the one with the lowest"
             " number in spec.priority decides.",
             "Compare numVfs, priority and nicSelector of the policies: kubectl get sriovnetworknodepolicies -A -o yaml."
-            " Correct or delete the other policy. If only the policy of the fabric selects the function, the"
-            " operator has"
-            " not processed it yet. Then run stages network and virtual_functions again.",
+            f" If another policy selects the function, ask its owner to change it: the label {INTENT_LABEL} names its"
+            " intent. If only the policy of the fabric selects the function, the operator has not processed it yet, or"
+            " the policy has not been applied. Then run stages network and virtual_functions again.",
         )
     if sriov.current == wanted and in_kernel != wanted:
         absent = count_of(wanted - in_kernel, "of these VFs is", "of these VFs are")

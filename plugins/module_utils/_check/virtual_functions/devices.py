@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._model.base.marks import SELECTOR
+from ..._model.base.marks import INTENT_LABEL, SELECTOR
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
 from ..._model.intent.profiles import is_infiniband
@@ -124,9 +124,9 @@ def _check_desired(layers: FunctionReports, measured: str) -> Finding:
         " function."
     )
     remedy = (
-        "Run kubectl get sriovnetworknodepolicies -A -o yaml. If a policy without the label"
-        f" {SELECTOR} selects this function, correct or delete this policy. The policy with the label is written by"
-        " stage network. Then run stages network and virtual_functions again."
+        f"Run kubectl get sriovnetworknodepolicies -A -o yaml. If a policy without the label {SELECTOR}, or with the"
+        f" name of another intent in the label {INTENT_LABEL}, selects this function, ask its owner to change it. Stage"
+        " network writes the policy of this intent. Then run stages network and virtual_functions again."
     )
     measured = f"other settings, requested by the operator: {join_first(differences, 8, '; ')}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)

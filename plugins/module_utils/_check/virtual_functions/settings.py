@@ -103,7 +103,8 @@ def check_mtu(layers: FunctionReports) -> Finding:
         )
         remedy = (
             "Compare mtu of all policies that select this function: kubectl get sriovnetworknodepolicies -A -o yaml."
-            " Correct or delete the other policy, then run stages network and virtual_functions again."
+            " If a policy of another owner selects the function, ask the owner to change it. Then run stages network"
+            " and virtual_functions again."
         )
         measured = f"{measured}, requested by the operator {desired or 'none'}"
         return Finding(check, layers.subject, FAIL, measured, f"{expected}, also requested", why, remedy)
@@ -129,7 +130,8 @@ def check_mtu(layers: FunctionReports) -> Finding:
         why, remedy = (
             f"The operator requests {f'the MTU {desired}' if desired else 'no MTU'} for this function, not {wanted}.",
             "Compare mtu of all policies that select this function: kubectl get sriovnetworknodepolicies -A -o yaml."
-            " Correct or delete the other policy, then run stages network and virtual_functions again.",
+            " If a policy of another owner selects the function, ask the owner to change it. Then run stages network"
+            " and virtual_functions again.",
         )
     elif own < wanted:
         why, remedy = (

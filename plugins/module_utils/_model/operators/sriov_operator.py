@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from ..boundary.devices import HardwareAddress, Interface, PciAddress, PciId
-from ..boundary.kubernetes import Label, ObjectName, Subdomain
+from ..boundary.kubernetes import Label, LabelValue, ObjectName, Subdomain
 from ..boundary.words import Version, Word
 from ..kubernetes.objects import ClusterNode, Workload
 from .feature_discovery import FeatureDiscovery
@@ -181,6 +181,8 @@ class Policy:
     :ivar net_filter: id of an OpenStack network, which selects physical functions
     :ivar vdpa_type: type of vDPA devices on the VFs: ``virtio`` or ``vhost``; empty for none
     :ivar exclude_topology: whether the NUMA node of the VFs is not reported to the kubelet
+    :ivar intent: name of the intent of this collection that applied the policy, from its label; empty if the policy has
+        no such label, or is not managed by linerate.rdma
     """
 
     name: ObjectName
@@ -201,6 +203,7 @@ class Policy:
     net_filter: str = ""
     vdpa_type: str = ""
     exclude_topology: bool = False
+    intent: LabelValue = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -67,6 +67,7 @@ ROLE_VARIABLES: dict[str, str] = {
     "observers_pull_secrets": "list",
     "observers_push_image": "str",
     "observers_resources": "dict",
+    "observers_unless_held": "bool",
     "observers_wait_seconds": "int",
     "operators_by": "str",
     "operators_charts": "dict",

@@ -23,6 +23,7 @@ from ..._model.kubernetes.host import HOST_KINDS
 from ..._model.kubernetes.scope import Scope, find_made_for
 from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
+from .differences import describe_difference
 from .errors import ApiError
 from .fabric_owners import Explain, Owners, explain_nothing
 from .kinds import Resource, kind_of
@@ -270,7 +271,7 @@ def _compare_other_intent(
         return definition, Outcome(same, before, before)
     if definition["kind"] in HOST_KINDS and _strip_users(after) == _strip_users(before):
         return kept, Outcome(dataclasses.replace(applied, action="changed", warnings=warnings), before, after)
-    refusal = explain_refusal(applied, definition, there, why, scope)
+    refusal = explain_refusal(applied, definition, there, why, scope, describe_difference(before, after))
     refused = dataclasses.replace(applied, action="refused", reason=OTHER_INTENT, refusal=refusal)
     return definition, Outcome(refused, before, before)
 
@@ -292,12 +293,14 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
     metadata["labels"] |= {INTENT_LABEL: kept} if kept is not None else {}
     if not metadata["labels"]:
         del metadata["labels"]
-    differs = "differs from the rendered object"
+    differs = ""
     try:
         result, warnings = cluster.apply({**definition, "metadata": metadata}, FIELD_MANAGER, dry_run=True)
         if strip_volatile(result) == before:
             used = f"it has no label {SELECTOR}, so it is used unchanged, and no teardown deletes it"
             return Outcome(dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used)), before, before)
+        difference = describe_difference(before, strip_volatile(result))
+        differs = f"differs from the rendered object{f' in {difference}' if difference else ''}"
     except ApiError as error:
         if error.reason != "Conflict":
             return Outcome(describe_refusal(applied, error), before, before)

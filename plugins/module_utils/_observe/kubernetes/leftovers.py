@@ -38,8 +38,8 @@ def find_all_leftovers(
     :param tunes: whether stage tuning of the intent applies a Tuned
     :raises ApiError: the API server cannot be reached
     """
-    found, hosts = find_leftovers(cluster, kinds, selector, wanted), find_labelled(cluster, wanted)
-    mine = [item for item in hosts.objects if not is_of_another(item, wanted)]
+    found, hosts = find_leftovers(cluster, kinds, selector, wanted, scope), find_labelled(cluster, wanted)
+    mine = [item for item in hosts.objects if not is_of_another(item, wanted, scope)]
     beside, errors = _find_of_stages(cluster, selector, scope, tunes) if scope is not None else ([], [])
     # first, because tenants can make any number of the others
     objects = (*(mark_copy(identify_object("", item), item) for item in mine), *beside, *found.objects)

@@ -22,22 +22,30 @@ OLD_RECORD = "After a change of intent_name or node_selector, an older label may
 
 
 def explain_refusal(
-    applied: AppliedObject, definition: Resource, there: Resource, why: str, scope: typing.Optional[Scope]
+    applied: AppliedObject,
+    definition: Resource,
+    there: Resource,
+    why: str,
+    scope: typing.Optional[Scope],
+    difference: str = "",
 ) -> str:
-    """Return the refusal of an object that differs from the rendered one and may belong to another intent.
+    """Return the refusal of an object that differs from the rendered one and may belong to another intent. An object
+    with the name of another intent is left to its owner, without a command that would take it over.
 
     :param applied: identity of the object
     :param definition: the rendered object
     :param there: the existing object
     :param why: why it may belong to another intent
     :param scope: objects of the intent, if they are known
+    :param difference: fields in which it differs; empty if they are not known
     """
+    differs = f"differs from the rendered object{f' in {difference}' if difference else ''}"
     mine = str(definition["metadata"]["labels"][INTENT_LABEL])
     found = there["metadata"].get("labels") or {}
     where = f"-n {applied.namespace} " if applied.namespace else ""
     command = f"kubectl {where}label {kind_of(definition).lower()} {applied.name}"
     if definition["kind"] in HOST_KINDS and scope is not None and found.get(INTENT_LABEL, mine) == mine:
-        return f"{why}, and differs from the rendered object. {_explain_shared(command, definition, there, scope)}"
+        return f"{why}, and {differs}. {_explain_shared(command, definition, there, scope)}"
     another = (
         "A cluster has one NicClusterPolicy: list all fabrics that need it in one intent"
         if definition["kind"] in JOINT_KINDS
@@ -45,12 +53,18 @@ def explain_refusal(
     )
     if definition["kind"] in JOINT_KINDS and explain_driver(definition, there) == why:
         return f"{why}. {describe_driver_remedy(definition, there)}"
+    owner = str(found.get(INTENT_LABEL, ""))
+    if owner not in ("", mine, DEFAULT_INTENT):
+        return (
+            f"{why}, and {differs}. Ask its owner before you change it. {another}. If both are the same intent, set"
+            f" rdma_cluster.intent_name: {owner}"
+        )
     removal = format_removal(definition, there) if definition["kind"] in JOINT_KINDS else ""
     another += f". If no intent needs the components, remove them: {removal}" if removal else ""
     doubt = (scope.doubt or (_SAME_NAME if scope.explain_other_nodes(there) else "")) if scope is not None else ""
     if scope is not None and doubt and found.get(INTENT_LABEL) == mine:
         return (
-            f"{why}, and differs from the rendered object. It has the label {INTENT_LABEL}={mine}, {doubt}. Give"
+            f"{why}, and {differs}. It has the label {INTENT_LABEL}={mine}, {doubt}. Give"
             " each intent of the cluster its own rdma_cluster.intent_name. If it is of this intent, such as after a"
             f" change of node_selector, label it: {command} {_format_labels(scope.confirmation)}"
         )
@@ -64,10 +78,7 @@ def explain_refusal(
     recorded = record and found.get(INTENT_LABEL, mine) == mine
     label = record if recorded else f"{INTENT_LABEL}={name} --overwrite"
     rename = "" if recorded or mine != DEFAULT_INTENT else f"set rdma_cluster.intent_name: {name}, and "
-    return (
-        f"{why}, and differs from the rendered object. {another}. If it is of this intent, {rename}label it:"
-        f" {command} {label}"
-    )
+    return f"{why}, and {differs}. {another}. If it is of this intent, {rename}label it: {command} {label}"
 
 
 def _explain_shared(command: str, definition: Resource, there: Resource, scope: Scope) -> str:

@@ -22,6 +22,7 @@ from ..._model.kubernetes.apply import (
 )
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._model.kubernetes.own_kinds import NETWORKS, RUNNING_JOBS
+from ..._model.kubernetes.scope import Scope
 from ..operators.users import split_needed
 from .client import Cluster
 from .copies import keep_other, mark_copy, split_copies, split_other_intents
@@ -202,14 +203,19 @@ def _find_kept(
             yield applied.name, Outcome(applied, strip_volatile(item), strip_volatile(item))
 
 
-def is_of_another(item: Resource, wanted: typing.Iterable[Resource]) -> bool:
-    """Return whether an object has the name of another intent than the rendered objects.
+def is_of_another(item: Resource, wanted: typing.Iterable[Resource], scope: typing.Optional[Scope] = None) -> bool:
+    """Return whether an object has the name of another intent than the rendered objects, or whether another intent has
+    recorded that it needs the object.
 
-    :param wanted: objects that the intent requires
+    :param wanted: objects that the intent requires; empty if all of them are held back
+    :param scope: objects of the intent, if they are known
     """
     names = {(one["metadata"].get("labels") or {}).get(INTENT_LABEL) for one in wanted} - {None}
+    names |= {scope.intent} if scope is not None else set()
     intent = (item["metadata"].get("labels") or {}).get(INTENT_LABEL)
-    return bool(names) and intent is not None and intent not in names
+    if names and intent is not None and intent not in names:
+        return True
+    return scope is not None and bool(scope.find_other_users(str(item.get("kind")), item))
 
 
 def _find_used_namespaces(cluster: Cluster, removal: Removal) -> dict[str, str]:
@@ -228,12 +234,17 @@ def _find_used_namespaces(cluster: Cluster, removal: Removal) -> dict[str, str]:
 
 
 def find_leftovers(
-    cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]
+    cluster: Cluster,
+    kinds: typing.Sequence[str],
+    selector: str,
+    wanted: typing.Iterable[Resource],
+    scope: typing.Optional[Scope] = None,
 ) -> Leftovers:
     """Return the objects that have the label but are no longer among the objects that the intent requires. An object
     with an owner is left out, because it is deleted with its owner, and so are objects with the name of another intent.
 
     :param wanted: objects that the intent requires
+    :param scope: objects of the intent, if they are known; its name counts even if all objects are held back
     :raises ApiError: the API server cannot be reached
     """
     wanted = tuple(wanted)
@@ -249,7 +260,7 @@ def find_leftovers(
             for item in items
             if not item["metadata"].get("ownerReferences")
             and item["metadata"].get("namespace") != MEASURING
-            and not is_of_another(item, wanted)
+            and not is_of_another(item, wanted, scope)
         ]
         for item in mine:
             if identify_object("", item) in asked:

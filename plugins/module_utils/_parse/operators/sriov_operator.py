@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.marks import INTENT_LABEL, is_ours
 from ..._model.base.once import find_second, list_keys
 from ..._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE, PCI_ADDRESS, PCI_ID
 from ..._model.boundary.form import describe_rejected
-from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
+from ..._model.boundary.kubernetes import LABEL_VALUE, OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.kubernetes.disruption import LabelSelector, NodePool, OperatorSettings
 from ..._model.kubernetes.owner_marks import find_owner_mark
@@ -30,6 +31,7 @@ from ..kubernetes.resource import (
     ResourceError,
     excerpt_of,
     items_of,
+    labels_of,
     mapping_at,
     name_of,
     normalize_known,
@@ -177,6 +179,7 @@ def parse_policy(resource: Resource) -> Policy:
     name = name_of(resource)
     what = f"SriovNetworkNodePolicy {name}"
     spec, selector = mapping_at(resource, "spec"), mapping_at(resource, "spec", "nicSelector")
+    labels = labels_of(resource)
     return Policy(
         name=name,
         resource_name=str(spec.get("resourceName", "")),
@@ -197,6 +200,7 @@ def parse_policy(resource: Resource) -> Policy:
         net_filter=str(selector.get("netFilter") or ""),
         vdpa_type=str(spec.get("vdpaType") or ""),
         exclude_topology=bool(spec.get("excludeTopology", False)),
+        intent=normalize_known(LABEL_VALUE, labels.get(INTENT_LABEL)) if is_ours(labels) else "",
     )
 
 

@@ -25,7 +25,7 @@ def propose_cluster_section(
     seconds = len(nodes) * (_REBOOT_SECONDS if disruption.value == "reboot" else _DRAIN_SECONDS)
     wait = max(ClusterIntent().wait_seconds, seconds)
     entries: tuple[tuple[str, Entry], ...] = (
-        ("intent_name", _propose_intent_name(groups, nodes)),
+        ("intent_name", _propose_intent_name(groups, nodes, seen.operators)),
         ("node_selector", _propose_node_selector(seen.operators, nodes)),
         _propose_resource_prefix(seen.operators),
         (
@@ -41,14 +41,27 @@ def propose_cluster_section(
     return Section(entries, "settings of all fabrics")
 
 
-def _propose_intent_name(groups: typing.Sequence[HcaGroup], nodes: typing.Iterable[str]) -> Value:
-    """Propose a name that differs between inventories of one cluster, because their nodes differ."""
+def _propose_intent_name(
+    groups: typing.Sequence[HcaGroup], nodes: typing.Iterable[str], operators: typing.Optional[OperatorFacts]
+) -> Value:
+    """Propose a name that differs between inventories of one cluster, because their nodes differ. Two admins with the
+    same nodes get the same name, so its comment names a policy that has it already.
+
+    :param operators: facts with the policies of the cluster; None if they are not known
+    """
     layers = {"infiniband" if group.infiniband else "ethernet" for group in groups}
     digest = hashlib.sha256("\n".join(sorted(nodes)).encode()).hexdigest()[:6]
+    name = f"{next(iter(layers)) if len(layers) == 1 else 'rdma'}-{digest}"
+    there = next((policy.name for policy in operators.policies if policy.intent == name), "") if operators else ""
+    taken = (
+        f"SriovNetworkNodePolicy {there} has this name already: with it a run changes the objects of that intent. If it"
+        " is not yours, ask its owner, and set another name. It is "
+    )
     return Value(
-        f"{next(iter(layers)) if len(layers) == 1 else 'rdma'}-{digest}",
-        "a label of all objects of this intent, made from the names of the nodes; each intent of a cluster needs its"
-        " own, and a teardown removes only the objects with it. Do not change it after the first run",
+        name,
+        f"{taken if there else ''}a label of all objects of this intent, made from the names of the nodes; each intent"
+        " of a cluster needs its own, and a teardown removes only the objects with it. Do not change it after the first"
+        " run",
     )
 
 

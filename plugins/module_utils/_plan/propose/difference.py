@@ -34,11 +34,7 @@ def list_differences(proposal: Proposal, fabrics: typing.Any, cluster: typing.An
 def _collect_differences(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> None:
     if there is None:
         return
-    if isinstance(entry, (Section, Sections)):
-        expected = dict if isinstance(entry, Section) else list
-        if not isinstance(there, expected):
-            noun = "a mapping" if expected is dict else "a list"
-            lines.append(f"{path}: not {noun}; proposed is {noun}. Run linerate.rdma.validate, which checks the intent")
+    _check_type(entry, there, path, lines)
     if isinstance(entry, Section) and isinstance(there, dict):
         for key, item in entry.entries:
             if key not in _FREE:
@@ -47,6 +43,22 @@ def _collect_differences(entry: Entry, there: typing.Any, path: str, lines: list
         _compare_fabrics(entry, there, path, lines)
     elif isinstance(entry, Value) and _wrap_in_list(make_data(entry)) != _wrap_in_list(there):
         lines.append(f"{path}: {there}; proposed is {make_data(entry)}: {entry.why}")
+
+
+def _check_type(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> None:
+    """Add a line if a value is not a mapping or a list, although the proposal has one there."""
+    if isinstance(entry, (Section, Sections)):
+        expected = dict if isinstance(entry, Section) else list
+        if not isinstance(there, expected):
+            noun = "a mapping" if expected is dict else "a list"
+            lines.append(f"{path}: not {noun}; proposed is {noun}. Run linerate.rdma.validate, which checks the intent")
+
+
+def _check_types(entry: Section, there: typing.Any, path: str, lines: list[str]) -> None:
+    """Add a line for each part of a fabric that is not a mapping or a list, although that of another fabric is one."""
+    for key, item in entry.entries:
+        if isinstance(there, dict) and there.get(key) is not None:
+            _check_type(item, there[key], f"{path}.{key}", lines)
 
 
 def _compare_fabrics(proposed: Sections, there: list[typing.Any], path: str, lines: list[str]) -> None:
@@ -62,10 +74,10 @@ def _compare_fabrics(proposed: Sections, there: list[typing.Any], path: str, lin
             lacking.append(profile)
         else:
             _collect_differences(item, rest.pop(index), f"{path}[{index}]", lines)
-    lines += [
-        f"{path}[{index}]: profile {_read_profile(fabric)}; no such fabric is proposed"
-        for index, fabric in rest.items()
-    ]
+    for index, fabric in rest.items():
+        lines.append(f"{path}[{index}]: profile {_read_profile(fabric)}; no such fabric is proposed")
+        if proposed.items:
+            _check_types(proposed.items[0], fabric, f"{path}[{index}]", lines)
     lines += [f"{path}: lacks a fabric of profile {profile}, which is proposed" for profile in lacking]
 
 

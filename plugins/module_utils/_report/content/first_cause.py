@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.run.findings import SKIPPED, Finding
+from ..._model.run.findings import FAIL, SKIPPED, Finding
 from ..markup.text import shorten_plain
 
 
@@ -33,6 +33,14 @@ def is_behind(finding: Finding) -> bool:
     return finding.check.endswith(".suspect") or before_all
 
 
+def is_refusal(finding: Finding) -> bool:
+    """Return whether stage network did not apply an object: another component refused it, or the linter or the plan of
+    drains and reboots held it back.
+    """
+    refused = finding.check.endswith("_accepted") or finding.check == "network.disruption"
+    return finding.status == FAIL and (refused or finding.check.startswith("network.lint_"))
+
+
 #: characters of what a failed task said, or of a remedy, that are in the verdict
 _MOST_OF_A_TASK = 400
 #: characters of a measured value there
@@ -44,10 +52,15 @@ def name_cause(finding: Finding) -> str:
     """Return a finding as the verdict shows it: its check and its subject.
 
     For a failed task, an API server that does not answer and an inventory without nodes, the cause is shown instead of
-    the subject. Findings of stage validate also show the remedy, because a new user has no report yet.
+    the subject. Findings of stage validate also show the remedy, because a new user has no report yet, and so do
+    objects of stage network that were not applied, because a user of a shared cluster must not work around them.
     """
     if finding.check.endswith(".error"):
         return f"{finding.check}: {shorten_plain(finding.measured, _MOST_OF_A_TASK)}"
+    if is_refusal(finding):
+        seen = shorten_plain(finding.measured.rstrip("."), _MOST_OF_A_TASK)
+        remedy = shorten_plain(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
+        return f"{finding.check} on {finding.subject}: {seen}. {remedy}"
     if not finding.check.startswith("validate."):
         return f"{finding.check} on {finding.subject}"
     remedy = shorten_plain(finding.remedy.rstrip("."), _MOST_OF_A_TASK)

@@ -16,7 +16,7 @@ from ..._model.run.findings import STAGES, Finding, Judged, Waiver, pattern_matc
 from ..._model.run.link_errors import EarlierErrors
 from ..._model.run.records import CLOSED, OPEN, PENDING, Record, compute_duration, count_findings
 from ..markup.text import one_line
-from .first_cause import count_statuses, find_first_cause, is_behind, name_cause
+from .first_cause import count_statuses, find_first_cause, is_behind, is_refusal, name_cause
 from .inputs import FactSource, ReportFacts, no_facts
 
 GREEN = "GREEN"
@@ -378,7 +378,7 @@ def _first_obstacle(report: Report) -> str:
                 return f"stage {stage.name}: nothing was checked"
             names = [f"{status_count} {status}" for status, status_count in count_statuses(findings).items()]
             first = next(filter(is_behind, findings), findings[0])
-            comma = ";" if first.check.startswith("validate.") else ""
+            comma = ";" if first.check.startswith("validate.") or is_refusal(first) else ""
             more = f"{comma} and {len(findings) - 1} more" if len(findings) > 1 else ""
             return f"stage {stage.name}: {', '.join(names)} ({name_cause(first)}{more})"
     for stage in report.stages:

@@ -18,6 +18,7 @@ import re
 import typing
 
 from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
+from ...._model.base.marks import DEFAULT_INTENT
 from ...._model.base.phrases import count_of
 from ...._model.kubernetes.objects import ClusterNode
 from ...._model.operators.sriov_operator import Policy, StateInterface
@@ -78,7 +79,7 @@ def _check_other_policies(
         if refused:
             why = (
                 f"The policy {other.name} (resource {other.resource_name}) is in force on {len(shared)} of the same"
-                " nodes. The webhook does not accept both policies."
+                f" nodes. The webhook does not accept both policies.{_name_owner(policy, other)}"
             )
             remedy = _describe_removal(policy, other, len(world.nodes_selected_by(other)))
             yield Objection(OVERLAP, "webhook", refused, "virtual functions that no other policy requests", why, remedy)
@@ -102,6 +103,11 @@ def _describe_removal(policy: Policy, other: Policy, nodes: int) -> str:
         " evicts the pods that use them, and a pod with a ResourceClaim loses its devices without an eviction"
     )
     delete = f"kubectl delete sriovnetworknodepolicy {other.name} -n NAMESPACE (the namespace of the operator)"
+    if _is_of_another(policy, other):
+        return (
+            f"{_describe_owner_remedy(policy, other)} To use other virtual functions, exclude those of the policy"
+            f" {other.name} from select of the fabric. Then run stage network again."
+        )
     if _is_of_all_nodes(policy, other):
         return (
             f"The policy {other.name} is of the same fabric. An earlier run applied it to all nodes, because their NICs"
@@ -115,6 +121,29 @@ def _describe_removal(policy: Policy, other: Policy, nodes: int) -> str:
         f"If the policy {other.name} is needed, exclude its functions from select of the fabric. If it is not needed,"
         f" delete it at a time when these nodes may be drained. {effect}. Stop the jobs first, then run {delete}. In"
         " both cases run stage network again."
+    )
+
+
+def _is_of_another(policy: Policy, other: Policy) -> bool:
+    """Return whether the labels of two policies name two intents. Two intents with the default name are not told
+    apart.
+    """
+    return bool(other.intent) and other.intent != policy.intent
+
+
+def _name_owner(policy: Policy, other: Policy) -> str:
+    """Return a sentence that names the intent of another policy, with a space before it; empty if it is of this
+    intent, or if its intent is not known.
+    """
+    return f" It belongs to the intent '{other.intent}'." if _is_of_another(policy, other) else ""
+
+
+def _describe_owner_remedy(policy: Policy, other: Policy) -> str:
+    """Return the first sentences of the remedy for a policy of another intent that is in the way."""
+    return (
+        f"The policy {other.name} belongs to the intent '{other.intent}', and this intent is"
+        f" '{policy.intent or DEFAULT_INTENT}': ask its owner before you change or delete it. If both are the same"
+        f" intent, set rdma_cluster.intent_name: {other.intent}, and use the names of fabrics of that intent."
     )
 
 
@@ -193,10 +222,16 @@ def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> t
             f" are equal ({policy.priority} in this policy, {other.priority} in the other policy). It offers the"
             " virtual functions of the other range to no pod."
         )
-    remedy = (
+    why += _name_owner(policy, other)
+    separate = (
         f"Give each policy separate virtual functions ({interface.name}#0-3 and {interface.name}#4-7 in select.netdev)"
-        f"{' and a resource_name of its own' if same else ''}, or delete the policy {other.name} at a time when its"
-        " nodes may be drained. Then run stage network again."
+        f"{' and a resource_name of its own' if same else ''}"
+    )
+    remedy = (
+        f"{_describe_owner_remedy(policy, other)} {separate}. Then run stage network again."
+        if _is_of_another(policy, other)
+        else f"{separate}, or delete the policy {other.name} at a time when its nodes may be drained. Then run stage"
+        " network again."
     )
     yield Objection(
         OVERLAP,
