@@ -239,7 +239,7 @@ def test_a_machine_config_pool_under_way_ends_the_teardown(config: str) -> None:
     if not config:
         refuse_removal(api, removal, every.disruption, every)
         return
-    with pytest.raises(RdmaError, match="b0: the machine config operator updates it"):
+    with pytest.raises(RdmaError, match="b0: the machine config operator may reboot the node"):
         refuse_removal(api, removal, every.disruption, every)
 
 

@@ -15,7 +15,7 @@ from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import explain_why_kept, is_control_plane, list_control_plane
 from .health_checks import HOW, explain_remediation_risk, list_watching
-from .operator_turns import CardTurns, count_down, find_queue
+from .operator_turns import CardTurns, OperatorTurns, count_down, find_queue
 from .room import (
     GateInputs,
     explain_unread_turns,
@@ -120,7 +120,8 @@ def list_roll_blockers(
         # the operator counts only the nodes that it drains itself: it drains the next one beside a node that is down
         leaving = going - down or going
         # so does another operator that has the same nodes
-        room = find_room(stand, intent, inventory, (leaving | waiting) - _find_nodes_of_others(rolls, stand)).refusal
+        others = {name for _turn, names in _find_turns_of_others(rolls, stand) for name in names}
+        room = find_room(stand, intent, inventory, (leaving | waiting) - others).refusal
         sums = _explain_sum(rolls, stand, intent, inventory, machine_pools)
         found = [room or sums, explain_unread_turns(stand), explain_upgrade(stand)]
     control: dict[bool, list[str]] = {True: [], False: []}
@@ -168,23 +169,22 @@ def _find_down_nodes(rolls: typing.Iterable[PoolPlan], known: typing.Mapping[str
     return {node.name for node in nodes if not node.ready or node.unschedulable}
 
 
-def _find_nodes_of_others(rolls: typing.Sequence[PoolPlan], stand: GateInputs) -> set[str]:
-    """Return the names of the nodes that operators take down which do not wait for the operators of the plans. The
-    SR-IOV operator and the machine config operator wait for each other. [sriov-network-operator
-    pkg/platforms/openshift/openshift.go]
+def _find_turns_of_others(rolls: typing.Sequence[PoolPlan], stand: GateInputs) -> list[tuple[OperatorTurns, set[str]]]:
+    """Return the turns of operators other than those of the plans, each with the names of its nodes that go down
+    without regard to the plans. The SR-IOV operator and the machine config operator wait for each other on a node.
+    [sriov-network-operator pkg/platforms/openshift/openshift.go]
 
     :param rolls: nodes that an operator will drain or reboot, by pool
     :param stand: state of the cluster
     """
-    queues = set(map(find_queue, rolls))
-    pair = {"sriov", "machine_config"}
-    waits = {operator for queue in queues if queue and queue[0] in pair for operator in pair}
-    return {
-        name
+    queues, pair = set(map(find_queue, rolls)), {"sriov", "machine_config"}
+    going = {name for roll in rolls for name in roll.nodes}
+    waits = bool(pair & {queue[0] for queue in queues if queue})
+    return [
+        (turn, turn.nodes.keys() - (going if waits and turn.operator in pair else set()))
         for turn in stand.all_turns
-        if turn.queue not in queues and turn.operator not in waits
-        for name in turn.nodes
-    }
+        if turn.queue not in queues
+    ]
 
 
 def _explain_sum(
@@ -208,7 +208,6 @@ def _explain_sum(
     parts: dict[str, int] = {}
     awaits = {True: 0, False: 0}
     names: set[str] = set()
-    queues = set(map(find_queue, rolls))
     for roll in rolls:
         queue = find_queue(roll)
         waiting = (name for turn in stand.all_turns if turn.queue == queue for name in turn.nodes)
@@ -223,9 +222,9 @@ def _explain_sum(
             awaits[roll.machines] += number
             parts[_describe_pool(roll)] = 0
     busy = []
-    for turn in stand.all_turns:
-        mine = turn.nodes.keys() & {*counted}
-        if turn.queue not in queues and mine:
+    for turn, theirs in _find_turns_of_others(rolls, stand):
+        mine = theirs & {*counted}
+        if mine:
             parts[str(turn)] = parts.get(str(turn), 0) + count_down(turn.at_once, mine)
             names |= mine
             busy += [f"{name}: {turn.nodes[name]}" for name in sorted(mine)]
@@ -253,11 +252,10 @@ def _explain_control_turns(rolls: typing.Sequence[PoolPlan], labels: typing.Sequ
 
     :param labels: names of the plans that reboot control-plane nodes
     """
-    queues, others = set(map(find_queue, rolls)), _find_nodes_of_others(rolls, stand)
     ours = {node.name for node in list_control_plane(stand.nodes)} & {name for roll in rolls for name in roll.nodes}
-    for turn in stand.all_turns if labels else ():
-        theirs = find_rebooted_control(turn, stand) & others
-        if turn.queue not in queues and theirs and len(theirs | ours) > 1:
+    for turn, names in _find_turns_of_others(rolls, stand) if labels else ():
+        theirs = find_rebooted_control(turn, stand) & names
+        if theirs and len(theirs | ours) > 1:
             name = min(theirs)
             return (
                 f"{' and '.join(dict.fromkeys(labels))} would reboot control-plane nodes while {turn} reboots the"
