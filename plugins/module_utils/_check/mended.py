@@ -74,12 +74,12 @@ def is_left_unmeasured(finding: Finding) -> bool:
 
 def may_resolve(finding: Finding, changed: typing.Collection[str]) -> bool:
     """Return whether a finding may be resolved by the changes that some stages would make. The finding that a stage did
-    not run or failed can be resolved by any change.
+    not run can be resolved by any change.
 
     :param changed: stages that would change something
     """
     stage, _dot, what = finding.check.partition(".")
-    if what in ("run", "error"):
+    if what == "run":
         return bool(changed)
     never = finding.check in NEVER and (finding.check, finding.measured) != ("operators.single", NO_OPERATOR)
     if what == "intent" or never or (finding.check in KNOWN and finding.status == FAIL):

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import CHECKS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record, describe_record
 
 NODES = validate.Facts(nodes=("worker-1",))
 
@@ -239,6 +239,15 @@ def test_check_mode_without_changes_leaves_measurements_to_a_run(
     one = Finding(check, "worker-1", status, "", "", "so", "do")
     assert frame.make_record(context(stage, check_mode=True), [one]).gate == gate
     assert frame.make_record(context(stage), [one]).gate == "closed", "a run that measures has measured"
+
+
+def test_check_mode_does_not_wait_with_a_plan_that_failed_for_other_changes(fabrics: typing.Any) -> None:
+    raw, text = frame.RawIntent(fabrics()), "Plan what it will do to the nodes: '%' is not a valid name"
+    tuned = record("tuning", "open", check_mode=True, changes=("a sysctl",))
+    assert frame.judge_error(context("network", check_mode=True, tuning=tuned), raw, text).gate == "closed"
+    installed = record("operators", "pending", check_mode=True, changes=("an operator",))
+    waits = frame.judge_error(context("network", check_mode=True, operators=installed), raw, text)
+    assert waits.gate == "pending" and any(text in line for line in describe_record(waits)), "its text is shown"
 
 
 def test_check_mode_does_not_wait_for_rights(fabrics: typing.Any) -> None:

@@ -183,7 +183,7 @@ def describe_record(record: Record) -> list[str]:
 
     Findings with the same cause are combined. If warnings have more than ``MOST_WARNINGS`` causes, they are summarized
     in one line, since they do not close the gate. So are the findings of a stage in check mode whose changes may
-    resolve them, because their remedies apply only if they remain after the changes.
+    resolve them, because their remedies apply only if they remain after the changes. An error of a stage is shown.
     """
     parts = [
         f"{number} {name}" for name, number in count_findings(record.judged).items() if number and not record.is_unasked
@@ -195,7 +195,7 @@ def describe_record(record: Record) -> list[str]:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, which the record lists in full")
     causes = _group_alike_findings(record.judged)
     if record.gate == PENDING:
-        waiting = [alike for alike in causes if alike[0].waiver is None and alike[0].finding.status != WARN]
+        waiting = [alike for alike in causes if _is_waiting(alike[0])]
         causes = [alike for alike in causes if alike not in waiting]
         lines += [_summarize_pending_findings(waiting, record.stage)] if waiting else []
     warned = [alike for alike in causes if _is_unwaived_warning(alike)]
@@ -245,6 +245,14 @@ def _group_alike_findings(judged: typing.Iterable[Judged]) -> list[list[Judged]]
 
 def _is_unwaived_warning(alike: typing.Sequence[Judged]) -> bool:
     return alike[0].finding.status == WARN and alike[0].waiver is None
+
+
+def _is_waiting(item: Judged) -> bool:
+    """Return whether a finding of a pending stage may be summarized. The error of a failed stage may not: its text is
+    the only trace of what the stage could not plan.
+    """
+    finding = item.finding
+    return item.waiver is None and finding.status != WARN and not finding.check.endswith(".error")
 
 
 def _summarize_warnings(warned: typing.Sequence[typing.Sequence[Judged]], stage: str) -> str:
