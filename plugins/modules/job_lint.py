@@ -103,7 +103,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import (

@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import ENFORCE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import ENFORCE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE
 from lab.processes import wait_until
 

@@ -9,7 +9,11 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job, JobSurroundings, VolumeClaim
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import (
+    JobSurroundings,
+    VolumeClaim,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.job_objects import parse_attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job.job import render

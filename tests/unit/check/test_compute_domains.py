@@ -12,7 +12,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs, list_objects
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobObjects, JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import (
+    JobObjects,
+    JobSurroundings,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.compute_domains import (
     ClaimingPod,
     ComputeDomain,

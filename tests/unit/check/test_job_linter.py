@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.choice import Choice
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import FlavorGroup, ResourceFlavor
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import (
     JobAttachment,
     JobSurroundings,
     PodDevices,
     VolumeClaim,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import FlavorGroup, ResourceFlavor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.compute_domains import ClaimingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     DeviceClass,

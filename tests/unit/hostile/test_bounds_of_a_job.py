@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import NicMapInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import lint as lint_map
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import MOST_HINTS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import (
     JobAttachment,
     JobSurroundings,
     PodDevices,

@@ -20,8 +20,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job import ch
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobObjects, JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import (
+    JobObjects,
+    JobSurroundings,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     DeviceAlternative,
     DeviceClaim,

@@ -16,7 +16,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import ENFORCE, JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import (
+    ENFORCE,
+    JobSurroundings,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent

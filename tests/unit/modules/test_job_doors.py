@@ -18,7 +18,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.filter.jobs import FilterModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobObjects
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import JobObjects
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,

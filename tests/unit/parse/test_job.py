@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.surroundings import PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.job_objects import (
     parse_attachment,
     parse_pod_devices,

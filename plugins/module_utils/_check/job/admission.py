@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.job.job import ENFORCE as LABEL
 from ..._model.job.job import PodTemplate
+from ..._model.job.surroundings import ENFORCE as LABEL
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 
 #: what a job with IPC_LOCK needs

@@ -17,7 +17,14 @@ from ..._analysis.controllers.unread import describe_unread
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import count_of
 from ..._model.boundary.form import describe_rejected
-from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
+from ..._model.job.job import (
+    JobWorkload,
+    PodTemplate,
+)
+from ..._model.job.surroundings import (
+    JobObjects,
+    JobSurroundings,
+)
 from ..._model.kubernetes.device_claims import DeviceClaims
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, add_rerun, build_pass
 from ..._parse.job.manifest import is_job

@@ -12,7 +12,8 @@ import typing
 
 from ..._model.base.phrases import count_of
 from ..._model.base.text import cut_text, join_first
-from ..._model.job.job import JobSurroundings, NodeChoice
+from ..._model.job.job import NodeChoice
+from ..._model.job.surroundings import JobSurroundings
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status
 from ..._parse.kubernetes.core import tolerates_taint

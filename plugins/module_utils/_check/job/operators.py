@@ -11,8 +11,9 @@ import typing
 from ..._analysis.controllers.installation import describe_installation_step
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
-from ..._model.job.job import JobSurroundings, JobWorkload
+from ..._model.job.job import JobWorkload
 from ..._model.job.stack import Stack
+from ..._model.job.surroundings import JobSurroundings
 from ..._model.operators.operators import GPU, GPU_RESOURCES, KUEUE, NETWORK, OF_JOB, OPERATORS, SRIOV
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
 

@@ -12,7 +12,8 @@ import typing
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import count_of
 from ..._model.base.text import join_first
-from ..._model.job.job import JobSurroundings, JobWorkload
+from ..._model.job.job import JobWorkload
+from ..._model.job.surroundings import JobSurroundings
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from .node_choice import check_choices

@@ -11,13 +11,15 @@ import typing
 
 from ..._model.base.load_error import Hints
 from ..._model.job.job import (
-    JobAttachment,
-    JobSurroundings,
     JobWorkload,
     NetworkRequest,
     PodContainer,
     PodTemplate,
     Variable,
+)
+from ..._model.job.surroundings import (
+    JobAttachment,
+    JobSurroundings,
 )
 from ..._parse.kubernetes.quantity import parse_quantity
 

@@ -17,8 +17,9 @@ from ..._analysis.controllers.unread import describe_unread
 from ..._model.base.load_error import suggest_nearest
 from ..._model.base.phrases import format_clause
 from ..._model.base.text import join_first
-from ..._model.job.job import JobSurroundings, JobWorkload
+from ..._model.job.job import JobWorkload
 from ..._model.job.stack import ClusterQueue, Stack
+from ..._model.job.surroundings import JobSurroundings
 from ..._model.kubernetes.disruption import LabelSelector
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, build_pass
 from ..._parse.job.manifest import parse_workload as parse

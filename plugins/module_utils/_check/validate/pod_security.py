@@ -13,7 +13,7 @@ import typing
 
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma
-from ..._model.job.job import ENFORCE as LABEL
+from ..._model.job.surroundings import ENFORCE as LABEL
 from ..._model.run.findings import FAIL, WARN, Finding, build_pass
 from ..job.admission import NEEDS_PRIVILEGED
 

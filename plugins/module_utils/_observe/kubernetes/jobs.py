@@ -7,8 +7,13 @@ from __future__ import annotations
 import functools
 import typing
 
-from ..._model.job.job import ENFORCE, JobObjects, JobSurroundings, PodDevices
 from ..._model.job.stack import Stack
+from ..._model.job.surroundings import (
+    ENFORCE,
+    JobObjects,
+    JobSurroundings,
+    PodDevices,
+)
 from ..._model.kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..._model.node.hca import NodeHcas
 from ..._parse.job import job_objects, pod_template, stack, train_job

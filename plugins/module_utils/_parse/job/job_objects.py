@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..._model.base.text import both_ends
 from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
-from ..._model.job.job import (
+from ..._model.job.surroundings import (
     JobAttachment,
     PodDevices,
     VolumeClaim,

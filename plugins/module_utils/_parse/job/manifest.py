@@ -15,7 +15,10 @@ import typing
 
 from ..._model.boundary.form import describe_rejected
 from ..._model.boundary.kubernetes import LABEL_VALUE, SUBDOMAIN
-from ..._model.job.job import JobWorkload, PodTemplate
+from ..._model.job.job import (
+    JobWorkload,
+    PodTemplate,
+)
 from ..kubernetes.resource import (
     Resource,
     ResourceError,

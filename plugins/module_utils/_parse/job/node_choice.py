@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.job.job import NodeChoice, NodeRequirement
+from ..._model.job.job import (
+    NodeChoice,
+    NodeRequirement,
+)
 from ..._model.job.stack import ResourceFlavor
 from ..kubernetes.resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
 

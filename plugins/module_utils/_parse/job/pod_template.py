@@ -9,7 +9,13 @@ import typing
 
 from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.kubernetes import SUBDOMAIN
-from ..._model.job.job import NetworkRequest, PodContainer, PodTemplate, Replaced, Variable
+from ..._model.job.job import (
+    NetworkRequest,
+    PodContainer,
+    PodTemplate,
+    Replaced,
+    Variable,
+)
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
 from ..kubernetes.multus import MOST_INTERFACES
 from ..kubernetes.quantity import parse_quantity

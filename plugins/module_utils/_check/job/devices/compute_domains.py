@@ -11,7 +11,8 @@ import typing
 
 from ...._model.base.phrases import count_of
 from ...._model.base.text import join_first
-from ...._model.job.job import JobSurroundings, JobWorkload
+from ...._model.job.job import JobWorkload
+from ...._model.job.surroundings import JobSurroundings
 from ...._model.kubernetes.compute_domains import CLIQUE_LABEL, READY, ClaimingPod, ComputeDomain, joins_machines
 from ...._model.kubernetes.device_claims import DeviceClaims, PodClaim
 from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass

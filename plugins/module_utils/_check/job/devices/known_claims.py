@@ -7,7 +7,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._model.job.job import JobSurroundings, JobWorkload, PodContainer
+from ...._model.job.job import (
+    JobWorkload,
+    PodContainer,
+)
+from ...._model.job.surroundings import JobSurroundings
 from ...._model.kubernetes.device_claims import DeviceClaims, PodClaim, Use
 from ...._parse.kubernetes import device_claims as parse
 from ...._parse.kubernetes.resource import Resource
