@@ -22,6 +22,11 @@ KINDS = ("module_utils", "plugin_utils", "action", "callback", "connection", "fi
 PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in KINDS]
 #: and of all else
 OTHERS = ("dev", "lab", "tests")
+#: files for CI, by the schema of their system
+CI_FILES = {
+    "vendor.github-workflows": ("docs/examples/ci/github.yml", ".github/workflows/ci.yml"),
+    "vendor.gitlab-ci": ("docs/examples/ci/gitlab.yml",),
+}
 #: how galaxy-importer says that it ended ansible-lint
 _LATE = "Timeout on call to ansible-lint"
 
@@ -70,23 +75,18 @@ def _types() -> None:
     run("mypy on the rest", [*mypy, "--follow-imports", "silent", *OTHERS], remedy)
 
 
-def _examples() -> None:
-    """What docs/ci.md gives to the CI of others, by the schemas of those systems, which come with the tool; actionlint
-    reads the expressions as well."""
-    for name, schema in (("github", "vendor.github-workflows"), ("gitlab", "vendor.gitlab-ci")):
-        command = [
-            str(VENV / "bin" / "check-jsonschema"),
-            "--verbose",
-            "--builtin-schema",
-            schema,
-            f"docs/examples/ci/{name}.yml",
-        ]
+def _workflows() -> None:
+    """Check the files for CI by the schemas of their systems, which come with the tool: what docs/ci.md gives to
+    others, and the workflows of this repository. actionlint reads the expressions as well."""
+    for schema, paths in CI_FILES.items():
+        command = [str(VENV / "bin" / "check-jsonschema"), "--verbose", "--builtin-schema", schema, *paths]
         run(f"check-jsonschema, {schema}", command, "Correct what it names.")
     environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
-    command = ["go", "tool", "actionlint", "-no-color", str(ROOT / "docs/examples/ci/github.yml")]
+    workflows = [str(ROOT / path) for path in CI_FILES["vendor.github-workflows"]]
+    configuration = ["-config-file", str(ROOT / ".github/actionlint.yaml")]
     run(
         "actionlint",
-        command,
+        ["go", "tool", "actionlint", "-no-color", *configuration, *workflows],
         "Correct what it names; it is built by Go 1.25 or newer, from the module proxy.",
         cwd=ROOT / "dev/actionlint",
         env=environment,
@@ -163,7 +163,7 @@ LINTERS: tuple[tuple[str, str, typing.Callable[[], object]], ...] = (
     ("mypy", CHECK, _types),
     ("yamllint", CHECK, _yamllint),
     ("antsibull-changelog", CHECK, _changelog),
-    ("check-jsonschema and actionlint", CHECK, _examples),
+    ("check-jsonschema and actionlint", CHECK, _workflows),
     ("antsibull-docs", CHECK, _docs),
     ("galaxy-importer", ALL, lambda: galaxy(make_tree())),
 )
