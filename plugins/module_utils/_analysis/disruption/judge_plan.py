@@ -258,15 +258,18 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
         return Finding(
             "network.disruption", subject, WARN, measured, f"{expected}; no running pod loses a device", why, remedy
         )
-    if node.undrained:
+    if node.undrained or node.loses_link:
         why = (
-            "The operator makes this change without a drain. A NIC that carries the default route, an address of the"
-            " node or a bond may have no link during the change, so the node may be unreachable until it ends."
+            f"The operator makes this change {'after' if is_drained(node, planned) else 'without'} a drain. A NIC that"
+            " carries the default route, an address of the node or a bond may have no link during the change, so the"
+            " node may be unreachable until it ends."
             if node.loses_link
             else "The operator makes this change without a drain, while the NIC or its virtual functions are in use."
         )
-        if node.pods:
+        if node.pods and not is_drained(node, planned):
             why += f" Pods that use them: {join_first(node.pods, _NAMED)}."
+        if node.lost:
+            why += f" The drain deletes pods that no controller recreates: {join_first(node.lost, _NAMED)}."
         if node.doubts:
             why += f" Other possible uses: {join_first(node.doubts, _NAMED)}."
         remedy = (
