@@ -145,16 +145,30 @@ def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
     return [item for part in parts for item in read_value(folder, kind, part)]
 
 
-def read_nics_in_use(module: AnsibleModule) -> dict[str, dict[str, str]]:
-    """Return the use of the physical functions that a node itself uses, by node, from the fact that network_objects has
-    stored. It is empty if the objects do not come from this fact.
+class NicUses(typing.NamedTuple):
+    """The use of NICs by the nodes themselves.
+
+    :ivar functions: use of physical functions, by node and by interface or PCI address
+    :ivar driven: use of NICs whose driver NVIDIA's network operator replaces, by node and by interface; None if nothing
+        is known of the nodes
+    """
+
+    functions: dict[str, dict[str, str]]
+    driven: typing.Optional[dict[str, dict[str, str]]]
+
+
+def read_nics_in_use(module: AnsibleModule) -> NicUses:
+    """Return the use of NICs by the nodes themselves, from the fact that network_objects has stored. It is unknown if
+    the objects do not come from this fact.
     """
     folder, kind = find_folder(module), module.params["objects_from"]
     fact = folder.value(kind) if kind and folder is not None else None
-    found: dict[str, dict[str, str]] = load(
-        dict[str, dict[str, str]], (fact or {}).get("in_use") or {}, "network_objects"
+    if fact is None:
+        return NicUses({}, None)
+    functions, driven = (
+        load(dict[str, dict[str, str]], fact.get(key) or {}, "network_objects") for key in ("in_use", "driven")
     )
-    return found
+    return NicUses(functions, driven)
 
 
 def read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
