@@ -19,6 +19,7 @@ from .._model.kubernetes.observers import ObserversFacts
 from .._plan.node_answers import Rails, list_rails
 from .._store.facts import FactFolder
 from .._store.files import FileError
+from .._store.run_start import read_start
 from .module import run
 
 #: options of such a module; the doc fragment is linerate.rdma._options.cluster_facts
@@ -162,8 +163,25 @@ def read_nics_in_use(module: AnsibleModule) -> NicUses:
     the objects do not come from this fact.
     """
     folder, kind = find_folder(module), module.params["objects_from"]
-    fact = folder.value(kind) if kind and folder is not None else None
-    if fact is None:
+    return _parse_nic_uses(folder.value(kind) if kind and folder is not None else None)
+
+
+def read_last_nics_in_use(report_dir: typing.Optional[str]) -> NicUses:
+    """Return the use of NICs by the nodes themselves, as the run in a report folder saw it. It is unknown if the folder
+    has no run, or a run without stage network.
+
+    :param report_dir: report folder of the stages; None for none
+    """
+    try:
+        start = read_start(report_dir) if report_dir else None
+        fact = FactFolder(report_dir, start.run).value("network_objects") if report_dir and start else None
+        return _parse_nic_uses(fact)
+    except RdmaError:
+        return NicUses({}, None)
+
+
+def _parse_nic_uses(fact: typing.Any) -> NicUses:
+    if not isinstance(fact, dict):
         return NicUses({}, None)
     functions, driven = (
         load(dict[str, dict[str, str]], fact.get(key) or {}, "network_objects") for key in ("in_use", "driven")

@@ -10,8 +10,10 @@ import typing
 
 from ..._analysis.controllers.drain import explain_function_holders, explain_link_users
 from ..._analysis.controllers.sriov_operator import find_wanted
+from ..._analysis.controllers.sriov_reset import find_function_change
 from ..._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
 from ..._analysis.disruption.link_users import find_link_users
+from ..._analysis.fleet.nics_in_use import is_needed
 from ..._model.base.marks import RUN_LABEL, is_ours
 from ..._model.kubernetes.disruption import FunctionHolder
 from ..._model.kubernetes.objects import ClusterNode
@@ -21,6 +23,7 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import labels_of
 from .function_holders import FunctionHolders
+from .known_uses import KnownUses, describe_waiver
 
 
 class _Any(typing.Container[str]):
@@ -75,6 +78,36 @@ def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str) -> ty
         links = explain_link_users(() if reboots else _list_link_users(taken, node, here))
         if links:
             yield f"{node.name}: {links}"
+
+
+def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterator[str]:
+    """Yield the reasons why physical functions must not be reset now: they carry the default route or an address of
+    their node. Warn of other and unknown uses. A reboot makes the network of a node again, so its node does not count.
+
+    :param known: uses of NICs by the nodes themselves
+    """
+    for node in taken.nodes:
+        state = None if node.name in taken.rebooted else taken.states.get(node.name)
+        if state is None:
+            continue
+        wishes = {item.address: item for item in find_wanted(taken.left, node, state)}
+        changes = [(one, find_function_change(wishes.get(one.address), one, state).texts) for one in state.interfaces]
+        changed = [(interface, ", ".join(texts)) for interface, texts in changes if texts]
+        used = known.functions.get(node.name)
+        if changed and used is None:
+            known.warn(
+                f"The operator resets NICs of {node.name}, whose default route is unknown:"
+                f" {', '.join(interface.name or interface.address for interface, _text in changed)}"
+            )
+            continue
+        for interface, text in changed:
+            name = interface.name or interface.address
+            use = (used or {}).get(interface.address) or (used or {}).get(interface.name) or ""
+            subject, said = f"teardown {node.name} {name}", f"{name} carries {use}, and the operator resets it: {text}"
+            if is_needed(use) and not known.is_waived(subject, said):
+                yield f"{node.name}: {said}. {describe_waiver(subject)}"
+            elif use:
+                known.warn(f"{node.name}: {said}")
 
 
 def _list_link_users(
