@@ -363,12 +363,11 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
         )
         if options["within_disruption"]:
             intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-            told: list[str] = []
             waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
-            uses = KnownUses(*read_last_nics_in_use(options["runs_dir"]), waivers, told.append)
+            uses = KnownUses(*read_last_nics_in_use(options["runs_dir"]), waivers)
             refuse_removal(cluster, removal, intent.disruption, intent, uses)
-            if told:
-                module.warn(join_first(told, 10, "; "))
+            if uses.told:
+                module.warn(join_first(uses.told, 10, "; "))
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
     answer = {

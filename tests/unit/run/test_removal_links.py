@@ -46,7 +46,7 @@ def gate(intent: Intent, known: typing.Optional[KnownUses], *items: Item) -> lis
     told: list[str] = []
     named = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, operator_namespace="sriov"))
     api, removal = Api(*objects_of(named), *items), Removal(KINDS, SELECTOR, scope=scope_of(intent))
-    uses = dataclasses.replace(known or KnownUses(), warn=told.append)
+    uses = dataclasses.replace(known or KnownUses(), told=told)
     refuse_removal(typing.cast(Cluster, api), removal, intent.cluster.disruption, intent.cluster, uses)
     return told
 

@@ -11,10 +11,6 @@ from ..._analysis.disruption.driver_links import CHECK, DriverUses
 from ..._model.run.findings import FAIL, Finding, Waiver
 
 
-def _ignore(_text: str) -> None:
-    pass
-
-
 @dataclasses.dataclass(frozen=True)
 class KnownUses:
     """The uses of NICs by the nodes themselves, as the last run saw them.
@@ -23,13 +19,17 @@ class KnownUses:
         unknown is left out
     :ivar driven: use of NICs whose driver NVIDIA's network operator replaces
     :ivar waivers: waivers of the intent
-    :ivar warn: takes a warning, as text
+    :ivar told: warnings so far, as text
     """
 
     functions: typing.Mapping[str, typing.Mapping[str, str]] = dataclasses.field(default_factory=dict)
     driven: DriverUses = None
     waivers: typing.Sequence[Waiver] = ()
-    warn: typing.Callable[[str], None] = _ignore
+    told: list[str] = dataclasses.field(default_factory=list)
+
+    def warn(self, text: str) -> None:
+        """Add a warning."""
+        self.told.append(text)
 
     def is_waived(self, subject: str, measured: str) -> bool:
         """Return whether a waiver for network.lint_uplink permits that a node loses a NIC that it uses.
