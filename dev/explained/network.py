@@ -412,7 +412,8 @@ EXPLAINED: dict[str, Explanation] = {
         means=(
             "A fabric selects a physical function that carries the default route or an address of its node. Its link"
             " is interrupted when the operator changes its MTU or eSwitch mode. If the operator fails to create virtual"
-            " functions, it resets the physical function."
+            " functions, it resets the physical function. Or NVIDIA's network operator would load or remove the driver"
+            " of a NIC that carries the default route, an address or a bond of its node (subject `ofed_driver`)."
         ),
         measured=(
             "The interfaces of the default routes of each node, and the interfaces whose networks contain an InternalIP"
@@ -424,6 +425,7 @@ EXPLAINED: dict[str, Explanation] = {
             "`select` has only `vendor` and `device`, and the NIC of the node itself is of the same model.",
             "The kubelet registered the node with an address on the NIC of the fabric.",
             "The default routes of the node could not be read (warn).",
+            "`rdma_cluster.network_operator.ofed_driver` is new, changed or removed on a node with NVIDIA's NICs only.",
         ),
         look=("ip route show default", "kubectl get node NODE -o wide", "ip -d link show DEVICE"),
         remedy=(

@@ -144,6 +144,17 @@ options:
         intent, which M(linerate.rdma.machine_config_roll) removes.
     type: bool
     default: false
+  runs_dir:
+    description:
+      - Report folder of the stages. The run in it saw which NICs the nodes use themselves.
+      - With O(within_disruption), the module fails if the removal takes the link of a NIC with the default route or an
+        address of its node, or the driver of such a NIC or of a bond. It warns of other uses, and of nodes of which the
+        folder has nothing.
+    type: path
+  waivers:
+    description: The variable C(rdma_waivers). A waiver for C(network.lint_uplink) with the subject in the message lets
+      O(within_disruption) permit that a node loses a NIC that it uses itself.
+    type: raw
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
@@ -257,14 +268,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     OBJECT_SPEC,
     get_objects,
+    read_last_nics_in_use,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, hold_lease
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.scope import SCOPE_SPEC, read_scope
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import SELECTOR
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import join_first
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import JOBS, KINDS, OF_FABRICS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
@@ -272,6 +286,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.known_uses import KnownUses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.paused_pools import explain_by
@@ -348,7 +363,11 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
         )
         if options["within_disruption"]:
             intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-            refuse_removal(cluster, removal, intent.disruption, intent)
+            waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
+            uses = KnownUses(*read_last_nics_in_use(options["runs_dir"]), waivers)
+            refuse_removal(cluster, removal, intent.disruption, intent, uses)
+            if uses.told:
+                module.warn(join_first(uses.told, 10, "; "))
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
     answer = {
@@ -384,6 +403,8 @@ def main() -> None:
             keep_namespaces={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 300},
             within_disruption={"type": "bool", "default": False},
+            runs_dir={"type": "path"},
+            waivers={"type": "raw"},
         ),
         supports_check_mode=True,
     )

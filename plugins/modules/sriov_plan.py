@@ -26,7 +26,8 @@ description:
     a node.
   - The plan includes the driver of NVIDIA's network operator (C(spec.ofedDriver) of the C(NicClusterPolicy)), with all
     nodes on which the operator loads or removes it. It drains them to load a driver, and removes a driver from all of
-    them at the same time, without a drain.
+    them at the same time, without a drain. If the default route, an address or a bond of a node is on a NIC whose
+    driver changes, the change is not allowed without a waiver.
   - With C(host.gpudirect) of V(peermem) in O(cluster), the plan includes all nodes with the driver of the GPU operator
     (C(nvidia.com/gpu.present)). The operator restarts this driver when stage host enables nvidia-peermem in the
     C(ClusterPolicy), and evicts the pods that use GPUs before that.
@@ -40,6 +41,10 @@ options:
     elements: str
   cluster:
     description: The variable C(rdma_cluster).
+    type: raw
+  waivers:
+    description: The variable C(rdma_waivers). A waiver for C(network.lint_uplink) allows a driver of NICs that a node
+      uses itself. Other waivers change nothing.
     type: raw
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
@@ -100,6 +105,7 @@ plan:
           same if the change takes the link of a NIC that the node uses (C(loses_link)), or changes the resource name of
           virtual functions that pods use. The same holds if it interrupts a NIC that pods use.
         - C(doubts) has the uses of the NICs that the change may disturb, without proof.
+        - C(uplinks) has the default routes, addresses and bonds of the node on NICs whose driver changes.
       type: list
       elements: dict
     pools:
@@ -139,6 +145,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     namespace_of_operator,
 )
@@ -168,8 +175,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     else:
         cluster = connect(module)
         namespace = namespace_of_operator(cluster, intent.operator_namespace) if rendered.are_for_nodes else ""
-        planned = read_plan(cluster, namespace, rendered, nodes, intent, read_nics_in_use(module))
-    refused = list_refusals(intent, planned, nodes)
+        planned = read_plan(cluster, namespace, rendered, nodes, intent, *read_nics_in_use(module))
+    waivers = load(tuple[Waiver, ...], module.params["waivers"] or [], "rdma_waivers")
+    refused = list_refusals(intent, planned, nodes, waivers)
     return {
         "allowed": not refused,
         "refused": list(refused),
@@ -185,6 +193,7 @@ def main() -> None:
             objects_from={"type": "str"},
             nodes={"type": "list", "elements": "str"},
             cluster={"type": "raw"},
+            waivers={"type": "raw"},
         ),
         supports_check_mode=True,
     )

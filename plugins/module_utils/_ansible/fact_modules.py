@@ -19,6 +19,7 @@ from .._model.kubernetes.observers import ObserversFacts
 from .._plan.node_answers import Rails, list_rails
 from .._store.facts import FactFolder
 from .._store.files import FileError
+from .._store.run_start import read_start
 from .module import run
 
 #: options of such a module; the doc fragment is linerate.rdma._options.cluster_facts
@@ -145,16 +146,47 @@ def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
     return [item for part in parts for item in read_value(folder, kind, part)]
 
 
-def read_nics_in_use(module: AnsibleModule) -> dict[str, dict[str, str]]:
-    """Return the use of the physical functions that a node itself uses, by node, from the fact that network_objects has
-    stored. It is empty if the objects do not come from this fact.
+class NicUses(typing.NamedTuple):
+    """The use of NICs by the nodes themselves.
+
+    :ivar functions: use of physical functions, by node and by interface or PCI address
+    :ivar driven: use of NICs whose driver NVIDIA's network operator replaces, by node and by interface; None if nothing
+        is known of the nodes
+    """
+
+    functions: dict[str, dict[str, str]]
+    driven: typing.Optional[dict[str, dict[str, str]]]
+
+
+def read_nics_in_use(module: AnsibleModule) -> NicUses:
+    """Return the use of NICs by the nodes themselves, from the fact that network_objects has stored. It is unknown if
+    the objects do not come from this fact.
     """
     folder, kind = find_folder(module), module.params["objects_from"]
-    fact = folder.value(kind) if kind and folder is not None else None
-    found: dict[str, dict[str, str]] = load(
-        dict[str, dict[str, str]], (fact or {}).get("in_use") or {}, "network_objects"
+    return _parse_nic_uses(folder.value(kind) if kind and folder is not None else None)
+
+
+def read_last_nics_in_use(report_dir: typing.Optional[str]) -> NicUses:
+    """Return the use of NICs by the nodes themselves, as the run in a report folder saw it. It is unknown if the folder
+    has no run, or a run without stage network.
+
+    :param report_dir: report folder of the stages; None for none
+    """
+    try:
+        start = read_start(report_dir) if report_dir else None
+        fact = FactFolder(report_dir, start.run).value("network_objects") if report_dir and start else None
+        return _parse_nic_uses(fact)
+    except RdmaError:
+        return NicUses({}, None)
+
+
+def _parse_nic_uses(fact: typing.Any) -> NicUses:
+    if not isinstance(fact, dict):
+        return NicUses({}, None)
+    functions, driven = (
+        load(dict[str, dict[str, str]], fact.get(key) or {}, "network_objects") for key in ("in_use", "driven")
     )
-    return found
+    return NicUses(functions, driven)
 
 
 def read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:

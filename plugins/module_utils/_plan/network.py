@@ -10,7 +10,7 @@ import dataclasses
 import typing
 
 from .._analysis.addresses import in_use as ipam
-from .._analysis.fleet.nics_in_use import find_nics_in_use, list_node_addresses
+from .._analysis.fleet.nics_in_use import find_nics_in_use, list_node_addresses, select_driven
 from .._analysis.readiness.state import Target
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import lint_all, read_held, select_remaining
@@ -58,6 +58,8 @@ class NetworkPlan:
     :ivar unmade: reason why the objects of a fabric could not be rendered, by fabric
     :ivar lint: findings of the linter about the objects
     :ivar in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address
+    :ivar driven: use of those whose driver NVIDIA's network operator replaces, by node and by interface; a node whose
+        default routes are unknown is left out
     """
 
     hosts: tuple[Item, ...] = ()
@@ -65,6 +67,7 @@ class NetworkPlan:
     unmade: dict[str, str] = dataclasses.field(default_factory=dict)
     lint: LintFacts = dataclasses.field(default_factory=LintFacts)
     in_use: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    driven: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
 
 def plan(
@@ -118,6 +121,7 @@ def plan(
         {**rendered.unmade, **refused},
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
         in_use or {},
+        {node: select_driven(answers.hcas.get(node), used) for node, used in (in_use or {}).items()},
     )
 
 

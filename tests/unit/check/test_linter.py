@@ -34,6 +34,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
     Policy,
     StateInterface,
     SupportedNic,
+    VfGroup,
+    WantedInterface,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver
 
@@ -70,7 +72,7 @@ FABRIC = load(
 )
 
 
-Item = typing.TypeVar("Item", Policy, StateInterface)
+Item = typing.TypeVar("Item", Policy, StateInterface, WantedInterface)
 
 
 def changed(item: Item, **values: typing.Any) -> Item:
@@ -363,6 +365,29 @@ def test_a_function_that_does_not_change_or_serves_a_bond_or_a_network_may_be_se
             WORLD, states={"w1": NodeState("w1", interfaces=(state,))}, in_use={"w1": {"eth1": used}}
         )
         assert find_objections(STORAGE, world) == ()
+
+
+def test_a_policy_that_no_longer_selects_the_default_route_is_held_back() -> None:
+    """The operator resets the function: MTU, eSwitch mode and virtual functions of before."""
+    there = changed(IGB, vfs_count=4, mtu=9000)
+    before = WantedInterface(IGB.address, 4, groups=(VfGroup("storage", "igb", last=3),))
+    narrower = changed(STORAGE, vendor="", pf_names=("eth4",))
+
+    def find(wanted: WantedInterface, *others: Policy) -> list[Finding]:
+        world = dataclasses.replace(
+            beside(*others),
+            states={"w1": NodeState("w1", (wanted,), (there, BNX))},
+            in_use={"w1": {"eth1": "the default route of the node"}},
+        )
+        return [one for one in lint(FABRIC, (narrower,), world, ("w1",)) if one.check == "network.lint_uplink"]
+
+    (found,) = find(before)
+    assert (found.subject, found.status) == ("storage w1 eth1", "fail")
+    assert "MTU 9000 -> that of before the policy" in found.measured and "no longer selects it" in found.why
+    assert found.remedy.startswith("Keep the NIC in select of the fabric") and "rdma_waivers" in found.remedy
+    assert find(changed(before, external=True)) == []
+    assert find(changed(before, groups=(VfGroup("theirs", "igb", last=3),))) == []
+    assert find(before, changed(STORAGE, name="another")) == []
 
 
 def test_a_node_whose_default_route_is_unknown_is_a_warning() -> None:

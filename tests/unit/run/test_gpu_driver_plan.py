@@ -154,7 +154,7 @@ def test_policy_that_cannot_be_read_is_unknown_and_an_absent_kind_is_not() -> No
 
 
 def call(module: typing.Any, **params: typing.Any) -> typing.Any:
-    given = {"cluster": {"host": {"gpudirect": "peermem"}}, "facts_dir": None, "run": None, **params}
+    given = {"cluster": {"host": {"gpudirect": "peermem"}}, "facts_dir": None, "run": None, "waivers": None, **params}
     return module.work(types.SimpleNamespace(params=given, check_mode=False))
 
 

@@ -35,7 +35,7 @@ def remove_first(api: Api, monkeypatch: pytest.MonkeyPatch) -> list[typing.Any]:
     arguments = next(
         task["linerate.rdma.custom_resources"] for task in tasks if "linerate.rdma.custom_resources" in task
     )
-    given = {"fabrics": [FABRIC], "cluster": CLUSTER, "wait_seconds": 3}
+    given = {"fabrics": [FABRIC], "cluster": CLUSTER, "wait_seconds": 3, "runs_dir": None, "waivers": None}
     defaults = {"label_selector": SELECTOR, "keep_namespaces": [], "namespaces": [], "within_disruption": False}
     asked: list[typing.Any] = []
 

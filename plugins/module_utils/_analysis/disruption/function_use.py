@@ -14,7 +14,8 @@ import typing
 from ..._model.kubernetes.disruption import FunctionHolder, NodePlan
 from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
 from ..controllers.drain import explain_rename_users
-from ..controllers.sriov_operator import list_changes, list_function_changes
+from ..controllers.sriov_operator import list_changes
+from ..controllers.sriov_reset import find_function_change
 from ..fleet.nics_in_use import is_network
 
 
@@ -78,8 +79,7 @@ def list_link_losses(
     wishes, found = {item.address: item for item in wanted}, []
     for interface in state.interfaces:
         use = in_use.get(interface.address) or in_use.get(interface.name) or ""
-        wish = wishes.get(interface.address)
-        changes = list_function_changes(wish, interface) if wish is not None and not wish.external else []
+        changes = find_function_change(wishes.get(interface.address), interface, state).texts
         if use and not is_network(use) and changes:
             name = f"{interface.name} {interface.address}".strip()
             found.append(f"{name} carries {use} and may have no link during the change: {', '.join(changes)}")

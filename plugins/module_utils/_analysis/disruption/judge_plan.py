@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Judge the plan of drains and reboots: whether the intent permits it, and whether anything blocks it. Check ids:
-``network.disruption``, ``network.drain``.
+``network.disruption``, ``network.drain``, ``network.lint_uplink``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from ..._model.kubernetes.disruption import (
     PoolPlan,
 )
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, build_pass
 from ..controllers.drain import is_loss, takes_devices
+from .driver_links import CHECK as UPLINK
+from .driver_links import list_held_drivers
 from .lost_pods import is_drained
 
 #: pods that are named
@@ -101,6 +103,7 @@ def check_plan(
         for node in planned.nodes
         if node.listed or node.node in inventory or node.action in ("drain", "reboot")
     ]
+    found += list_held_drivers(planned.nodes)
     found += _report_unlisted(planned, inventory, cluster)
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
@@ -187,14 +190,25 @@ def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
     )
 
 
-def list_refusals(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
+def list_refusals(
+    cluster: ClusterIntent,
+    planned: DisruptionPlan,
+    inventory: typing.Sequence[str],
+    waivers: typing.Sequence[Waiver] = (),
+) -> tuple[str, ...]:
     """Return the reasons for which the objects must not be applied, each with its remedy; empty if they may be applied.
 
     :param cluster: settings of the intent that all fabrics share
     :param planned: planned drains and reboots
     :param inventory: names of the nodes of the inventory
+    :param waivers: waivers of the intent, which cover the driver of NICs that nodes use themselves and nothing else
     """
-    refused = (finding for finding in check_plan(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
+    refused = (
+        finding
+        for finding in check_plan(cluster, planned, inventory)
+        if finding.status in (FAIL, UNKNOWN)
+        and not (finding.check == UPLINK and any(waiver.covers(finding) for waiver in waivers))
+    )
     return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
 
 
@@ -251,6 +265,8 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             " removes the driver from all of its nodes at the same time, and drains none of them. Running pods lose"
             " their RDMA devices."
         )
+        if node.doubts:
+            why += f" Other possible uses: {join_first(node.doubts, _NAMED)}."
         remedy = (
             "If the run had --check, nothing was applied: stop the jobs on the node, then run stage network without"
             " --check. Otherwise the change was applied: restart the jobs on the node, then run stage network again."
@@ -258,15 +274,18 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
         return Finding(
             "network.disruption", subject, WARN, measured, f"{expected}; no running pod loses a device", why, remedy
         )
-    if node.undrained:
+    if node.undrained or node.loses_link:
         why = (
-            "The operator makes this change without a drain. A NIC that carries the default route, an address of the"
-            " node or a bond may have no link during the change, so the node may be unreachable until it ends."
+            f"The operator makes this change {'after' if is_drained(node, planned) else 'without'} a drain. A NIC that"
+            " carries the default route, an address of the node or a bond may have no link during the change, so the"
+            " node may be unreachable until it ends."
             if node.loses_link
             else "The operator makes this change without a drain, while the NIC or its virtual functions are in use."
         )
-        if node.pods:
+        if node.pods and not is_drained(node, planned):
             why += f" Pods that use them: {join_first(node.pods, _NAMED)}."
+        if node.lost:
+            why += f" The drain deletes pods that no controller recreates: {join_first(node.lost, _NAMED)}."
         if node.doubts:
             why += f" Other possible uses: {join_first(node.doubts, _NAMED)}."
         remedy = (
@@ -310,9 +329,8 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
 
 
 def _report_doubts(node: NodePlan, measured: str, expected: str) -> Finding:
-    why = (
-        f"The operator changes NICs that may be in use, and evicts no pod for that: {join_first(node.doubts, _NAMED)}."
-    )
+    evicts = "" if node.driver else ", and evicts no pod for that"
+    why = f"The operator changes NICs that may be in use{evicts}: {join_first(node.doubts, _NAMED)}."
     remedy = (
         "Check these uses. If the run had --check, nothing was applied: stop the pods that must not be interrupted,"
         " then run stage network without --check. Otherwise the change was applied: check that these pods still run."

@@ -6,7 +6,8 @@ and networks of the node on it. Pure.
 The operator writes ``sriov_numvfs`` and raises the MTU. It sets no link down; it sets a link up that is down. If a step
 fails, it removes the virtual functions and sets the earlier MTU.
 [k8snetworkplumbingwg/sriov-network-operator pkg/host/internal/sriov/sriov.go configSriovPFDevice, createVFs,
-configSriovDevice, ResetSriovDevice]
+configSriovDevice, ResetSriovDevice] What it does to a physical function that no policy selects any longer is in
+_analysis/controllers/sriov_reset.py.
 
 The driver mlx5_core takes the carrier off while it sets an MTU. For another eSwitch mode it disables the eSwitch, and
 makes network interface and RDMA device again. Virtual functions in legacy mode leave the link of the physical function;
@@ -23,7 +24,7 @@ import typing
 from ..._model.kubernetes.disruption import FunctionHolder, NodePlan, SharedResource
 from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
 from ..controllers.drain import explain_link_users
-from ..controllers.sriov_operator import list_function_changes
+from ..controllers.sriov_reset import find_function_change
 from ..fleet.nics_in_use import is_network
 
 
@@ -49,7 +50,8 @@ def find_link_users(
     in_use: typing.Mapping[str, str],
     holders: typing.Optional[typing.Sequence[FunctionHolder]],
 ) -> LinkUsers:
-    """Return the pods and networks that use physical functions which the operator changes in place.
+    """Return the pods and networks that use physical functions which the operator changes in place, or resets because
+    no policy selects them any longer.
 
     :param wanted: desired state of the interfaces
     :param state: SriovNetworkNodeState of the node
@@ -62,12 +64,10 @@ def find_link_users(
     lost: dict[str, None] = {}
     doubts: dict[str, None] = {}
     for interface in state.interfaces:
-        wish = wishes.get(interface.address)
-        changes = list_function_changes(wish, interface) if wish is not None and not wish.external else []
-        if wish is None or not changes:
+        changes, interrupted, remade = find_function_change(wishes.get(interface.address), interface, state)
+        if not changes:
             continue
         name, text = f"{interface.name} {interface.address}".strip(), ", ".join(changes)
-        interrupted, remade = _takes_carrier(wish, interface), _is_remade(wish, interface)
         network = in_use.get(interface.address) or in_use.get(interface.name) or ""
         if is_network(network):
             # an address of IPoIB is often left from the installation, so it is no proof of a use
@@ -90,28 +90,29 @@ def find_link_users(
 
 def add_link_users(planned: NodePlan, links: LinkUsers) -> NodePlan:
     """Return the plan of a node with the pods that use physical functions which change. Those that lose their devices
-    are a reason against the change.
+    are a reason against the change. Of the others, a drain leaves those that have no virtual function.
 
     :param links: uses of the physical functions
     """
     why = explain_link_users(links.lost)
+    left = () if planned.undrained else tuple(pod for pod in links.pods if pod not in (*planned.pods, *links.lost))
     return dataclasses.replace(
         planned,
         pods=tuple(dict.fromkeys((*planned.pods, *links.pods))) if planned.undrained else planned.pods,
+        doubts=(*planned.doubts, *(f"pod {pod} uses a NIC that is interrupted" for pod in left)),
         blockers=(*planned.blockers, *filter(None, (why,))),
     )
 
 
 def changes_functions(wanted: typing.Iterable[WantedInterface], state: NodeState) -> bool:
-    """Return whether the operator changes a physical function of a node in place.
+    """Return whether the operator changes or resets a physical function of a node.
 
     :param wanted: desired state of the interfaces
     :param state: SriovNetworkNodeState of the node
     """
-    wishes = {item.address: item for item in wanted if not item.external}
+    wishes = {item.address: item for item in wanted}
     return any(
-        interface.address in wishes and list_function_changes(wishes[interface.address], interface)
-        for interface in state.interfaces
+        find_function_change(wishes.get(interface.address), interface, state).texts for interface in state.interfaces
     )
 
 
@@ -170,11 +171,3 @@ def _explain_claim(holder: FunctionHolder, address: str) -> str:
         f"the annotation of pod {holder.pod} names {address}, but the pod requests no network device and its network"
         " does not exist"
     )
-
-
-def _takes_carrier(wish: WantedInterface, interface: StateInterface) -> bool:
-    return wish.mtu > (interface.mtu or 0) or _is_remade(wish, interface)
-
-
-def _is_remade(wish: WantedInterface, interface: StateInterface) -> bool:
-    return (wish.eswitch_mode or "legacy") != (interface.eswitch_mode or "legacy")

@@ -17,6 +17,7 @@ from ..._model.operators.drivers import DriverChange
 from ..._model.operators.operators import GPU_DRIVER_LABEL, GPU_LABEL, GPU_RESOURCES, NFD_LABELS, NIC_LABEL
 from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.sriov_operator import is_evicted, labels_match
+from .driver_links import DriverUses, add_driver_uses
 
 _AT_ONCE = {"remove": "removes its driver from", "reload": "can restart its driver on"}
 
@@ -56,7 +57,11 @@ def _has_driver(node: ClusterNode, change: DriverChange, inventory: typing.Conta
 
 
 def merge_driver(
-    planned: DisruptionPlan, change: DriverChange, names: typing.Sequence[str], pods: PodsOfCluster
+    planned: DisruptionPlan,
+    change: DriverChange,
+    names: typing.Sequence[str],
+    pods: PodsOfCluster,
+    uses: DriverUses = None,
 ) -> DisruptionPlan:
     """Return the plan with the drains by NVIDIA's network operator or the GPU operator added.
 
@@ -64,13 +69,16 @@ def merge_driver(
     :param change: change of the driver
     :param names: names of the nodes with the driver
     :param pods: pods and PodDisruptionBudgets of the cluster
+    :param uses: use of the NICs with this driver by each node itself
     """
     if not names:
         return planned
     nodes = {node.node: node for node in planned.nodes}
     for name in names:
         node = nodes.get(name, NodePlan(name, "nothing", listed=False))
-        nodes[name] = _add_driver(node, change, pods)
+        known = node.action != "unknown"
+        node = _add_driver(node, change, pods)
+        nodes[name] = add_driver_uses(node, change.action, uses) if known else node
     most = change.at_once
     limit = (
         f"maxParallelUpgrades is {0 if most is None else most}"

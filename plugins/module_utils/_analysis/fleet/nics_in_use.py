@@ -20,6 +20,8 @@ UPLINK = "the default route of the node"
 _ADDRESS = "the address of the node "
 #: begin of the use of a function with another network
 _NETWORK = "the network "
+#: driver that the driver container of NVIDIA's network operator unloads
+_REPLACED = "mlx5_core"
 #: networks that no NIC is needed for: every interface may have them
 _LINK_LOCAL = (ipaddress.ip_network("169.254.0.0/16"), ipaddress.ip_network("fe80::/10"))
 
@@ -80,6 +82,21 @@ def find_nics_in_use(
             if use and _rank(use) > _rank(found.get(address, "")):
                 found.update({netdev.name: use, **({address: use} if address else {})})
     return {**found, **{name: use for name, use in uses.items() if is_needed(use)}}
+
+
+def select_driven(hcas: typing.Optional[NodeHcas], uses: typing.Mapping[str, str]) -> dict[str, str]:
+    """Return the uses of the NICs with the driver that NVIDIA's network operator replaces, by network interface.
+
+    :param hcas: HCAs of the node; None if they were not read
+    :param uses: use of the physical functions that the node itself uses, by interface or PCI address
+    """
+    return {
+        netdev.name: uses[netdev.name]
+        for hca in (hcas.hcas if hcas is not None else ())
+        if hca.pci is not None and hca.pci.driver == _REPLACED
+        for netdev in hca.all_netdevs
+        if netdev.name in uses
+    }
 
 
 def _find_networks(platform: NodePlatform, addresses: typing.Sequence[str]) -> dict[str, str]:

@@ -233,6 +233,8 @@ class NodePlan:
     :ivar undrained: whether the operator makes the change without a drain, and without waiting for other nodes
     :ivar loses_link: whether a NIC that the node itself uses loses its link during the change
     :ivar doubts: uses of the NICs that the change may disturb, without proof, as text
+    :ivar uplinks: default routes, addresses and bonds of the node on NICs whose driver changes, as text. Without a
+        waiver for each node, nothing is applied
     """
 
     node: str
@@ -248,6 +250,7 @@ class NodePlan:
     undrained: bool = False
     loses_link: bool = False
     doubts: tuple[str, ...] = ()
+    uplinks: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import pathlib
 import typing
 
+from ..._analysis.disruption.driver_links import list_driver_uses
 from ..._analysis.disruption.nic_driver import list_driver_nodes
+from ..._model.base.text import join_first
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.operators import GPU_RESOURCES
 from ..._observe.kubernetes.client import Cluster
@@ -20,8 +22,11 @@ from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import items_of, mapping_at, read_namespace, why_not_read
 from ..._parse.operators.nic_driver import parse_driver_removal
 from .claimed_devices import ClaimedDevices
+from .known_uses import KnownUses, describe_waiver
 from .removal_pods import RunningPod, find_running_pods
 
+#: interfaces that a message names
+_NAMED = 10
 #: folder of the RDMA devices
 _DEVICES = pathlib.PurePosixPath("/dev/infiniband")
 #: extended resources that are not devices of NICs: those of GPUs, and those of virtual machines
@@ -36,13 +41,42 @@ def find_driver_users(cluster: Cluster, policies: typing.Sequence[Resource], sco
     :raises ApiError: the API server refuses a list, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
+    names = find_driver_nodes(cluster, policies, scope)
+    return find_device_users(cluster, names, scope) if names else []
+
+
+def find_driver_nodes(cluster: Cluster, policies: typing.Sequence[Resource], scope: Scope) -> set[str]:
+    """Return the names of the nodes of a driver that goes with NicClusterPolicies.
+
+    :param policies: NicClusterPolicies that the removal takes
+    :param scope: objects of the intent
+    :raises ApiError: the API server refuses a list, or cannot be reached
+    :raises ResourceError: an object has an unexpected form
+    """
     changes = [change for change in map(parse_driver_removal, policies) if change is not None]
     if not changes:
-        return []
+        return set()
     nodes = tuple(map(core.parse_node, cluster.list("Node").items))
     own = [node.name for node in nodes if scope.selector.items() <= node.labels.items()]
-    names = {name for change in changes for name in list_driver_nodes(change, nodes, own)}
-    return find_device_users(cluster, names, scope)
+    return {name for change in changes for name in list_driver_nodes(change, nodes, own)}
+
+
+def explain_driver_links(nodes: typing.Iterable[str], known: KnownUses) -> typing.Iterator[str]:
+    """Yield the reasons why the driver must not be removed from nodes: their own network needs it. Warn of other and
+    unknown uses.
+
+    :param nodes: names of the nodes
+    :param known: uses of NICs by the nodes themselves
+    """
+    for name in sorted(nodes):
+        held, doubts = list_driver_uses(name, known.driven if known.driven is not None else {})
+        subject, text = f"ofed_driver {name}", join_first(held, _NAMED)
+        if held and not known.is_waived(subject, text):
+            yield f"{name}: {text}. {describe_waiver(subject)}"
+        elif held or doubts:
+            known.warn(
+                f"The removal of the driver may take the link of NICs of {name}: {join_first((*held, *doubts), _NAMED)}"
+            )
 
 
 def find_device_users(cluster: Cluster, nodes: typing.Container[str], scope: Scope) -> list[RunningPod]:

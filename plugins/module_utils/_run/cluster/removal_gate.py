@@ -23,7 +23,8 @@ from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.paused_pools import PoolView, explain_unrecorded, find_paused_pools, find_rebooting_nodes
-from .removal_driver import find_driver_users
+from .known_uses import KnownUses
+from .removal_driver import explain_driver_links, find_driver_nodes, find_driver_users
 from .removal_jobs import find_unended, list_own
 from .removal_reboots import find_ended_by_reboot
 from .removal_roll import list_of_operator, list_removal_blockers
@@ -36,7 +37,11 @@ _NAMED = 10
 
 
 def refuse_removal(
-    cluster: Cluster, removal: Removal, permitted: Disruption, intent: typing.Optional[ClusterIntent] = None
+    cluster: Cluster,
+    removal: Removal,
+    permitted: Disruption,
+    intent: typing.Optional[ClusterIntent] = None,
+    uses: typing.Optional[KnownUses] = None,
 ) -> None:
     """Raise an error if the removal would drain or reboot nodes beyond the permitted disruption, take nodes down that
     must not go down now, take the driver of NICs from under pods, or end a job.
@@ -46,6 +51,7 @@ def refuse_removal(
     :param removal: the objects to remove
     :param permitted: worst permitted effect on a node
     :param intent: settings of the intent that all fabrics share; None: 1 node at a time may go down
+    :param uses: uses of NICs by the nodes themselves
     :raises RdmaError: the removal is refused; the message names the objects
     :raises ApiError: the API server refuses a list, or cannot be reached
     """
@@ -95,7 +101,7 @@ def refuse_removal(
     known = intent or ClusterIntent(node_selector=selector, disruption=permitted)
     rebooting = {*find_rebooting_nodes(view, configs), *(node for nodes in paused.values() for node in nodes)}
     _refuse_reboots(cluster, rebooting, _scope_of(removal), known)
-    _refuse_nodes(cluster, removal, known)
+    _refuse_nodes(cluster, removal, known, uses or KnownUses())
 
 
 def _refuse_reboots(cluster: Cluster, nodes: typing.Collection[str], scope: Scope, intent: ClusterIntent) -> None:
@@ -121,9 +127,11 @@ def _refuse_reboots(cluster: Cluster, nodes: typing.Collection[str], scope: Scop
         )
 
 
-def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> None:
-    """Raise an error if pods use the driver of NICs that the removal takes, or if nodes that go down for it must not go
-    down now, or would lose virtual functions that running pods use.
+def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent, uses: KnownUses) -> None:
+    """Raise an error if pods or nodes use the driver of NICs that the removal takes, or if nodes that go down for it
+    must not go down now, or would lose NICs that they use, or virtual functions that running pods use.
+
+    :param uses: uses of NICs by the nodes themselves
     """
     policies, pools, nic_policies = (list_own(cluster, kind, removal) for kind in _OF_NODES)
     users = find_driver_users(cluster, nic_policies, _scope_of(removal))
@@ -136,7 +144,14 @@ def _refuse_nodes(cluster: Cluster, removal: Removal, intent: ClusterIntent) -> 
             f"Wait until these pods end, or evict them: kubectl drain NODE --ignore-daemonsets. {OF_DAEMON_SETS} Then"
             " run the teardown again, and let pods return afterwards: kubectl uncordon NODE",
         )
-    blockers = list_removal_blockers(cluster, policies, pools, intent)
+    links = list(explain_driver_links(find_driver_nodes(cluster, nic_policies, _scope_of(removal)), uses))
+    if links:
+        raise RdmaError(
+            "NVIDIA's network operator would remove the driver of NICs that nodes use themselves, from all nodes at the"
+            f" same time: {' '.join(links[:5]).rstrip('.')}. No object of the cluster was removed",
+            "Correct this, then run the teardown again",
+        )
+    blockers = list_removal_blockers(cluster, policies, pools, intent, uses)
     if blockers:
         raise RdmaError(
             "The SR-IOV network operator would change nodes that must not be changed now:"

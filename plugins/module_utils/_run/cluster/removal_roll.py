@@ -26,7 +26,8 @@ from ..node_changes.drain_blockers import read_drain_blockers
 from ..node_changes.gate import read_gate_inputs
 from ..node_changes.health_checks import HealthChecks
 from ..node_changes.read_turns import TurnReader
-from .removed_functions import RemovedFunctions, explain_losses
+from .known_uses import KnownUses
+from .removed_functions import RemovedFunctions, explain_losses, explain_uplinks
 
 #: nodes that a message names
 _NAMED = 10
@@ -35,7 +36,11 @@ _NO_DRAIN = "disableDrain is true: the operator drains no node, and nodes do not
 
 
 def list_removal_blockers(
-    cluster: Cluster, policies: typing.Sequence[Resource], pools: typing.Sequence[Resource], intent: ClusterIntent
+    cluster: Cluster,
+    policies: typing.Sequence[Resource],
+    pools: typing.Sequence[Resource],
+    intent: ClusterIntent,
+    known: typing.Optional[KnownUses] = None,
 ) -> tuple[str, ...]:
     """Return the reasons why the nodes that the operator takes down for a removal must not go down now, or must not
     lose their virtual functions, each with its remedy; empty if there are none. All nodes that a removed object selects
@@ -44,6 +49,7 @@ def list_removal_blockers(
     :param policies: SriovNetworkNodePolicies that the removal takes
     :param pools: SriovNetworkPoolConfigs that the removal takes
     :param intent: settings of the intent that all fabrics share
+    :param known: uses of NICs by the nodes themselves
     :raises ApiError: the API server refuses a list, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
@@ -74,7 +80,10 @@ def list_removal_blockers(
         rebooted,
         not settings.disable_drain,
     )
-    lost = tuple(explain_losses(cluster, functions, intent.resource_prefix))
+    lost = (
+        *explain_losses(cluster, functions, intent.resource_prefix),
+        *explain_uplinks(functions, known or KnownUses()),
+    )
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
         return lost

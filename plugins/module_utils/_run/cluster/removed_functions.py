@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.drain import explain_function_holders
+from ..._analysis.controllers.drain import explain_function_holders, explain_link_users
 from ..._analysis.controllers.sriov_operator import find_wanted
+from ..._analysis.controllers.sriov_reset import find_function_change
 from ..._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
+from ..._analysis.disruption.link_users import find_link_users
+from ..._analysis.fleet.nics_in_use import is_needed
 from ..._model.base.marks import RUN_LABEL, is_ours
+from ..._model.kubernetes.disruption import FunctionHolder
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy
 from ..._observe.kubernetes.client import Cluster
@@ -19,6 +23,7 @@ from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import labels_of
 from .function_holders import FunctionHolders
+from .known_uses import KnownUses, describe_waiver
 
 
 class _Any(typing.Container[str]):
@@ -49,7 +54,8 @@ class RemovedFunctions(typing.NamedTuple):
 
 def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str) -> typing.Iterator[str]:
     """Yield the reasons why the virtual functions of nodes must not be removed now, each with its node and its remedy:
-    running pods use them, and the operator does not evict these pods. Pods of a run of the collection do not count.
+    running pods use them, or the physical function whose eSwitch mode the operator resets, and the operator does not
+    evict these pods. Pods of a run of the collection do not count.
 
     :param prefix: prefix of the resources of virtual functions
     :raises ApiError: the API server refuses a list, or cannot be reached
@@ -65,11 +71,54 @@ def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str) -> ty
         addresses = _list_addresses(taken, node)
         reboots = node.name in taken.rebooted
         evicts: Evicts = "none" if not taken.drains else "all" if reboots else "functions"
-        if not addresses:
-            continue
-        users = list_left_users(holders.found.get(node.name, ()), addresses, evicts, reboots, resources)
+        here = holders.found.get(node.name, ())
+        users = list_left_users(here, addresses, evicts, reboots, resources) if addresses else ()
         if users:
             yield f"{node.name}: {explain_function_holders(users, prefix, taken.drains)}"
+        links = explain_link_users(() if reboots else _list_link_users(taken, node, here))
+        if links:
+            yield f"{node.name}: {links}"
+
+
+def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterator[str]:
+    """Yield the reasons why physical functions must not be reset now: they carry the default route or an address of
+    their node. Warn of other and unknown uses. A reboot makes the network of a node again, so its node does not count.
+
+    :param known: uses of NICs by the nodes themselves
+    """
+    for node in taken.nodes:
+        state = None if node.name in taken.rebooted else taken.states.get(node.name)
+        if state is None:
+            continue
+        wishes = {item.address: item for item in find_wanted(taken.left, node, state)}
+        changes = [(one, find_function_change(wishes.get(one.address), one, state).texts) for one in state.interfaces]
+        changed = [(interface, ", ".join(texts)) for interface, texts in changes if texts]
+        used = known.functions.get(node.name)
+        if changed and used is None:
+            known.warn(
+                f"The operator resets NICs of {node.name}, whose default route is unknown:"
+                f" {', '.join(interface.name or interface.address for interface, _text in changed)}"
+            )
+            continue
+        for interface, text in changed:
+            name = interface.name or interface.address
+            use = (used or {}).get(interface.address) or (used or {}).get(interface.name) or ""
+            subject, said = f"teardown {node.name} {name}", f"{name} carries {use}, and the operator resets it: {text}"
+            if is_needed(use) and not known.is_waived(subject, said):
+                yield f"{node.name}: {said}. {describe_waiver(subject)}"
+            elif use:
+                known.warn(f"{node.name}: {said}")
+
+
+def _list_link_users(
+    taken: RemovedFunctions, node: ClusterNode, holders: typing.Sequence[FunctionHolder]
+) -> tuple[str, ...]:
+    """Return the pods that use a physical function whose devices the reset by the operator makes again, as text.
+
+    :param holders: running pods of the node that may use its functions
+    """
+    state = taken.states.get(node.name)
+    return () if state is None else find_link_users(find_wanted(taken.left, node, state), state, {}, holders).lost
 
 
 def _may_hold(pod: Resource) -> bool:

@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.room import GateInputs
+from ..._analysis.disruption.driver_links import DriverUses
 from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
 from ..._analysis.disruption.machine_config import left_paused
 from ..._analysis.disruption.nic_driver import list_driver_nodes, merge_driver
@@ -165,6 +166,7 @@ def read_plan(
     inventory: typing.Sequence[str],
     intent: ClusterIntent,
     in_use: typing.Optional[typing.Mapping[str, typing.Mapping[str, str]]] = None,
+    driven: DriverUses = None,
 ) -> DisruptionPlan:
     """Read the state of the cluster, and return which nodes the objects would drain or reboot.
 
@@ -174,6 +176,7 @@ def read_plan(
     :param intent: settings of the intent that all fabrics share
     :param in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address; None
         if it is unknown
+    :param driven: use of the NICs whose driver NVIDIA's network operator replaces
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
     """
@@ -196,7 +199,7 @@ def read_plan(
             else make_untouched_plan(inventory, world.unread)
         )
         for change in changes:
-            planned = merge_driver(planned, change, list_driver_nodes(change, world.nodes, inventory), world)
+            planned = merge_driver(planned, change, list_driver_nodes(change, world.nodes, inventory), world, driven)
         return add_lost_pods(planned, world, intent.drain)
 
     planned = predict(live)

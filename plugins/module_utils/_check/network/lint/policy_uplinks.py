@@ -1,19 +1,37 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Check whether a SriovNetworkNodePolicy changes a physical function that carries the default route or an address of
-its node. _analysis/disruption/link_users.py describes the effect on the link.
+its node, or has the operator reset it because the policy no longer selects it. _analysis/disruption/link_users.py
+describes the effect on the link.
 """
 
 from __future__ import annotations
 
 import typing
 
-from ...._analysis.controllers.sriov_operator import find_wanted_by, list_function_changes
+from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
+from ...._analysis.controllers.sriov_reset import find_function_change
 from ...._analysis.fleet.nics_in_use import is_needed
-from ...._model.operators.sriov_operator import Policy, StateInterface
+from ...._model.operators.sriov_operator import NodeState, Policy, StateInterface
 from .policy_context import UPLINK, ClusterBefore, Objection
 
 _EXPECTED = "physical functions without the default route and the addresses of their node"
+_WHY = (
+    "The link of the physical function is interrupted when the operator changes its MTU or eSwitch mode. If the"
+    " operator fails to create virtual functions, it resets the physical function. The node may then reach neither the"
+    " API server nor its storage. Where no virtual functions exist yet, the operator does this on all nodes at the same"
+    " time, without a drain."
+)
+_WHY_RESET = (
+    "The policy configured this physical function, and no longer selects it. The operator therefore removes its virtual"
+    " functions, and resets its eSwitch mode and its MTU. The link of the physical function is interrupted meanwhile,"
+    " and the node may reach neither the API server nor its storage."
+)
+_REMEDY_RESET = (
+    "Keep the NIC in select of the fabric, or move the default route or the address of the node to another NIC. If the"
+    " loss of the link is acceptable, add a waiver for {check} with this subject to rdma_waivers, and get access to the"
+    " console of the node. Then run stage network again."
+)
 _REMEDY = (
     "Exclude the NIC from the fabric with select.pci or select.netdev, and correct hcas_per_node, or move the default"
     " route or the address of the node to another NIC. If the loss of the link is acceptable, add a waiver for {check}"
@@ -26,8 +44,8 @@ _REMEDY = (
 def check_uplinks(
     policy: Policy, node: str, interfaces: typing.Sequence[StateInterface], world: ClusterBefore
 ) -> typing.Iterator[Objection]:
-    """Yield an objection for each physical function that the policy changes and that carries the default route or an
-    address of the node, and one if the default route of the node is unknown.
+    """Yield an objection for each physical function that the policy changes, or no longer selects, and that carries the
+    default route or an address of the node, and one if the default route of the node is unknown.
 
     :param node: name of the node
     :param interfaces: physical functions of the node that the policy selects
@@ -35,8 +53,10 @@ def check_uplinks(
     if world.in_use is None or policy.external:
         return
     used = world.in_use.get(node)
-    for interface in interfaces:
-        changes = list_function_changes(find_wanted_by(policy, interface), interface)
+    state = world.states.get(node) or NodeState(node)
+    for interface in (*interfaces, *_list_left(policy, state, world)):
+        wish = find_wanted_by(policy, interface) if interface in interfaces else None
+        changes = find_function_change(wish, interface, state).texts
         if not changes:
             continue
         if used is None:
@@ -59,11 +79,20 @@ def check_uplinks(
                 "effect",
                 f"the physical function carries {use}; {'; '.join(changes)}",
                 _EXPECTED,
-                "The link of the physical function is interrupted when the operator changes its MTU or eSwitch mode. If"
-                " the operator fails to create virtual functions, it resets the physical function. The node may then"
-                " reach neither the API server nor its storage. Where no virtual functions exist yet, the operator does"
-                " this on all nodes at the same time, without a drain.",
-                _REMEDY.format(check=UPLINK),
+                _WHY if interface in interfaces else _WHY_RESET,
+                (_REMEDY if interface in interfaces else _REMEDY_RESET).format(check=UPLINK),
                 node=node,
                 function=interface.name or interface.address,
             )
+
+
+def _list_left(policy: Policy, state: NodeState, world: ClusterBefore) -> typing.Iterator[StateInterface]:
+    """Yield the physical functions that the policy configured before, and that no policy will select.
+
+    :param state: SriovNetworkNodeState of the node
+    """
+    before = {item.address for item in state.wanted if policy.name in item.policies}
+    others = [other for other in world.policies_on.get(state.node, ()) if other.name != policy.name]
+    for interface in state.interfaces:
+        if interface.address in before and not any(policy_selects(one, interface) for one in (policy, *others)):
+            yield interface

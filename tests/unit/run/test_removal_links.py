@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A teardown takes no NIC from a node that needs it: neither by a reset nor by the removal of its driver."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import read_last_nics_in_use
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.removable_objects import Removal
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.known_uses import KnownUses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.removal_gate import refuse_removal
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.tests.unit.run.test_intents import SELECTOR, Api, objects_of, scope_of
+from ansible_collections.linerate.rdma.tests.unit.run.test_removal_nodes import (
+    NODES,
+    Item,
+    node,
+    settings,
+    sriov,
+    with_driver,
+)
+from ansible_collections.linerate.rdma.tests.unit.run.test_removed_functions import PF
+from ansible_collections.linerate.rdma.tests.unit.run.test_reset_functions import torn
+
+UPLINK, ADDRESS, BOND = "the default route of the node", "the address of the node 10.0.0.5", "the bond bond0"
+STORAGE = "the network 10.9.0.0/24"
+A0 = node("a0", kind="a")
+DRIVER = with_driver(ofed_driver="doca3")
+DRIVEN: dict[str, dict[str, str]] = {"a0": {}, "b0": {}}
+
+
+def gate(intent: Intent, known: typing.Optional[KnownUses], *items: Item) -> list[str]:
+    """Return the warnings of a teardown that is not refused."""
+    told: list[str] = []
+    named = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, operator_namespace="sriov"))
+    api, removal = Api(*objects_of(named), *items), Removal(KINDS, SELECTOR, scope=scope_of(intent))
+    uses = dataclasses.replace(known or KnownUses(), told=told)
+    refuse_removal(typing.cast(Cluster, api), removal, intent.cluster.disruption, intent.cluster, uses)
+    return told
+
+
+@pytest.mark.parametrize("key", [PF, "ens1"])
+@pytest.mark.parametrize("use", [UPLINK, ADDRESS])
+def test_a_nic_that_its_node_needs_is_not_reset_without_a_waiver(use: str, key: str) -> None:
+    known = KnownUses({"a0": {key: use}})
+    with pytest.raises(RdmaError, match=f"a0: ens1 carries {use}, and the operator resets it: MTU 9000") as told:
+        gate(sriov(disruption="drain"), known, A0, torn())
+    assert "waiver for network.lint_uplink with the subject 'teardown a0 ens1'" in str(told.value)
+    waived = dataclasses.replace(known, waivers=(Waiver("network.lint_uplink", "console", "teardown a0 ens1"),))
+    (warning,) = gate(sriov(disruption="drain"), waived, A0, torn())
+    assert f"ens1 carries {use}" in warning
+
+
+def test_other_and_unknown_uses_of_a_reset_nic_are_a_warning() -> None:
+    for use in (BOND, STORAGE):
+        (warning,) = gate(sriov(disruption="drain"), KnownUses({"a0": {PF: use}}), A0, torn())
+        assert f"ens1 carries {use}" in warning
+    (warning,) = gate(sriov(disruption="drain"), None, A0, torn())
+    assert "resets NICs of a0, whose default route is unknown: ens1" in warning
+
+
+def test_a_teardown_of_idle_nics_is_let_through_without_a_word() -> None:
+    eno1 = {"eno1": UPLINK}
+    assert gate(sriov(disruption="drain"), KnownUses({"a0": eno1}), A0, torn()) == []
+    assert gate(sriov(disruption="drain"), KnownUses({"a0": {PF: UPLINK}}), A0, torn(externallyManaged=True)) == []
+    # a reboot makes the network of the node again
+    systemd = settings(configurationMode="systemd")
+    assert gate(sriov(), KnownUses({"a0": {PF: UPLINK}}), A0, torn(), systemd) == []
+    assert gate(DRIVER, KnownUses({}, DRIVEN), *NODES) == []
+    # it has no driver
+    assert gate(with_driver(), KnownUses({}, {"a0": {"ens1": UPLINK}, "b0": {}}), *NODES) == []
+
+
+@pytest.mark.parametrize("use", [UPLINK, ADDRESS, BOND])
+def test_the_driver_of_nics_that_a_node_needs_is_not_removed_without_a_waiver(use: str) -> None:
+    """On b0, a node of another team, too."""
+    known = KnownUses({}, {"a0": {}, "b0": {"ens1": use}})
+    with pytest.raises(RdmaError, match=f"from all nodes at the same time: b0: ens1 carries {use}") as told:
+        gate(DRIVER, known, *NODES)
+    assert "'ofed_driver b0'" in str(told.value) and "run the teardown again" in told.value.remedy
+    waived = dataclasses.replace(known, waivers=(Waiver("network.lint_uplink", "console", "ofed_driver b0"),))
+    (warning,) = gate(DRIVER, waived, *NODES)
+    assert f"ens1 carries {use}" in warning
+
+
+def test_other_and_unknown_uses_of_a_removed_driver_are_a_warning() -> None:
+    warnings = gate(DRIVER, KnownUses({}, {"a0": {"ens1": STORAGE}}), *NODES)
+    assert len(warnings) == 2 and f"ens1 carries {STORAGE}" in warnings[0]
+    assert "b0: the default route of the node is unknown" in warnings[1]
+    assert len(gate(DRIVER, None, *NODES)) == 2
+
+
+def test_the_last_run_of_the_stages_tells_the_uses(tmp_path: pathlib.Path) -> None:
+    assert read_last_nics_in_use(None) == read_last_nics_in_use(str(tmp_path)) == ({}, None)
+    start = RunStart("r1", "2026-01-01T00:00:00Z", nodes=("a0",))
+    folder = FactFolder(str(tmp_path), "r1")
+    folder.begin(start)
+    assert read_last_nics_in_use(str(tmp_path)) == ({}, None)
+    folder.write("network_objects", value={"in_use": {"a0": {PF: UPLINK}}, "driven": {"a0": {"ens1": UPLINK}}})
+    assert read_last_nics_in_use(str(tmp_path)) == ({"a0": {PF: UPLINK}}, {"a0": {"ens1": UPLINK}})
+    pathlib.Path(folder.path("network_objects")).write_text(json.dumps({"value": 5}), encoding="utf-8")
+    assert read_last_nics_in_use(str(tmp_path)) == ({}, None)
