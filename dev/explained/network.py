@@ -490,6 +490,10 @@ EXPLAINED: dict[str, Explanation] = {
             "Another policy already has its virtual functions.",
             "The API server cannot reach the webhook.",
             "The user of the kubeconfig does not have the right to write the object.",
+            (
+                "The SriovNetworkPoolConfig was refused or has other limits than the intent. The run then applies no"
+                " policy, because the operator would drain more nodes at the same time than the plan has."
+            ),
         ),
         look=(
             "kubectl get sriovnetworknodepolicies.sriovnetwork.openshift.io -A",
