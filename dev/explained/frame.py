@@ -119,12 +119,19 @@ EXPLAINED: dict[str, Explanation] = {
     "teardown.operator": Explanation(
         means="A Deployment still runs the SR-IOV network operator.",
         measured="The Deployments in all namespaces that run the operator.",
-        causes=("The operator was not installed by this collection. Helm removes only the release that it installed.",),
+        causes=(
+            "The operator was not installed by this collection. Helm removes only the release that it installed.",
+            "The operator still drains or configures nodes, so the teardown leaves it.",
+        ),
         look=(
             "helm list -A",
             "kubectl get deployments -A",
+            "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",
         ),
-        remedy="Remove the operator with the tool that installed it, then run the teardown again.",
+        remedy=(
+            "Wait until the operator has finished on all nodes, or remove an operator of another tool with that tool."
+            " Then run the teardown again."
+        ),
     ),
     "teardown.roll": Explanation(
         means=(
@@ -160,6 +167,7 @@ EXPLAINED: dict[str, Explanation] = {
             "`teardown_operator` is not set.",
             "Objects of other users remain, or other operators require it.",
             "It is of another intent, or another intent needs it.",
+            "The SR-IOV operator still drains or configures nodes.",
             "It is a health check that stays paused, because nodes that it watches are not Ready or in a roll.",
             "A user copied an object of this collection with its label.",
         ),

@@ -414,16 +414,21 @@ EXPLAINED: dict[str, Explanation] = {
             " is interrupted when the operator changes its MTU or eSwitch mode. If the operator fails to create virtual"
             " functions, it resets the physical function. Or NVIDIA's network operator would load or remove the driver"
             " of a NIC that carries the default route, an address or a bond of its node (subject `ofed_driver`)."
+            " Or pods of the fabric take an interface that the node uses itself: a pod with `profile: host_device` gets"
+            " the whole interface, and a `macvlan` in mode `passthru` receives all of its packets. The pods that measure"
+            " do this on all nodes at the same time."
         ),
         measured=(
             "The interfaces of the default routes of each node, and the interfaces whose networks contain an InternalIP"
             " or ExternalIP of the Node, with the interfaces below them (bond, bridge, VLAN), compared with the"
-            " physical functions that the policies change."
+            " physical functions that the policies change, and with the interfaces that pods take. For these, also the"
+            " bonds and the other networks of the node (warn)."
         ),
         causes=(
             "The node has one NIC for all of its traffic.",
             "`select` has only `vendor` and `device`, and the NIC of the node itself is of the same model.",
             "The kubelet registered the node with an address on the NIC of the fabric.",
+            "A fabric with `profile: host_device` or `network.mode: passthru` selects an interface of the node itself.",
             "The default routes of the node could not be read (warn).",
             "`rdma_cluster.network_operator.ofed_driver` is new, changed or removed on a node with NVIDIA's NICs only.",
         ),
@@ -488,6 +493,10 @@ EXPLAINED: dict[str, Explanation] = {
             "Another policy already has its virtual functions.",
             "The API server cannot reach the webhook.",
             "The user of the kubeconfig does not have the right to write the object.",
+            (
+                "The SriovNetworkPoolConfig was refused or has other limits than the intent. The run then applies no"
+                " policy, because the operator would drain more nodes at the same time than the plan has."
+            ),
         ),
         look=(
             "kubectl get sriovnetworknodepolicies.sriovnetwork.openshift.io -A",

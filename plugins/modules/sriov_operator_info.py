@@ -54,6 +54,11 @@ options:
         what is missing.
     type: int
     default: 0
+  settle_seconds:
+    description:
+      - If set, the module waits at most this time in seconds until the operator drains and configures no node.
+        RV(busy) has the nodes on which it still does then. In check mode, the module does not wait.
+    type: int
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
@@ -99,6 +104,17 @@ release_stays:
     - The proof is that the collection made its namespace, and that the operator in it is of this release.
   returned: if O(release) is set
   type: dict
+busy:
+  description: Nodes that the operator drains, that wait for their drain, or that its config daemon configures. Each has
+    its state. Empty if the cluster has no such operator.
+  returned: if O(settle_seconds) is set
+  type: list
+  elements: str
+stays:
+  description: The operator with the reason why a teardown must keep it, as long as RV(busy) is not empty.
+  returned: if O(settle_seconds) is set
+  type: list
+  elements: dict
 users:
   description: Policies, networks and pool configurations of the operator that the collection did not create. Of many,
     some, and the number of the others.
@@ -216,6 +232,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images.mirrors import (
     observe as observe_images,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.busy_nodes import (
+    keep_busy_operator,
+    wait_until_idle,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.feature_discovery import add_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     find_config_uid,
@@ -259,6 +279,15 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             stays = keep_operator(f"Helm release {seen.namespace}/{options['release']}", users)
         answer["release_stays"] = to_data(stays) or {}
         answer["users"] = list(users)
+    if options["settle_seconds"] is not None:
+        limit = 0 if module.check_mode else options["settle_seconds"]
+        with renew_lease(module, cluster):
+            # without an operator, nothing ends what an earlier one has begun
+            there = bool(facts.installations or facts.errors)
+            busy = wait_until_idle(cluster, seen.namespace, limit, time.monotonic, time.sleep) if there else ()
+        subject = f"SR-IOV network operator in {seen.namespace}"
+        kept = [keep_busy_operator(subject, seen.namespace, busy)] if busy else []
+        answer.update(busy=list(busy), stays=to_data(kept))
     return answer
 
 
@@ -273,12 +302,16 @@ def main() -> None:
             images={"type": "dict"},
             release={"type": "str"},
             wait_seconds={"type": "int", "default": 0},
+            settle_seconds={"type": "int"},
             progress_file={"type": "path"},
         ),
         supports_check_mode=True,
     )
     run_with_fact(
-        module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs", "release_stays", "users")
+        module,
+        lambda: work(module),
+        "operators",
+        keep=("namespace", "namespaces", "configs", "release_stays", "users", "busy", "stays"),
     )
 
 

@@ -27,7 +27,7 @@ from .._model.node.file_owner import build_owner
 from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.node.kernel_arguments import RECORD, LeftArguments
 from .._model.node.node_tuning import SYSCTL, TMPFILES, ObservedSettings
-from .._model.operators.olm import IN_USE, NEEDED, RetainedObject
+from .._model.operators.olm import BUSY, IN_USE, NEEDED, RetainedObject
 from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from .._model.operators.recognition import is_named
 from .._model.operators.sriov_operator import OperatorFacts
@@ -552,6 +552,19 @@ def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Ite
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return build_pass("teardown.operator", "SR-IOV network operator", "gone", "gone")
+    stays = tuple(stays)
+    busy = next((item for item in stays if item.why.startswith(BUSY)), None)
+    if busy is not None:
+        return Finding(
+            "teardown.operator",
+            "SR-IOV network operator",
+            FAIL,
+            f"Deployments of the operator: {', '.join(left)}",
+            "gone",
+            f"The operator was not removed, because its nodes would stay drained and cordoned without it:"
+            f" {format_clause(busy.why)}.",
+            busy.remedy,
+        )
     kept = [
         item
         for item in stays

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth imp
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all, read_held
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import ClusterBefore
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
@@ -36,6 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.b
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.pairs import PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
+    HeldParts,
     Netdev,
     NodeHcas,
     ObservedHcas,
@@ -48,7 +49,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
     NodeState,
     OperatorFacts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 
@@ -99,6 +100,80 @@ def judged(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
 def test_a_good_network_has_nothing_against_it(profile: str) -> None:
     found = lint(one(profile), around(), ["a"])
     assert found and {finding.status for finding in found} == {"pass"}
+
+
+ROUTE, ADDRESS = "the default route of the node", "the address of the node 10.0.0.5"
+TAKING = {
+    "host_device by name": ("host_device", {}),
+    "host_device from a pool": (
+        "host_device",
+        {"resource_name": "pf", "select": {"hcas_per_node": 1, "pci": ["0000:3c:00.0"]}},
+    ),
+    "macvlan passthru": ("macvlan", {"network": {"name": "n", "namespace": "t", "mode": "passthru"}}),
+    "rdma_shared passthru": ("rdma_shared", {"network": {"name": "n", "namespace": "t", "mode": "passthru"}}),
+}
+
+
+def uses(found: typing.Iterable[Finding]) -> list[Finding]:
+    return [one for one in found if one.check == "network.lint_uplink"]
+
+
+@pytest.mark.parametrize(("profile", "changes"), TAKING.values(), ids=TAKING)
+@pytest.mark.parametrize(
+    ("use", "status"),
+    [(ROUTE, "fail"), (ADDRESS, "fail"), ("the bond bond0", "fail"), ("the network 10.1.0.0/24", "warn")],
+)
+@pytest.mark.parametrize("key", ["ens1", "0000:3c:00.0"])
+def test_pods_do_not_take_an_interface_that_the_node_uses_itself(
+    profile: str, changes: dict[str, typing.Any], use: str, status: str, key: str
+) -> None:
+    findings = lint(one(profile, **changes), around(in_use={"a": {key: use}}), ["a"])
+    (found,) = uses(findings)
+    assert (found.subject, found.status) == (f"{profile.replace('_', '-')} a ens1", status)
+    assert use in found.measured and "on all nodes of the fabric at the same time" in found.why
+    assert ("nodes are unreachable" in found.why) == (use in (ROUTE, ADDRESS))
+    held = read_held({"f": findings}, ())
+    assert bool(held) == (status == "fail")
+    assert not read_held({"f": findings}, (Waiver("network.lint_uplink", "console", found.subject),))
+
+
+@pytest.mark.parametrize(("profile", "changes"), TAKING.values(), ids=TAKING)
+def test_an_interface_of_a_node_whose_default_route_is_unknown_is_a_warning(
+    profile: str, changes: dict[str, typing.Any]
+) -> None:
+    (found,) = uses(lint(one(profile, **changes), around(in_use={}), ["a"]))
+    assert found.status == "warn" and "ip route show default" in found.remedy
+    assert not uses(lint(one(profile, **changes), around(in_use=None), ["a"]))
+    assert not uses(lint(one(profile, **changes), Surroundings(in_use={}), ["a"]))
+
+
+@pytest.mark.parametrize(("profile", "changes"), TAKING.values(), ids=TAKING)
+def test_pods_may_take_a_free_interface_also_while_a_pod_has_it(profile: str, changes: dict[str, typing.Any]) -> None:
+    in_use = {"a": {"ens2": ROUTE, "0000:5e:00.0": ROUTE}}
+    assert not uses(lint(one(profile, **changes), around(in_use=in_use), ["a"]))
+    held = dataclasses.replace(NIC, netdevs=(), held=HeldParts(("ens1",)))
+    assert not uses(lint(one(profile, **changes), around(held, in_use=in_use), ["a"]))
+
+
+@pytest.mark.parametrize("profile", ["macvlan", "rdma_shared"])
+def test_pods_may_share_the_interface_of_the_default_route(profile: str) -> None:
+    assert not uses(lint(one(profile), around(in_use={"a": {"ens1": ROUTE, "0000:3c:00.0": ROUTE}}), ["a"]))
+
+
+def test_one_interface_of_an_hca_may_be_taken_beside_another_with_the_default_route() -> None:
+    both = dataclasses.replace(NIC, netdevs=(*NIC.netdevs, Netdev("ens2", "aa:bc", 1500, "up")))
+    in_use = {"a": {"ens2": ROUTE, "0000:3c:00.0": ROUTE}}
+    assert not uses(lint(one("host_device"), around(both, in_use=in_use), ["a"]))
+
+
+def test_a_macvlan_passes_the_packets_of_a_bond_unless_the_node_needs_it() -> None:
+    part = dataclasses.replace(NIC, netdevs=(Netdev("ens1", "aa:bb", 1500, "up", bond="bond0"),))
+    select, network = {"hcas_per_node": 1, "netdev": ["bond0"]}, {"name": "n", "namespace": "t", "mode": "passthru"}
+    taking = one("macvlan", select=select, network=network)
+    in_bond = {"ens1": "the bond bond0", "0000:3c:00.0": "the bond bond0"}
+    assert not uses(lint(taking, around(part, in_use={"a": in_bond}), ["a"]))
+    (found,) = uses(lint(taking, around(part, in_use={"a": {**in_bond, "bond0": ROUTE}}), ["a"]))
+    assert (found.subject, found.status) == ("macvlan a bond0", "fail")
 
 
 def test_the_pod_network_needs_nothing() -> None:

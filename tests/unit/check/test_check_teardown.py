@@ -25,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
     OperatorFacts,
     OperatorInstallation,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.busy_nodes import keep_busy_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import keep_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -431,6 +432,28 @@ def test_copies_of_users_are_a_warning_with_both_ways_out() -> None:
     assert "label ippools.nv-ipam.nvidia.com p -n team app.kubernetes.io/managed-by-" in named.remedy
     assert "kubectl delete ippools.nv-ipam.nvidia.com p -n team" in named.remedy and "no run wrote it" in named.why
     assert "kubectl get pod -A -l app.kubernetes.io/managed-by=linerate.rdma" in counted.remedy
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Helm release ops/sriov",
+        "operator sriov-network-operator",
+        name_operator("sriov-certified", {"sriov-network-operator"}),
+        name_operator("both", {"sriov-network-operator", "network-operator"}),
+    ],
+)
+def test_an_operator_amid_its_drains_is_not_removed_and_the_finding_says_how_to_go_on(subject: str) -> None:
+    there = OperatorFacts((), (OperatorInstallation(Workload("op", "ns", 1, 1)),), (), ())
+    kept = keep_busy_operator(subject, "ns", ("w0 (desired-state Drain_Required, current-state Draining)",))
+    found = check(INTENT, Facts((), (), GONE, there, True, stays=(kept,)))
+    (stays,) = [finding for finding in found if finding.check == "teardown.stays" and finding.subject == subject]
+    assert stays.status == "warn" and "w0 (desired-state Drain_Required" in stays.why
+    last = found[-1]
+    assert (last.check, last.status, last.remedy) == ("teardown.operator", "fail", kept.remedy)
+    assert "stay drained and cordoned" in last.why and "w0" in last.why
+    gone = check(INTENT, Facts((), (), GONE, dataclasses.replace(there, installations=()), True, stays=(kept,)))[-1]
+    assert gone.status == "pass"
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ print(json.dumps({{"changed": True}}))
 """
 STAYS = {"subject": "Helm release ops/x", "why": "the namespace was not made by a run", "remedy": "helm uninstall"}
 
+BUSY = {"subject": "SR-IOV network operator in ops", "why": "it drains w0", "remedy": "wait"}
+
 
 def list_tasks(tasks: typing.Any) -> typing.Iterator[dict[str, typing.Any]]:
     for task in tasks or ():
@@ -58,19 +60,35 @@ def test_each_deletion_of_a_role_names_the_uid_of_its_object() -> None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("uid", "stays", "by_olm", "asked"),
+    ("uid", "stays", "by_olm", "busy", "asked"),
     [
-        ("one", {}, [], ["one"]),
-        ("one", STAYS, [], []),
+        ("one", {}, [], [], ["one"]),
+        # it still drains nodes
+        ("one", {}, [], ["w0"], []),
+        ("one", {}, ["ops"], ["w0"], []),
+        ("one", STAYS, [], [], []),
         # a Subscription of the collection is the proof, and OLM has no Helm release
-        ("one", STAYS, ["ops"], ["one"]),
-        ("", STAYS, ["ops"], []),
-        ("one", STAYS, ["elsewhere"], []),
+        ("one", STAYS, ["ops"], [], ["one"]),
+        ("", STAYS, ["ops"], [], []),
+        ("one", STAYS, ["elsewhere"], [], []),
     ],
-    ids=["Helm", "Helm of others", "OLM", "OLM without a configuration", "OLM elsewhere"],
+    ids=[
+        "Helm",
+        "Helm amid its drains",
+        "OLM amid its drains",
+        "Helm of others",
+        "OLM",
+        "OLM without a configuration",
+        "OLM elsewhere",
+    ],
 )
 def test_configuration_of_an_operator_is_deleted_by_its_uid_where_a_run_installed_it(
-    tmp_path: pathlib.Path, uid: str, stays: typing.Mapping[str, str], by_olm: list[str], asked: list[str]
+    tmp_path: pathlib.Path,
+    uid: str,
+    stays: typing.Mapping[str, str],
+    by_olm: list[str],
+    busy: list[str],
+    asked: list[str],
 ) -> None:
     """The role's own tasks, with a module that keeps its options in place of each module that asks a cluster."""
     for name in ("teardown", "operators"):
@@ -95,6 +113,7 @@ def test_configuration_of_an_operator_is_deleted_by_its_uid_where_a_run_installe
             "release_stays": stays,
             "users": [],
         },
+        "teardown_settled": {"busy": busy, "stays": [BUSY] if busy else []},
         "teardown_olm": {"namespaces": by_olm},
         "teardown_sriov_release": "x",
         "teardown_wait_seconds": 1,
@@ -114,6 +133,8 @@ def test_configuration_of_an_operator_is_deleted_by_its_uid_where_a_run_installe
     assert done.returncode == 0, done.stdout + done.stderr
     kept = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert [item["delete_options"]["preconditions"]["uid"] for item in kept if item["asked"] == K8S] == asked
+    told = [item["value"]["stays"] for item in kept if item["asked"] == "linerate.rdma.fact"]
+    assert ([BUSY] in told) is (bool(busy) and not by_olm)
     # where OLM has installed it there is no release, and perhaps no Helm
     assert any(item["asked"] == "linerate.rdma.on_node" for item in kept) is ("ops" not in by_olm)
 

@@ -218,6 +218,7 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
             "release_stays": stays,
             "users": [],
         },
+        "teardown_settled": {"busy": [], "stays": []},
         "teardown_olm": {"namespaces": []},
         "teardown_sriov_release": "x",
     }

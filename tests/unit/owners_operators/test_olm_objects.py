@@ -329,6 +329,37 @@ def test_operator_that_another_package_installed_is_used_as_it_is() -> None:
     assert planned({}) == ["gpu-operator-certified"]
 
 
+@pytest.mark.parametrize(
+    ("package", "node", "kept"),
+    [
+        ("sriov-network-operator", "w0", True),
+        ("sriov-network-operator", "gone", False),
+        ("nfd", "w0", False),
+    ],
+)
+def test_the_operator_of_sriov_stays_while_it_drains_nodes(
+    run: Run, world: OlmWorld, package: str, node: str, kept: bool
+) -> None:
+    made = subscription(package, spec={"name": package}, currentCSV=f"{package}.v1", installedCSV=f"{package}.v1")
+    world.have(version(f"{package}.v1"), add(made, OWN), add(group("linerate-rdma"), OWN))
+    notes = {"sriovnetwork.openshift.io/desired-state": "Drain_Required"}
+    states = [
+        {
+            "kind": "SriovNetworkNodeState",
+            "metadata": {"name": node, "namespace": SPACE, "uid": "s", "annotations": notes},
+            "spec": {},
+            "status": {"syncStatus": "Succeeded"},
+        }
+    ]
+    world.serve("SriovNetworkNodeState", states, SPACE)
+    world.serve("Node", [{"kind": "Node", "metadata": {"name": "w0", "uid": "n"}}])
+    gone = run(state="absent", **INTENT)
+    assert (package in world.names("Subscription")) is kept
+    assert (f"{package}.v1" in world.names("ClusterServiceVersion")) is kept
+    assert [SPACE] * kept == gone["namespaces"]
+    assert any("still drains or configures nodes: w0" in item["why"] for item in gone["stays"]) is kept
+
+
 def test_the_teardown_knows_the_packages_of_the_settings() -> None:
     path = pathlib.Path(__file__).resolve().parents[3] / "roles/teardown/tasks/olm.yml"
     (task,) = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -155,6 +155,32 @@ def test_a_fabric_on_an_address_of_the_node_beside_another_default_route_is_held
     assert free.lint.held == {} and free.in_use["worker-1"]["eth1"] == "the network 172.31.0.0/24"
 
 
+@pytest.mark.parametrize("taking", ["by name", "from a pool", "passthru"])
+def test_a_fabric_whose_pods_take_the_interface_of_the_default_route_is_not_applied(taking: str) -> None:
+    answers = NodeAnswers({"worker-1": NodeHcas((NIC,))}, {})
+    wanted: Data = {
+        "name": "storage",
+        "profile": "macvlan" if taking == "passthru" else "host_device",
+        "select": {"hcas_per_node": 1, "netdev": ["eth1"]},
+        "network": {"namespace": "t", "name": "n", **({"mode": "passthru"} if taking == "passthru" else {})},
+        "ipam": {"type": "whereabouts", "range": "10.9.0.0/16"},
+        **({"resource_name": "storage_pf"} if taking == "from a pool" else {}),
+    }
+
+    def render(uplink: str) -> network.NetworkPlan:
+        platform = NodePlatform(kernel="6.8.0", machine="x86_64", functions=(), uplinks=(uplink,))
+        intent, platforms = (
+            parse_intent([wanted], None, {"disruption": "none"}),
+            {"worker-1": ObservedPlatform(platform, None)},
+        )
+        return network.plan(intent, ["worker-1"], answers, FREE, operators(8), platforms)
+
+    held = render("eth1")
+    assert "carries the default route" in held.lint.held["storage"] and held.objects == ()
+    free = render("eth0")
+    assert free.lint.held == {} and kinds(free)
+
+
 def test_members_of_nodes_that_answered() -> None:
     answers = NodeAnswers({"worker-1": NodeHcas((NIC,))}, {})
     functions = network._list_functions(parse_intent([FABRIC]), answers, ["worker-1", "worker-2"], ())

@@ -18,7 +18,7 @@ from ..._model.base.phrases import count_of, describe_rerun, format_clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
-from ..._model.kubernetes.apply import COPIED, FOREIGN, OTHER_INTENT, TAKEN, AppliedObject, Leftovers
+from ..._model.kubernetes.apply import COPIED, FOREIGN, OTHER_INTENT, OTHER_POOL, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import KubeletStatus, Roll
 from ..._model.kubernetes.own_kinds import NETWORKS
@@ -391,6 +391,11 @@ def _explain_refusal(item: AppliedObject) -> str:
         return "Another tool owns a field of the object with a different value."
     if item.reason == OTHER_INTENT:
         return "Another intent of this cluster may need the object, so it was not changed."
+    if item.reason == OTHER_POOL:
+        return (
+            "The SR-IOV operator drains as many nodes at the same time as the SriovNetworkPoolConfig in the cluster"
+            " permits. The plan of the drains counts on the limits in rdma_cluster.node_pool."
+        )
     if item.reason == FOREIGN:
         return (
             "An admin, a user or another tool created an object of this name. linerate.rdma does not change an object"
@@ -452,6 +457,12 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
             "Follow the message of the refusal. Give each intent of the cluster its own rdma_cluster.intent_name and"
             " its own names of fabrics and networks, and leave an object of another intent to its owner. Then run stage"
             " network again."
+        )
+    if item.reason == OTHER_POOL:
+        return (
+            "Correct the cause that the message under 'measured' names, so that the SriovNetworkPoolConfig gets the"
+            " limits in rdma_cluster.node_pool. Or remove rdma_cluster.node_pool: the plan then counts on the"
+            " SriovNetworkPoolConfig in the cluster. Then run stage network again."
         )
     if item.reason == FOREIGN:
         return (

@@ -16,6 +16,8 @@ FOREIGN, UNREAD = "Foreign", "Unread"
 KEPT, COPIED = "kept", "Copied"
 #: reason of an object with the label that is not proven to belong to the intent
 OTHER_INTENT = "OtherIntent"
+#: reason of a policy that is not applied, because the SriovNetworkPoolConfig in the cluster is not that of the plan
+OTHER_POOL = "OtherPool"
 #: reason of a leftover NicConfigurationTemplate of the intent that selects HCAs by model and PCI address
 BY_ADDRESS = "ByAddress"
 #: actions of an object that the API server took

@@ -235,6 +235,8 @@ class OlmFacts:
 IN_USE = "objects that this collection did not create use the operator"
 #: the same of an operator that another intent or another operator may need
 NEEDED = "other intents or operators may need the operator"
+#: the same of the SR-IOV operator, whose drains would not end
+BUSY = "the SR-IOV operator still drains or configures nodes"
 #: the same of the GPU operator, whose removal takes the driver from running pods
 DRIVER = "the driver of GPUs goes from all nodes"
 

@@ -37,6 +37,7 @@ from .outcome import (
     read_existing,
     strip_volatile,
 )
+from .planned_pools import PlannedPools
 from .refusals import explain_refusal
 from .shell import Clock
 
@@ -55,7 +56,8 @@ def apply_all(
     explain_unrecorded: Explain = explain_nothing,
 ) -> tuple[Outcome, ...]:
     """Dry-run all objects on the server, then apply those that the server accepts and that would change. Return the
-    outcome of each object, in the same order. A refusal is stored as an outcome, and the remaining objects follow.
+    outcome of each object, in the same order. A refusal is stored as an outcome, and the remaining objects follow, but
+    no SriovNetworkNodePolicy if a SriovNetworkPoolConfig is not as rendered.
 
     A foreign object is one that the collection did not create. A foreign namespace is not changed. A foreign object of
     a joint kind gets the fields of the collection and remains foreign. Any other foreign object is used if it equals
@@ -74,7 +76,12 @@ def apply_all(
     owners = Owners(wanted, scope, explain_unrecorded)
     planned = [_plan_apply(cluster, fabric, definition, absent, owners) for fabric, definition in wanted]
     planned = [(definition, owners.refuse(outcome)) for definition, outcome in planned]
+    pools, made = PlannedPools(), [outcome.applied for _definition, outcome in planned if outcome.changed]
+    for definition, outcome in planned:
+        if not (check_mode and (_is_not_found(outcome) or _came_too_early(outcome, made))):
+            pools.add(definition, outcome)
     if check_mode:
+        planned = [(definition, pools.refuse(outcome)) for definition, outcome in planned]
         made = [outcome.applied for _definition, outcome in planned if outcome.applied.action == "created"]
         return tuple(_mark_unjudged(definition, outcome, made) for definition, outcome in planned)
     outcomes: list[Outcome] = []
@@ -100,7 +107,9 @@ def apply_all(
             again = _came_too_early(outcome, created) and clock() < end
             if again:
                 pause(1.0)
+        outcome = pools.refuse(outcome)
         outcomes.append(_apply_planned(cluster, definition, outcome) if outcome.changed else outcome)
+        pools.add(given, outcomes[-1])
         last = outcomes[-1].applied
         created += [last] if last.action == "created" else []
         refused |= {last.name} if (last.kind, last.action) == ("Namespace", "refused") else set()

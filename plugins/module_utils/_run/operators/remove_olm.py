@@ -24,7 +24,7 @@ from ..._model.kubernetes.apply import MOST_OF_KIND, AppliedObject
 from ..._model.kubernetes.owner_marks import explain_owner, find_owner_mark
 from ..._model.kubernetes.scope import Scope
 from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, Subscription
-from ..._model.operators.operators import TABLE
+from ..._model.operators.operators import SRIOV, TABLE
 from ..._model.operators.recognition import name_operator
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
@@ -32,6 +32,7 @@ from ..._observe.kubernetes.kinds import Kind, Resource
 from ..._observe.kubernetes.outcome import Outcome, has_our_label, strip_volatile
 from ..._observe.kubernetes.remove import Waits, fold_outcomes
 from ..._observe.kubernetes.shell import Clock
+from ..._observe.operators.busy_nodes import find_busy_nodes, keep_busy_operator
 from ..._observe.operators.olm import kind_of_definition, of_namespaces
 from ..._observe.operators.users import fold_users, keep_operator, name_users
 from ..._parse.kubernetes.foreign import is_copied
@@ -118,6 +119,9 @@ class Remover:
         own.sort(key=lambda row: (row[0].namespace not in self._usual, not row[2].isdisjoint(NEEDED_BY)))
         for item, uid, operators in own:
             stay = needs.explain_stay(item.package, operators, self._list_changed())
+            busy = find_busy_nodes(self._cluster, item.namespace) if stay is None and SRIOV in operators else ()
+            if busy:
+                stay = keep_busy_operator(name_operator(item.package, operators), item.namespace, busy)
             if stay is not None:
                 self._stays.append(stay)
             if stay is not None or not self._remove_operator(item, uid, operators):

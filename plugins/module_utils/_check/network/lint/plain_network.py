@@ -18,6 +18,7 @@ from ...._model.intent.intent import Fabric
 from ...._model.intent.profiles import NIC_POLICY, needs_nic_policy
 from ...._model.node.hca import Hca, Netdev
 from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, build_pass
+from .moved_interfaces import check_moved_interfaces
 from .policy_context import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
 
 Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Iterator[Finding]]
@@ -281,9 +282,9 @@ def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequen
 
 #: what is asked of each profile before it is applied
 RULES: dict[str, tuple[Rule, ...]] = {
-    "macvlan": (_check_interface, _check_mtu),
-    "host_device": (_check_interface, _check_nic_policy),
+    "macvlan": (_check_interface, check_moved_interfaces, _check_mtu),
+    "host_device": (_check_interface, check_moved_interfaces, _check_nic_policy),
     "ipoib": (_check_interface, _check_mtu, _check_nic_policy),
-    "rdma_shared": (_check_interface, _check_mtu, _check_shares, _check_nic_policy),
+    "rdma_shared": (_check_interface, check_moved_interfaces, _check_mtu, _check_shares, _check_nic_policy),
     "pod_network": (),
 }
