@@ -151,7 +151,7 @@ def test_an_interface_of_a_node_whose_default_route_is_unknown_is_a_warning(
 def test_pods_may_take_a_free_interface_also_while_a_pod_has_it(profile: str, changes: dict[str, typing.Any]) -> None:
     in_use = {"a": {"ens2": ROUTE, "0000:5e:00.0": ROUTE}}
     assert not uses(lint(one(profile, **changes), around(in_use=in_use), ["a"]))
-    held = dataclasses.replace(NIC, netdevs=(), held=HeldParts(("ens1",)))
+    held = dataclasses.replace(NIC, netdevs=(), held=HeldParts(names=("ens1",)))
     assert not uses(lint(one(profile, **changes), around(held, in_use=in_use), ["a"]))
 
 
