@@ -415,8 +415,8 @@ EXPLAINED: dict[str, Explanation] = {
             " functions, it resets the physical function. Or NVIDIA's network operator would load or remove the driver"
             " of a NIC that carries the default route, an address or a bond of its node (subject `ofed_driver`)."
             " Or pods of the fabric take an interface that the node uses itself: a pod with `profile: host_device` gets"
-            " the whole interface, and a `macvlan` in mode `passthru` receives all of its packets. The measuring pods do"
-            " this on all nodes at the same time."
+            " the whole interface, and a `macvlan` in mode `passthru` receives all of its packets. The measuring pods"
+            " do this on all nodes at the same time."
         ),
         measured=(
             "The interfaces of the default routes of each node, and the interfaces whose networks contain an InternalIP"
