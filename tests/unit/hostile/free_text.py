@@ -39,7 +39,7 @@ TABLE: dict[str, str] = {
         MirrorAnswer said; NcclProblem kind text place hosts; NicDevice message; NicDevices errors; NicMap broken;
         NicState reason message firmware; NodeBios
         registry_error last_apply pending_error others_pending errors; NodeHcas errors; NodeNeighbours errors;
-        NodeOutcome why remedy did; NodePlan reasons lost blockers doubts;
+        NodeOutcome why remedy did; NodePlan reasons lost blockers doubts uplinks;
         NodePlatform errors; NodeProfile message; NodeSetting why remedy; NodeState last_sync_error; NodeStep lost
         blockers reasons also notes; NodeTuning
         unread; Observed error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;

@@ -38,6 +38,7 @@ BY_OLM = "No default role lets a tenant create it, or it counts by the namespace
 SELECTS = "A health check selects Machines of its own namespace, and no default role lets a tenant create one."
 OWN = "It has the label of the collection: a teardown removes it, unless another user copied it."
 GIVEN = "The caller names the namespace."
+USES = "It says only which NIC a pod of its own namespace uses, which holds a change of that NIC and names the pod."
 
 
 def _test(path: str, name: str) -> str:
@@ -78,7 +79,8 @@ ROWS: dict[str, Row] = {
     },
     "_observe/kubernetes/job_reader.py JobReader.known": {"ComputeDomain": GIVEN, "ResourceClaim": GIVEN},
     "_observe/kubernetes/machines.py find_labelled": {},
-    "_run/cluster/pod_networks.py PodNetworks._list": {"NetworkAttachmentDefinition": GIVEN},
+    "_run/cluster/pod_networks.py PodNetworks._list": {"NetworkAttachmentDefinition": USES},
+    "_observe/operators/busy_nodes.py find_busy_nodes": {"SriovNetworkNodeState": GIVEN},
     "_observe/kubernetes/removable_objects.py _list_labelled": dict.fromkeys(
         (
             "CIDRPool.nv-ipam.nvidia.com",

@@ -32,7 +32,8 @@ TABLE: dict[str, str] = {
         RoundPlan rounds all_rounds seconds most_seconds;
         CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps
         latencies; EarlierStep figures; EarlierLatency figures;
-        Wider commands; DisruptionPlan nodes pools unread closed pauses; NodePlan reasons pods lost blockers doubts;
+        Wider commands; DisruptionPlan nodes pools unread closed pauses; NodePlan reasons pods lost blockers doubts
+        uplinks;
         PoolPlan nodes at_once waves blockers; NodeOutcome
         seconds; NodeStep differences pods lost blockers wave untaken reasons notes; Roll rolls machines updated
         seconds others; RollPlan steps at_once rolls

@@ -260,6 +260,7 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(
             "undrained": False,
             "loses_link": False,
             "doubts": [],
+            "uplinks": [],
         }
     ]
 
