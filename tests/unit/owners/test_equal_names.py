@@ -63,15 +63,20 @@ def test_objects_of_an_inventory_of_the_same_name_are_refused(check_mode: bool) 
     assert {key: item for key, item in api.items.items() if key in before} == before
 
 
+def find_kept(api: Api, intent: Intent) -> dict[str, str]:
+    """Remove the objects of an intent. Return the refusals of those that stay, by kind."""
+    return {
+        outcome.applied.kind: outcome.applied.refusal
+        for outcome in removed(api, learnt(api, intent), KINDS[:-1])
+        if outcome.applied.action == "kept"
+    }
+
+
 def test_a_teardown_leaves_the_objects_of_the_other_inventory() -> None:
     one, two = intents()
     other = intent_of("storage", "prod", "b")
     api = Api(*objects_of(one), *objects_of(other), node("a"), node("b"))
-    kept = {
-        outcome.applied.kind: outcome.applied.refusal
-        for outcome in removed(api, learnt(api, one), KINDS[:-1])
-        if outcome.applied.action == "kept"
-    }
+    kept = find_kept(api, one)
     theirs = {item for item in names(Api(*objects_of(other))) if not item.startswith("Namespace")}
     assert theirs <= names(api) and "SriovNetworkNodePolicy linerate-compute" not in names(api)
     assert set(kept) == {"SriovNetworkNodePolicy", "SriovNetwork"}
@@ -94,11 +99,7 @@ NARROW: dict[str, typing.Any] = {"node_selector": {"kind": "a", "rack": "1"}}
 def test_a_teardown_leaves_the_objects_of_an_inventory_with_one_label_more(nodes: tuple[Item, ...]) -> None:
     one, other = intent_of("compute", "prod"), intent_of("storage", "prod", **NARROW)
     api = Api(*objects_of(one), *objects_of(other), *nodes)
-    kept = {
-        outcome.applied.kind: outcome.applied.refusal
-        for outcome in removed(api, learnt(api, one), KINDS[:-1])
-        if outcome.applied.action == "kept"
-    }
+    kept = find_kept(api, one)
     theirs = {item for item in names(Api(*objects_of(other))) if not item.startswith("Namespace")}
     assert theirs <= names(api) and "SriovNetworkNodePolicy linerate-compute" not in names(api)
     assert set(kept) == {"SriovNetworkNodePolicy", "SriovNetwork"}

@@ -35,6 +35,9 @@ _LABEL_FEWER = (
     " rdma_cluster.node_selector to at most {most} further node at a time, and run stage network after each"
 )
 
+#: turns of operators, each with the names of its nodes that go down without regard to the plans
+_TurnsOfOthers = list[tuple[OperatorTurns, set[str]]]
+
 
 def explain_upgrade(stand: GateInputs) -> str:
     """Return why no node may go down because of an upgrade of OpenShift, with the remedy; empty if none is in progress.
@@ -113,6 +116,7 @@ def list_roll_blockers(
     stand = dataclasses.replace(stand, machine_pools=machine_pools)
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
+    others = _find_turns_of_others(rolls, stand)
     found = []
     if going:
         waiting = list_waiting(rolls, stand)
@@ -120,9 +124,9 @@ def list_roll_blockers(
         # the operator counts only the nodes that it drains itself: it drains the next one beside a node that is down
         leaving = going - down or going
         # so does another operator that has the same nodes
-        others = {name for _turn, names in _find_turns_of_others(rolls, stand) for name in names}
-        room = find_room(stand, intent, inventory, (leaving | waiting) - others).refusal
-        sums = _explain_sum(rolls, stand, intent, inventory, machine_pools)
+        theirs = {name for _turn, names in others for name in names}
+        room = find_room(stand, intent, inventory, (leaving | waiting) - theirs).refusal
+        sums = _explain_sum(rolls, others, stand, intent, inventory)
         found = [room or sums, explain_unread_turns(stand), explain_upgrade(stand)]
     control: dict[bool, list[str]] = {True: [], False: []}
     for roll in rolls:
@@ -148,7 +152,8 @@ def list_roll_blockers(
                 f"{node.name}: {why}"
                 for why in list_node_blockers(node, stand, roll.machines and intent.pause_health_checks, how=how)
             ]
-    found.append(_explain_control_turns(rolls, [label for labels in control.values() for label in labels], stand))
+    labelled = [label for labels in control.values() for label in labels]
+    found.append(_explain_control_turns(rolls, labelled, others, stand))
     for labels in control.values():
         if len(labels) > 1:
             found.append(
@@ -169,7 +174,7 @@ def _find_down_nodes(rolls: typing.Iterable[PoolPlan], known: typing.Mapping[str
     return {node.name for node in nodes if not node.ready or node.unschedulable}
 
 
-def _find_turns_of_others(rolls: typing.Sequence[PoolPlan], stand: GateInputs) -> list[tuple[OperatorTurns, set[str]]]:
+def _find_turns_of_others(rolls: typing.Sequence[PoolPlan], stand: GateInputs) -> _TurnsOfOthers:
     """Return the turns of operators other than those of the plans, each with the names of its nodes that go down
     without regard to the plans. The SR-IOV operator and the machine config operator wait for each other on a node.
     [sriov-network-operator pkg/platforms/openshift/openshift.go]
@@ -189,10 +194,10 @@ def _find_turns_of_others(rolls: typing.Sequence[PoolPlan], stand: GateInputs) -
 
 def _explain_sum(
     rolls: typing.Sequence[PoolPlan],
+    others: _TurnsOfOthers,
     stand: GateInputs,
     intent: ClusterIntent,
     inventory: typing.Container[str],
-    machine_pools: tuple[MachinePool, ...],
 ) -> str:
     """Return why the plans must not be carried out at the same time, or beside the turns of other operators, with the
     remedy: each operator limits only its own nodes, so that together they take down more nodes than the intent permits.
@@ -201,7 +206,7 @@ def _explain_sum(
     The SR-IOV operator waits for the MachineConfigPool of a node [sriov-network-operator
     pkg/platforms/openshift/openshift.go], so these two do not add up.
 
-    :param machine_pools: MachineConfigPools of the cluster
+    :param others: turns of other operators, each with its nodes
     """
     counted = {node.name: node for node in list_counted_nodes(stand.nodes, inventory, intent)}
     rolling = {roll.name for roll in rolls if roll.machines}
@@ -217,12 +222,12 @@ def _explain_sum(
         if not number:
             continue
         parts[_describe_pool(roll)] = number
-        pools = (find_machine_pool(counted[name], machine_pools) for name in mine)
+        pools = (find_machine_pool(counted[name], stand.machine_pools) for name in mine)
         if roll.machines or (queue and queue[0] == "sriov" and all(pool and pool.name in rolling for pool in pools)):
             awaits[roll.machines] += number
             parts[_describe_pool(roll)] = 0
     busy = []
-    for turn, theirs in _find_turns_of_others(rolls, stand):
+    for turn, theirs in others:
         mine = theirs & {*counted}
         if mine:
             parts[str(turn)] = parts.get(str(turn), 0) + count_down(turn.at_once, mine)
@@ -246,14 +251,17 @@ def _explain_sum(
     )
 
 
-def _explain_control_turns(rolls: typing.Sequence[PoolPlan], labels: typing.Sequence[str], stand: GateInputs) -> str:
+def _explain_control_turns(
+    rolls: typing.Sequence[PoolPlan], labels: typing.Sequence[str], others: _TurnsOfOthers, stand: GateInputs
+) -> str:
     """Return why plans must not reboot control-plane nodes beside the turns of another operator, with the remedy: that
     operator reboots another control-plane node. Return an empty text if they may.
 
     :param labels: names of the plans that reboot control-plane nodes
+    :param others: turns of other operators, each with its nodes
     """
     ours = {node.name for node in list_control_plane(stand.nodes)} & {name for roll in rolls for name in roll.nodes}
-    for turn, names in _find_turns_of_others(rolls, stand) if labels else ():
+    for turn, names in others if labels else ():
         theirs = find_rebooted_control(turn, stand) & names
         if theirs and len(theirs | ours) > 1:
             name = min(theirs)

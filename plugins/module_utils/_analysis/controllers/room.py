@@ -51,7 +51,7 @@ class GateInputs:
         """The nodes that other operators drain or reboot, or will in their next turns."""
         return (*self.turns, *find_machine_turns(self.nodes, self.machine_pools))
 
-    @property
+    @functools.cached_property
     def taken(self) -> dict[str, str]:
         """The nodes that other operators take down, each with the reason as text."""
         return {node: why for turn in self.all_turns for node, why in turn.nodes.items()}
