@@ -21,7 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
     NodeFirmwarePlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource, group_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import read_machine_pools
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.nic_configuration_operator import (
     read_templates,
 )
@@ -142,12 +143,14 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     turns = TurnReader(cluster, intent.operator_namespace)
     every = tuple(map(core.parse_node, cluster.list("Node").items))
     stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None), turns=turns)
+    # the maintenance operator of NVIDIA waits for the pool of its own node only
+    pools = read_machine_pools(cluster) if cluster.serves(group_of("MachineConfigPool")) else ()
     places = {nic.namespace for nic in known.nics.devices}
     at_once, limit, unread = turns.read_operations(places, len(every)) if len(going) > 1 else (1, "", "")
     turn = CardTurns("", going, 1 if unread else at_once, None, limit)
     why = (
         *([unread] if unread else []),
-        *list_roll_blockers([turn], (), stand, (), intent, nodes),
+        *list_roll_blockers([turn], (), stand, pools, intent, nodes),
         *read_drain_blockers(cluster, dict.fromkeys(going, True), intent),
     )
     if why:

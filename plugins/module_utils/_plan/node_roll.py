@@ -512,7 +512,7 @@ def _looked_into(
             " the node would stay cordoned. Run the playbook on a machine that is not reset, such as another node."
         )
     blockers += list_drain_blockers(going, intent.drain)
-    blockers += list_node_blockers(node, cluster, intent.pause_health_checks, awaited)
+    blockers += list_node_blockers(node, cluster, intent, intent.pause_health_checks, awaited)
     # a node whose reset an earlier run has begun waits for the same upgrade
     blockers += filter(
         None, (explain_upgrade(cluster), _explain_too_many(step, node, cluster), cluster.in_the_way(node, inventory))

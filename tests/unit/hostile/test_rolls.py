@@ -21,7 +21,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     explain_why_kept,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.health_checks import (
+    CAPI_MACHINE,
     explain_remediation_risk,
+    find_machines_elsewhere,
     of_machines,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
@@ -1288,3 +1290,48 @@ def test_a_health_check_whose_machines_are_not_known_is_about_each_node() -> Non
     assert not explain_remediation_risk(
         one, (of_machines(check, [Machine("x", "m", node="w2"), Machine("z", "m", node="w1")]),), {}, False
     )
+
+
+def manage_elsewhere(world: World) -> World:
+    """Give each node the annotation of Cluster API that names its Machine."""
+    for name in NODES:
+        note = {"cluster.x-k8s.io/machine": f"md-0-{name}", "cluster.x-k8s.io/cluster-namespace": "fleet"}
+        world.put("Node", merged(world.seen(name), {"metadata": {"annotations": note}}))
+    return world
+
+
+def test_nodes_with_machines_in_a_management_cluster_are_not_reset(certificates: Certificates) -> None:
+    with playing(certificates, manage_elsewhere(World())) as site:
+        done = site.run()
+        assert set(states(done).values()) == {"blocked"} and site.resets() == {}
+        why = of(done, "worker-1").why
+        assert "Machine md-0-worker-1 of Cluster API" in why and "rdma_cluster.management_cluster_paused: true" in why
+
+
+def test_nodes_are_reset_if_the_intent_says_that_the_management_cluster_is_paused(certificates: Certificates) -> None:
+    with playing(certificates, manage_elsewhere(World())) as site:
+        done = site.run(dataclasses.replace(REBOOT, management_cluster_paused=True))
+        assert states(done) == dict.fromkeys(NODES, "done")
+
+
+@pytest.mark.parametrize("named", [NODES, NODES[:2]])
+def test_nodes_with_machines_in_this_cluster_are_reset(certificates: Certificates, named: tuple[str, ...]) -> None:
+    world = World()
+    for group in ("config.openshift.io", "cluster.x-k8s.io"):
+        world._objects[f"/apis/{group}"], world._events[f"/apis/{group}"] = {}, []
+    world.serve("ClusterVersion", [])
+    world.serve("MachineHealthCheck.cluster.x-k8s.io", [])
+    machines = [
+        {"metadata": {"namespace": "fleet", "name": f"md-0-{name}"}, "status": {"nodeRef": {"name": name}}}
+        for name in named
+    ]
+    world.serve(CAPI_MACHINE, machines)
+    with playing(certificates, manage_elsewhere(world)) as site:
+        done = states(site.run())
+        assert done == {name: "done" if name in named else "blocked" for name in NODES}
+
+
+def test_machines_that_may_not_be_read_count_as_elsewhere() -> None:
+    nodes = [ClusterNode("w1", machine="m1"), ClusterNode("w2")]
+    assert find_machines_elsewhere(nodes, None) == {"w1"} == find_machines_elsewhere(nodes, [Machine("x", "m")])
+    assert find_machines_elsewhere(nodes, [Machine("x", "m1", node="w1")]) == frozenset()

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import types
 import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.action import nic_firmware_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
     CardTurns,
@@ -17,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import may_go_on
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
@@ -502,3 +505,47 @@ def test_teardown_counts_the_nodes_that_nvidias_operator_takes(certificates: Cer
         world.serve("NicDevice", [card("worker-3")])
         told = " ".join(list_removal_blockers(site.cluster, [policy], (), intent))
         assert "worker-3: NVIDIA's NIC configuration operator reboots it" in told and "Wait until" in told
+
+
+def change_firmware(world: World) -> str:
+    """Ask the gate of NVIDIA's operator for worker-1.
+
+    :returns: its refusal; empty if it permits the reboot
+    """
+    intent = ClusterIntent(disruption="reboot")
+    fleet = types.SimpleNamespace(intent=types.SimpleNamespace(cluster=intent))
+    known = typing.cast(typing.Any, types.SimpleNamespace(fleet=fleet, nics=types.SimpleNamespace(devices=())))
+    world.start()
+    try:
+        nic_firmware_plan._ask_gate(("worker-1",), world.client(world.url), known, NODES)
+    except RdmaError as error:
+        return str(error)
+    finally:
+        world.stop()
+    return ""
+
+
+@pytest.mark.parametrize("rolling", [False, True])
+def test_nvidias_operator_waits_for_the_machine_config_pools_of_other_nodes(rolling: bool) -> None:
+    world = World()
+    world._objects["/apis/machineconfiguration.openshift.io"] = {}
+    world._events["/apis/machineconfiguration.openshift.io"] = []
+    pools = [("a", "a1"), ("b", "b2" if rolling else "b1")]
+    world.serve(
+        "MachineConfigPool",
+        [
+            {
+                "metadata": {"name": name},
+                "spec": {"nodeSelector": {"matchLabels": {"pool": name}}, "configuration": {"name": wanted}},
+                "status": {"configuration": {"name": f"{name}1"}},
+            }
+            for name, wanted in pools
+        ],
+    )
+    for name, pool in zip(NODES, "abb"):
+        notes = {
+            f"machineconfiguration.openshift.io/{key}": value
+            for key, value in (("currentConfig", f"{pool}1"), ("desiredConfig", f"{pool}1"), ("state", "Done"))
+        }
+        world.put("Node", merged(world.seen(name), {"metadata": {"labels": {"pool": pool}, "annotations": notes}}))
+    assert ("the machine config operator may reboot" in change_firmware(world)) is rolling

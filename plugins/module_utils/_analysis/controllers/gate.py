@@ -14,7 +14,7 @@ from ..._model.kubernetes.control_plane import HealthCheck
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import explain_why_kept, is_control_plane, list_control_plane
-from .health_checks import HOW, explain_remediation_risk, list_watching
+from .health_checks import HOW, explain_elsewhere, explain_remediation_risk, list_watching
 from .operator_turns import CardTurns, OperatorTurns, count_down, find_queue
 from .room import (
     GateInputs,
@@ -60,19 +60,26 @@ def explain_upgrade(stand: GateInputs) -> str:
 
 
 def list_node_blockers(
-    node: ClusterNode, stand: GateInputs, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
+    node: ClusterNode,
+    stand: GateInputs,
+    intent: ClusterIntent,
+    may_pause: bool,
+    awaited: typing.Container[str] = (),
+    how: str = HOW,
 ) -> tuple[str, ...]:
     """Return the reasons why a node must not go down now, each with its remedy: etcd would lose its quorum, or a health
     check would remediate the node. An upgrade in progress is a reason for the whole cluster: see ``explain_upgrade``.
 
     :param stand: state of the cluster
+    :param intent: settings of the intent that all fabrics share
     :param may_pause: whether health checks are paused for the node
     :param awaited: names of nodes that this roll has taken down, and that return before this node goes down
     :param how: remedy for a health check
     """
     kept = explain_why_kept(node, stand.nodes, stand.etcd, stand.unread.get("etcd", ""), awaited)
+    elsewhere = explain_elsewhere(node, stand.machines_elsewhere, intent)
     return (
-        *([kept] if kept else []),
+        *filter(None, (kept, elsewhere)),
         *explain_remediation_risk(node, stand.health_checks, stand.unread, may_pause, how),
     )
 
@@ -150,7 +157,9 @@ def list_roll_blockers(
                 found.append(_explain_own_boot(node, roll, stand))
             found += [
                 f"{node.name}: {why}"
-                for why in list_node_blockers(node, stand, roll.machines and intent.pause_health_checks, how=how)
+                for why in list_node_blockers(
+                    node, stand, intent, roll.machines and intent.pause_health_checks, how=how
+                )
             ]
     labelled = [label for labels in control.values() for label in labels]
     found.append(_explain_control_turns(rolls, labelled, others, stand))

@@ -30,6 +30,7 @@ class GateInputs:
     :ivar unread: reason for each kind that could not be read, by kind; ``etcd`` represents the pods of etcd
     :ivar etcd: members of etcd
     :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
+    :ivar machines_elsewhere: names of the nodes whose Machines, and the health checks of these, are in another cluster
     :ivar upgrade: message of an upgrade of OpenShift that is in progress; empty if none is
     :ivar turns: nodes that other operators drain or reboot, or will in their next turns, without those of the machine
         config operator
@@ -45,6 +46,7 @@ class GateInputs:
     turns: tuple[OperatorTurns, ...] = ()
     own_boot: str = ""
     machine_pools: tuple[MachinePool, ...] = ()
+    machines_elsewhere: frozenset[str] = frozenset()
 
     @functools.cached_property
     def all_turns(self) -> tuple[OperatorTurns, ...]:

@@ -42,6 +42,9 @@ from .resource import (
 MOST_ASKED = 16
 #: taint of a cordoned node
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+#: annotation of a node with the name of its Machine, which may be in another cluster, the management cluster
+#: [cluster-api api/core/v1beta2 MachineAnnotation, set by internal/controllers/machine/machine_controller_noderef.go]
+_MACHINE = "cluster.x-k8s.io/machine"
 
 
 def parse_node(resource: Resource) -> ClusterNode:
@@ -69,6 +72,7 @@ def parse_node(resource: Resource) -> ClusterNode:
         machine_config=_machine_config(mapping_at(resource, "metadata", "annotations")),
         boot_id=normalize_known(UID, mapping_at(status, "nodeInfo").get("bootID")),
         not_ready="" if ready.get("status") == "True" else excerpt_of(ready.get("message") or ready.get("reason")),
+        machine=normalize_known(SUBDOMAIN, mapping_at(resource, "metadata", "annotations").get(_MACHINE)),
     )
 
 

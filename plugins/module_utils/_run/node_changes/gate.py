@@ -78,6 +78,7 @@ def read_gate_inputs(
         upgrade,
         taken,
         read_boot_id(),
+        machines_elsewhere=checks.find_elsewhere(nodes) if checks is not None else frozenset(),
     )
 
 
