@@ -74,7 +74,7 @@ def test_a_node_of_the_plan_that_is_down_already_holds_the_others(state: dict[st
     all_down = tuple(dataclasses.replace(node, **state) for node in WORKERS)
     assert ask(SRIOV, stand=dataclasses.replace(WHOLE, nodes=MASTERS + all_down[:2] + WORKERS[2:])) == ""
     assert ask(WORKER, stand=one) == "", "the machine config operator counts the nodes that are down"
-    turn = OperatorTurns("sriov", {"w0": "Draining"}, at_once=1)
+    turn = OperatorTurns("sriov", {"w0": "Draining"}, at_once=1, begun=frozenset({"w0"}))
     resumed = dataclasses.replace(one, turns=(turn,))
     assert ask(SRIOV, stand=resumed) == "", "a resumed run meets the drain of the operator"
 

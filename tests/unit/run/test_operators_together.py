@@ -285,11 +285,13 @@ def test_the_nodes_of_the_same_operator_do_not_refuse_the_next_run(certificates:
     with beside(certificates) as (site, world):
         for name in ("worker-2", "worker-3"):
             world.turn(name, REQUIRED)
-        world.cordon_by_admin("worker-3", True)
         assert ask(inputs(site), dataclasses.replace(SRIOV, nodes=("worker-1",))) == ""
         # another SriovNetworkPoolConfig has a limit of its own
         other = dataclasses.replace(SRIOV, name="rack-2", nodes=("worker-1",))
         assert "worker-2: the SR-IOV operator drains it" in ask(inputs(site), other)
+        # the operator takes the next node beside a node that is cordoned while it waits
+        world.cordon_by_admin("worker-3", True)
+        assert "worker-3: NotReady or cordoned" in ask(inputs(site), dataclasses.replace(SRIOV, nodes=("worker-1",)))
 
 
 def test_an_operator_counts_as_many_nodes_as_it_takes_at_the_same_time(certificates: Certificates) -> None:

@@ -10,10 +10,10 @@ import typing
 
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.control_plane import EtcdMember, HealthCheck
-from ..._model.kubernetes.disruption import MachinePool, PoolPlan
+from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import list_control_plane
-from .operator_turns import OperatorTurns, count_down, find_machine_turns, find_queue
+from .operator_turns import OperatorTurns, count_down, find_machine_turns
 
 #: operators that drain nodes in turns, by the kind of the objects that show it
 _TAKERS = {
@@ -157,18 +157,6 @@ def list_counted_nodes(
     return tuple(
         node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
     )
-
-
-def list_waiting(rolls: typing.Iterable[PoolPlan], stand: GateInputs) -> set[str]:
-    """Return the names of the nodes that wait for the same turns of an operator as the nodes of the plans, for example
-    since an earlier run. The operator counts them itself.
-
-    :param rolls: nodes that operators will drain or reboot, by pool
-    :param stand: state of the cluster
-    """
-    queues = set(map(find_queue, rolls))
-    others = {name for turn in stand.all_turns if turn.queue not in queues for name in turn.nodes}
-    return {name for turn in stand.all_turns if turn.queue in queues for name in turn.nodes} - others
 
 
 def explain_unread_turns(stand: GateInputs) -> str:
