@@ -111,6 +111,7 @@ def test_operators_that_take_the_same_nodes_take_one_each() -> None:
 POOL = MachinePool(
     "gpu-b", LabelSelector({"pool": "b"}), wanted_config="b2", current_config="b1", machines=2, max_unavailable="1"
 )
+IMAGE = dataclasses.replace(POOL, current_config="b2", updated=1, conditions={"Updating": "True"})
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,10 @@ POOL = MachinePool(
         (POOL, ("b2", "b1"), {"b-2"}),
         (POOL, ("b2", ""), {"b-2"}),
         (POOL, ("b2", "b2"), set()),
+        # it changes the image of its nodes, whose MachineConfig stays
+        (IMAGE, ("b2", "b2"), {"b-1", "b-2"}),
+        (dataclasses.replace(IMAGE, updated=2), ("b2", "b2"), set()),
+        (dataclasses.replace(IMAGE, paused=True), ("b2", "b2"), set()),
         (dataclasses.replace(POOL, paused=True), ("b1", "b1"), set()),
     ],
 )

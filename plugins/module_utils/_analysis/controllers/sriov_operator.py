@@ -359,6 +359,32 @@ def explain_what_holds_back(pool: MachinePool) -> str:
     return ""
 
 
+def list_undone_protections(
+    node: ClusterNode, pool: typing.Optional[MachinePool], state: typing.Optional[NodeState]
+) -> tuple[str, ...]:
+    """Return the protections of a node by others that the operator ends after it has drained the node, each with the
+    remedy: it unpauses the MachineConfigPool and uncordons the node, whoever has paused and cordoned them.
+    [pkg/orchestrator/openshift/openshift.go BeforeDrainNode, AfterCompleteDrainNode; pkg/drain/drainer.go
+    CompleteDrainNode]
+
+    :param pool: MachineConfigPool of the node; None if it has none
+    :param state: SriovNetworkNodeState of the node; None if it has none
+    """
+    found = []
+    if pool is not None and pool.paused and not pool.paused_by_operator and not pool.paused_by_us:
+        found.append(
+            f"MachineConfigPool {pool.name} is paused by a user or another program, and the SR-IOV operator unpauses it"
+            " after it has drained the node. When the reason of the pause is gone, unpause the pool: oc patch"
+            f' machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"paused":false}}}}\''
+        )
+    if node.unschedulable and (state is None or state.current_state in ("", "Idle")):
+        found.append(
+            "the node is cordoned by a user or another program, and the SR-IOV operator uncordons it after it has"
+            f" drained the node. When the reason of the cordon is gone, uncordon it: kubectl uncordon {node.name}"
+        )
+    return tuple(found)
+
+
 def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
     """Return the MachineConfigPool that manages a node, or None if no pool selects it. A custom pool takes precedence
     over the pool ``worker``.

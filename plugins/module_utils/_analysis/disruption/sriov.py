@@ -41,6 +41,7 @@ from ..controllers.sriov_operator import (
     firmware_changes,
     is_evicted,
     list_changes,
+    list_undone_protections,
     turn_of,
 )
 from .function_use import (
@@ -361,6 +362,7 @@ def _add_pods(
         blockers=(
             *find_held_pods(gone, full, prefix, live.budget_index),
             *filter(None, (explain_function_holders(left, prefix), held)),
+            *(() if held else list_undone_protections(node, machines, live.states.get(node.name))),
         ),
     )
 

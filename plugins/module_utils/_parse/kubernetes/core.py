@@ -121,11 +121,12 @@ def _machine_config(annotations: Resource) -> str:
 
     :param annotations: annotations of the Node
     """
-    has, wanted, state = (
+    has, wanted, state, image, wanted_image = (
         annotations.get(f"machineconfiguration.openshift.io/{name}")
-        for name in ("currentConfig", "desiredConfig", "state")
+        for name in ("currentConfig", "desiredConfig", "state", "currentImage", "desiredImage")
     )
-    return normalize_known(SUBDOMAIN, has) if has and has == wanted and state == "Done" else ""
+    done = has and has == wanted and image == wanted_image and state == "Done"
+    return normalize_known(SUBDOMAIN, has) if done else ""
 
 
 def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:

@@ -9,7 +9,14 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.gate import list_roll_blockers
-from ..._analysis.controllers.sriov_operator import Turn, find_pools, takes_node, turn_of
+from ..._analysis.controllers.sriov_operator import (
+    Turn,
+    find_machine_pool,
+    find_pools,
+    list_undone_protections,
+    takes_node,
+    turn_of,
+)
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan
@@ -91,8 +98,22 @@ def list_removal_blockers(
     stand = read_gate_inputs(cluster, nodes, checks=checks, turns=TurnReader(cluster, place))
     pools_of_machines = tuple(map(machine_config.machine_pool, _list_served(cluster, "MachineConfigPool", "")))
     found = list_roll_blockers(rolls, drained, stand, pools_of_machines, intent, ())
+    undone = [
+        f"{node.name}: {why}."
+        for node in nodes
+        if node.name in rebooted | drained and not settings.disable_drain
+        for why in list_undone_protections(
+            node, find_machine_pool(node, pools_of_machines), functions.states.get(node.name)
+        )
+    ]
     evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
-    return (*_explain_unpermitted(rebooted, intent), *lost, *found, *read_drain_blockers(cluster, evicted, intent))
+    return (
+        *_explain_unpermitted(rebooted, intent),
+        *lost,
+        *found,
+        *undone,
+        *read_drain_blockers(cluster, evicted, intent),
+    )
 
 
 def list_of_operator(
