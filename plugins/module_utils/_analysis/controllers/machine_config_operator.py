@@ -138,8 +138,8 @@ def is_current(pool: MachinePool) -> bool:
 
 def is_changing_image(pool: MachinePool) -> bool:
     """Return whether the operator changes the image of the nodes of a pool, but not their MachineConfig: the pool has a
-    MachineOSConfig. Which nodes have the new image already is not known. [OpenShift: image mode; machine-config-operator
-    pkg/controller/node/status.go calculateStatus]
+    MachineOSConfig. Which nodes have the new image already is not known. [OpenShift, image mode;
+    machine-config-operator pkg/controller/node/status.go calculateStatus]
     """
     return (
         bool(pool.wanted_config)

@@ -151,8 +151,9 @@ def _find_sriov_turns(
         pool, limit = "", None
         if pools is not None and one.node in known:
             turn = turn_of(known[one.node], pools, nodes)
-            pool, limit = turn.pool, turn.at_once
-        limits[pool] = limit
+            # another drainer than the operator knows no pools
+            pool, limit = turn.pool, None if one.external_drainer else turn.at_once
+        limits[pool] = limit if pool not in limits or limits[pool] is not None else None
         waiting.setdefault(pool, {})[one.node] = (
             "the SR-IOV operator drains it or waits for its turn (SriovNetworkNodeState: desired-state"
             f" {one.desired_state or 'not set'}, current-state {one.current_state or 'not set'})"

@@ -41,7 +41,7 @@ from ..controllers.sriov_operator import (
     firmware_changes,
     is_evicted,
     list_changes,
-    list_undone_protections,
+    list_drain_refusals,
     turn_of,
 )
 from .function_use import (
@@ -362,7 +362,7 @@ def _add_pods(
         blockers=(
             *find_held_pods(gone, full, prefix, live.budget_index),
             *filter(None, (explain_function_holders(left, prefix), held)),
-            *(() if held else list_undone_protections(node, machines, live.states.get(node.name))),
+            *(() if held else list_drain_refusals(node, machines, live.states.get(node.name))),
         ),
     )
 

@@ -86,6 +86,7 @@ def _parse_node_state(resource: Resource, name: str) -> NodeState:
         generation=number_of(mapping_at(resource, "metadata").get("generation", 0), what),
         wanted_rdma_mode=text_at(WORD, mapping_at(resource, "spec", "system"), "rdmaMode", what),
         rdma_mode=text_at(WORD, mapping_at(status, "system"), "rdmaMode", what),
+        external_drainer=annotations.get(f"{STATE_ANNOTATIONS}use-external-drainer") == "true",
     )
 
 

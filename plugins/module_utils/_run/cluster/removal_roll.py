@@ -13,7 +13,7 @@ from ..._analysis.controllers.sriov_operator import (
     Turn,
     find_machine_pool,
     find_pools,
-    list_undone_protections,
+    list_drain_refusals,
     takes_node,
     turn_of,
 )
@@ -102,7 +102,7 @@ def list_removal_blockers(
         f"{node.name}: {why}."
         for node in nodes
         if node.name in rebooted | drained and not settings.disable_drain
-        for why in list_undone_protections(
+        for why in list_drain_refusals(
             node, find_machine_pool(node, pools_of_machines), functions.states.get(node.name)
         )
     ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The SR-IOV operator ends the pause of a MachineConfigPool and the cordon of a node, whoever set them: no plan and no
-teardown lets it begin while another user has set one."""
+"""Nodes that the SR-IOV operator must not drain: it ends the pause of a MachineConfigPool and the cordon of a node,
+whoever set them, and where NVIDIA's maintenance operator drains for it, no SriovNetworkPoolConfig limits it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
     find_rollout_blocker,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import find_turns
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import may_go_on
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
@@ -21,11 +22,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
     LabelSelector,
     MachinePool,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import NodeState
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
     RenderedObjects,
     read_plan,
 )
+from ansible_collections.linerate.rdma.tests.unit.run import test_driver_plan as driver
 from ansible_collections.linerate.rdma.tests.unit.run import test_removal_nodes as removal
 from ansible_collections.linerate.rdma.tests.unit.run.test_plan_read import MORE, OBJECTS
 from ansible_collections.linerate.rdma.tests.unit.run.test_undrained_changes import (
@@ -37,6 +41,7 @@ from ansible_collections.linerate.rdma.tests.unit.run.test_undrained_changes imp
 
 INTENT = ClusterIntent(disruption="drain", node_pool=DrainPool(max_unavailable=2))
 PREFIX = "machineconfiguration.openshift.io/"
+EXTERNAL = "sriovnetwork.openshift.io/use-external-drainer"
 STEP = "sriovnetwork.openshift.io/current-state"
 
 
@@ -57,10 +62,12 @@ def make_node(cordoned: bool = False, **annotations: str) -> dict[str, typing.An
     return made
 
 
-def plan(node: dict[str, typing.Any], step: str = "", pool: typing.Any = None) -> DisruptionPlan:
+def plan(
+    node: dict[str, typing.Any], step: str = "", pool: typing.Any = None, external: bool = False
+) -> DisruptionPlan:
     state = copy.deepcopy(STATE)
-    if step:
-        state["metadata"].setdefault("annotations", {})[STEP] = step
+    annotations = state["metadata"].setdefault("annotations", {})
+    annotations.update({STEP: step} if step else {}, **({EXTERNAL: "true"} if external else {}))
     objects = {
         "Node": (node,),
         "SriovNetworkNodeState": (state,),
@@ -96,6 +103,37 @@ def test_a_node_that_a_user_has_cordoned_is_kept(cordoned: bool, step: str, held
     planned = plan(make_node(cordoned), step)
     assert may_go_on(INTENT, planned, ("kl-a",)) is not held
     assert ("kubectl uncordon kl-a" in " ".join(planned.nodes[0].blockers)) is held
+
+
+def test_a_node_that_another_operator_drains_is_kept() -> None:
+    planned = plan(make_node(), external=True)
+    assert not may_go_on(INTENT, planned, ("kl-a",))
+    assert "useDrainControllerRequestor=false" in " ".join(planned.nodes[0].blockers)
+
+
+@pytest.mark.parametrize(("external", "at_once"), [(False, 1), (True, None)])
+def test_turns_of_another_drainer_have_no_limit(external: bool, at_once: typing.Optional[int]) -> None:
+    state = NodeState("w1", desired_state="Drain_Required", external_drainer=external)
+    (turn,) = find_turns([ClusterNode("w1", ready=True)], [state])
+    assert turn.at_once == at_once
+
+
+@pytest.mark.parametrize(
+    ("value", "at_once", "limit"),
+    [
+        (None, 1, "maxParallelUpgrades is 1"),
+        (1, 1, "maxParallelUpgrades is 1"),
+        (4, 4, "maxParallelOperations of the MaintenanceOperatorConfig is 4"),
+        ("0", None, "maxParallelOperations of the MaintenanceOperatorConfig is 0, so there is no limit"),
+    ],
+)
+def test_the_limit_of_the_maintenance_operator_applies_to_drivers(
+    value: typing.Any, at_once: typing.Optional[int], limit: str
+) -> None:
+    config = {"metadata": {"name": "default", "namespace": "n"}, "spec": {"maxParallelOperations": value}}
+    cluster = driver.Cluster(MaintenanceOperatorConfig=() if value is None else (config,))
+    (turns,) = driver.read(driver.intent_of(node_pool={"max_unavailable": 1}), cluster).pools
+    assert (turns.at_once, turns.limit) == (at_once, limit)
 
 
 @pytest.mark.parametrize("paused", [False, True])
