@@ -912,6 +912,12 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("operators",), ("states[].generation", "states[].rdma_mode"), _LATER),
     Row(
+        ("operators", "operators_after_network.operators"),
+        ("nodes[].machine", "states[].external_drainer"),
+        "The gate before drains and reboots asks the cluster anew; no link depends on it.",
+        BROKEN,
+    ),
+    Row(
         ("operators",),
         ("states[].sync_status",),
         "The daemon reports. Whether what it does succeeds is waited for by stage network.",
