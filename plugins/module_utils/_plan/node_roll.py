@@ -524,7 +524,8 @@ def _looked_into(
             "the kubelet of the node does not report a boot ID, so a reset could not be verified. Restart the kubelet."
         )
     elif node.boot_id == cluster.own_boot and not step.pool:
-        # the machine config operator goes on without this run, and uncordons the node
+        # the machine config operator goes on without this run, and uncordons the node. A copied boot ID keeps only the
+        # node that copies it from its reset
         blockers.append(
             "ansible-playbook runs on this node (its machine has the same boot ID), so the reset would end the run, and"
             " the node would stay cordoned. Run the playbook on a machine that is not reset, such as another node."

@@ -263,3 +263,22 @@ def test_two_operators_do_not_reboot_the_control_plane_beside_each_other() -> No
     roll = PoolPlan("", masters, 1, 3, "the operator's default")
     refused = ask(roll, stand=dataclasses.replace(WHOLE, turns=(turn,)))
     assert "would reboot control-plane nodes while NVIDIA's NIC configuration operator reboots" in refused
+
+
+@pytest.mark.parametrize(
+    ("name", "copied", "kept"),
+    [("c0", False, ""), ("w0", False, "w0"), ("w0", True, ""), ("c0", True, "")],
+    ids=["elsewhere", "of the plan", "of the plan, and copied", "elsewhere, and copied"],
+)
+def test_a_boot_id_that_two_nodes_report_names_no_node_that_runs_the_playbook(
+    name: str, copied: bool, kept: str
+) -> None:
+    """A compromised kubelet copies that of the node on which ansible-playbook runs."""
+    nodes = changed(MASTERS + WORKERS, name, boot_id="own")
+    nodes = changed(nodes, "w1", boot_id="own") if copied else nodes
+    stand = dataclasses.replace(WHOLE, nodes=nodes, own_boot="own")
+    told = ask(SRIOV, stand=stand)
+    assert (f"{kept}: ansible-playbook runs on this node" in told) if kept else told == ""
+    planned = DisruptionPlan(tuple(NodePlan(each, "reboot", ("RDMA mode",), pool="") for each in SRIOV.nodes), (SRIOV,))
+    marked = add_gate(planned, stand, (), INTENT, ("w0", "w1"))
+    assert [node.node for node in marked.nodes if len(node.reasons) > 1] == ([kept] if kept else [])

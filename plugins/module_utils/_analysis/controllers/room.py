@@ -56,6 +56,14 @@ class GateInputs:
         """The nodes that other operators take down, each with the reason as text."""
         return {node: why for turn in self.all_turns for node, why in turn.nodes.items()}
 
+    @functools.cached_property
+    def own_node(self) -> str:
+        """The name of the node that runs ansible-playbook. It is empty if no node has the boot ID of that machine, or
+        if several nodes report it: a compromised kubelet copies the boot ID of another node.
+        """
+        names = [node.name for node in self.nodes if node.boot_id and node.boot_id == self.own_boot]
+        return names[0] if len(names) == 1 else ""
+
 
 @dataclasses.dataclass(frozen=True)
 class Room:
