@@ -27,9 +27,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform
 PF, VF = "0000:01:00.0", "0000:01:00.2"
 
 
-def hca(address: str, netdev: str, bond: typing.Optional[str] = None, of: typing.Optional[str] = None) -> Hca:
+def hca(
+    address: str,
+    netdev: str,
+    bond: typing.Optional[str] = None,
+    of: typing.Optional[str] = None,
+    bridge: typing.Optional[str] = None,
+) -> Hca:
     function = PciFunction(address, "15b3", "101d", "0200", "mlx5_core")
-    return Hca(netdev, pci=function, netdevs=(Netdev(netdev, "aa", 1500, "up", bond=bond),), physical_function=of)
+    return Hca(
+        netdev,
+        pci=function,
+        netdevs=(Netdev(netdev, "aa", 1500, "up", bond=bond, bridge=bridge),),
+        physical_function=of,
+    )
 
 
 def platform(*uplinks: str) -> ObservedPlatform:
@@ -44,9 +55,20 @@ def platform(*uplinks: str) -> ObservedPlatform:
         ((hca(PF, "eth1", "bond0"),), ("bond0", "eth1"), {"bond0": UPLINK, "eth1": UPLINK, PF: UPLINK}),
         ((hca(PF, "eth1", "bond1"),), (), {"eth1": "the bond bond1", PF: "the bond bond1"}),
         ((hca(PF, "eth1"), hca(VF, "eth1v0", of=PF)), ("eth1v0",), {"eth1v0": UPLINK, PF: UPLINK}),
+        ((hca(PF, "eth1", bridge="br1"),), (), {"eth1": "the bridge br1", PF: "the bridge br1"}),
+        ((hca(PF, "eth1", bridge="br1"),), ("br1", "eth1"), {"br1": UPLINK, "eth1": UPLINK, PF: UPLINK}),
         ((hca(VF, "eth1v0", of=PF), hca(PF, "eth1", "bond1")), ("eth1v0",), {"eth1v0": UPLINK, PF: UPLINK}),
     ],
-    ids=["its interface", "another interface", "a bond with the route", "a bond", "a virtual function", "both"],
+    ids=[
+        "its interface",
+        "another interface",
+        "a bond with the route",
+        "a bond",
+        "a virtual function",
+        "a bridge",
+        "a bridge with the route",
+        "both",
+    ],
 )
 def test_functions_of_the_default_route_and_of_bonds_are_in_use(
     hcas: tuple[Hca, ...], uplinks: tuple[str, ...], used: dict[str, str]
