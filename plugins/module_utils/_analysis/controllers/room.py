@@ -15,9 +15,12 @@ from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import list_control_plane
 from .operator_turns import OperatorTurns, count_down, find_machine_turns, find_queue
 
+#: in place of a kind: the pods by which it is known whether the SR-IOV operator is done with a node after its reset
+DAEMON = "Pod with the label app=sriov-network-config-daemon"
 #: operators that drain nodes in turns, by the kind of the objects that show it
 _TAKERS = {
     "SriovNetworkNodeState": "the SR-IOV operator",
+    DAEMON: "the SR-IOV operator",
     "NicDevice": "NVIDIA's NIC configuration operator",
 }
 
