@@ -69,6 +69,11 @@ class RollCluster(GateInputs, PodsOfCluster):
     paused_by_others: frozenset[str] = frozenset()
 
     @property
+    def has_machine_configs(self) -> bool:
+        """Whether the machine config operator manages nodes of the cluster, also while it changes all of them."""
+        return bool(self.machines) or super().has_machine_configs
+
+    @property
     def cordoned(self) -> frozenset[str]:
         """The names of the nodes that a roll has cordoned, according to their marks."""
         return frozenset(name for name, mark in self.marks.items() if mark is not None and mark.cordoned)

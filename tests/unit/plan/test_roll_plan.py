@@ -286,3 +286,21 @@ def test_the_roll_of_a_pool_waits_for_a_node_that_another_client_cordoned(invent
     cluster = RollCluster(nodes=(node(), node("worker-2", unschedulable=True)))
     going, why = choose_turn((ride,), cluster, RollPlan((ride,)), REBOOT, inventory)
     assert going == () and "kubectl uncordon worker-2" in why
+
+
+@pytest.mark.parametrize(
+    ("cluster", "held"),
+    [
+        ({}, False),
+        ({"machines": frozenset({"control-1"})}, True),
+        ({"nodes": (node(), node("control-1", machine_config="rendered-master-1"))}, True),
+    ],
+    ids=["another kind of cluster", "while it changes all nodes", "OpenShift"],
+)
+def test_no_bmc_resets_a_node_beside_machine_config_pools_that_cannot_be_read(
+    cluster: dict[str, typing.Any], held: bool
+) -> None:
+    """The pool of another node may be rolling."""
+    found = step(unread={"MachineConfigPool": "pools are forbidden"}, **cluster)
+    assert any("whether the machine config operator drains nodes" in why for why in found.blockers) is held
+    assert found.goes is not held

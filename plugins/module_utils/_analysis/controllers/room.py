@@ -22,6 +22,7 @@ _TAKERS = {
     "SriovNetworkNodeState": "the SR-IOV operator",
     DAEMON: "the SR-IOV operator",
     "NicDevice": "NVIDIA's NIC configuration operator",
+    "MachineConfigPool": "the machine config operator",
 }
 
 
@@ -58,6 +59,13 @@ class GateInputs:
     def taken(self) -> dict[str, str]:
         """The nodes that other operators take down, each with the reason as text."""
         return {node: why for turn in self.all_turns for node, why in turn.nodes.items()}
+
+    @property
+    def has_machine_configs(self) -> bool:
+        """Whether the machine config operator manages nodes of the cluster. On another cluster, the API server may
+        refuse MachineConfigPools that it does not serve.
+        """
+        return any(node.machine_config for node in self.nodes)
 
     @functools.cached_property
     def own_node(self) -> str:
@@ -187,7 +195,7 @@ def explain_unread_turns(stand: GateInputs) -> str:
     :param stand: state of the cluster
     """
     for kind, operator in _TAKERS.items():
-        if kind in stand.unread:
+        if kind in stand.unread and (kind != "MachineConfigPool" or stand.has_machine_configs):
             return (
                 f"it is unknown whether {operator} drains nodes ({kind}: {stand.unread[kind]}). Give the user of the"
                 " kubeconfig the rights in docs/rbac/look.yml."
