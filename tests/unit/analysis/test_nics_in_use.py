@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.nics
     find_nics_in_use,
     is_needed,
     is_network,
+    is_unread,
     list_node_addresses,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
@@ -44,7 +45,8 @@ def hca(
 
 
 def platform(*uplinks: str) -> ObservedPlatform:
-    return ObservedPlatform(NodePlatform(kernel="6.8.0", machine="x86_64", functions=(), uplinks=uplinks), None)
+    value = NodePlatform(kernel="6.8.0", machine="x86_64", functions=(), uplinks=uplinks, networks=())
+    return ObservedPlatform(value, None)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,28 @@ def test_default_routes_that_were_not_read_are_unknown() -> None:
     assert find_nics_in_use(NodeHcas((hca(PF, "eth1"),)), None) is None
     assert find_nics_in_use(NodeHcas((hca(PF, "eth1"),)), ObservedPlatform(None, "no answer")) is None
     assert find_nics_in_use(None, platform("eth1")) == {"eth1": UPLINK}
+
+
+@pytest.mark.parametrize(
+    ("bond", "bridge", "uplink", "use"),
+    [
+        (None, None, "eno1", "networks that were not read"),
+        ("bond0", None, "eno1", "the bond bond0"),
+        (None, "br0", "eno1", "the bridge br0"),
+        (None, None, "eth1", UPLINK),
+    ],
+)
+def test_functions_whose_networks_were_not_read_may_have_networks(
+    bond: typing.Optional[str], bridge: typing.Optional[str], uplink: str, use: str
+) -> None:
+    seen = platform(uplink)
+    assert seen.value is not None
+    value = dataclasses.replace(seen.value, networks=None)
+    found = find_nics_in_use(
+        NodeHcas((hca(PF, "eth1", bond, None, bridge),)), ObservedPlatform(value, None), ("10.0.0.5",)
+    )
+    assert found is not None and (found["eth1"], found[PF]) == (use, use)
+    assert is_unread(use) is (use == "networks that were not read")
 
 
 @pytest.mark.parametrize(

@@ -322,3 +322,11 @@ def test_a_port_of_a_bridge_that_nothing_interrupts_is_a_warning() -> None:
     assert {node.action for node in planned.nodes} == {"configure"}
     found = judge(planned, "none")
     assert found.status == "warn" and f"{PF['name']} {PF['pciAddress']} is a port of the bridge br1" in found.why
+
+
+@pytest.mark.parametrize("policy", [SWITCHDEV, JUMBO, NOW], ids=["eswitch", "mtu", "first functions"])
+def test_networks_that_were_not_read_are_a_warning(policy: Policy) -> None:
+    planned = world(policy, (), {name: {PF["pciAddress"]: "networks that were not read"} for name in NAMES})
+    assert {node.action for node in planned.nodes} == {"configure"}
+    found = judge(planned, "none")
+    assert found.status == "warn" and "may carry networks that were not read" in found.why

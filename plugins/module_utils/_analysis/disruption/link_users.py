@@ -25,7 +25,7 @@ from ..._model.kubernetes.disruption import FunctionHolder, NodePlan, SharedReso
 from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
 from ..controllers.drain import explain_link_users
 from ..controllers.sriov_reset import find_function_change
-from ..fleet.nics_in_use import bridge_of, describe_use, is_network
+from ..fleet.nics_in_use import bridge_of, describe_use, is_network, is_unread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ def find_link_users(
         network = in_use.get(interface.address) or in_use.get(interface.name) or ""
         if is_network(network):
             # an address of IPoIB is often left from the installation, so it is no proof of a use
-            if interrupted and (interface.link_type or "").upper() != "IB":
+            if interrupted and not is_unread(network) and (interface.link_type or "").upper() != "IB":
                 reasons.append(f"{name} {describe_use(network)} and is interrupted: {text}")
             else:
                 doubts[f"{name} {describe_use(network)}; {text}"] = None

@@ -22,6 +22,8 @@ _ADDRESS = "the address of the node "
 _NETWORK = "the network "
 #: begin of the use of a function that is a port of a bridge, over which pods and virtual machines may have a network
 _BRIDGE = "the bridge "
+#: use of a function of a node whose routes to networks were not read
+_UNREAD = "networks that were not read"
 #: driver that the driver container of NVIDIA's network operator unloads
 _REPLACED = "mlx5_core"
 #: networks that no NIC is needed for: every interface may have them
@@ -37,11 +39,20 @@ def is_needed(use: str) -> bool:
 
 
 def is_network(use: str) -> bool:
-    """Return whether the NIC only has another network of the node, such as one for storage, or is a port of a bridge.
+    """Return whether the NIC only has another network of the node, such as one for storage, is a port of a bridge, or
+    has networks that were not read.
 
     :param use: use of a physical function, as text
     """
-    return use.startswith((_NETWORK, _BRIDGE))
+    return use.startswith((_NETWORK, _BRIDGE, _UNREAD))
+
+
+def is_unread(use: str) -> bool:
+    """Return whether the networks of the NIC were not read, so that it may have an address of the node.
+
+    :param use: use of a physical function, as text
+    """
+    return use == _UNREAD
 
 
 def bridge_of(use: str) -> str:
@@ -57,7 +68,7 @@ def describe_use(use: str) -> str:
 
     :param use: use of a physical function, as text
     """
-    return f"is a port of {use}" if bridge_of(use) else f"carries {use}"
+    return f"is a port of {use}" if bridge_of(use) else f"{'may carry' if is_unread(use) else 'carries'} {use}"
 
 
 def list_node_addresses(addresses: AddressFacts) -> dict[str, tuple[str, ...]]:
@@ -98,6 +109,8 @@ def find_nics_in_use(
                 use = f"the bond {netdev.bond}"
             elif netdev.bridge and not is_needed(use):
                 use = f"{_BRIDGE}{netdev.bridge}"
+            elif value.networks is None:
+                use = use or _UNREAD
             address = hca.physical_function or (hca.pci.address if hca.pci is not None else "")
             if use and _rank(use) > _rank(found.get(address, "")):
                 found.update({netdev.name: use, **({address: use} if address else {})})
