@@ -21,8 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
     NodeFirmwarePlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource, group_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import read_machine_pools
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.nic_configuration_operator import (
     read_templates,
 )
@@ -40,7 +39,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware 
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain_blockers import (
     read_drain_blockers,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import (
+    add_machine_pools,
+    read_gate_inputs,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_turns import TurnReader
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
@@ -143,14 +145,13 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     turns = TurnReader(cluster, intent.operator_namespace)
     every = tuple(map(core.parse_node, cluster.list("Node").items))
     stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None), turns=turns)
-    # the maintenance operator of NVIDIA waits for the pool of its own node only
-    pools = read_machine_pools(cluster) if cluster.serves(group_of("MachineConfigPool")) else ()
+    stand = add_machine_pools(cluster, stand)
     places = {nic.namespace for nic in known.nics.devices}
     at_once, limit, unread = turns.read_operations(places, len(every)) if len(going) > 1 else (1, "", "")
     turn = CardTurns("", going, 1 if unread else at_once, None, limit)
     why = (
         *([unread] if unread else []),
-        *list_roll_blockers([turn], (), stand, pools, intent, nodes),
+        *list_roll_blockers([turn], (), stand, stand.machine_pools, intent, nodes),
         *read_drain_blockers(cluster, dict.fromkeys(going, True), intent),
     )
     if why:

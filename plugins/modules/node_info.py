@@ -121,7 +121,8 @@ hcas:
           sample: mlx5_0
         netdevs:
           description:
-            - Network interfaces of the function. Each has the port of the RDMA device and the bond to which it belongs.
+            - Network interfaces of the function. Each has the port of the RDMA device, the bond to which it belongs,
+              and the bridge of which it is a port.
             - For IPoIB, the queue pair, subnet prefix and port GUID come from the 20-byte hardware address.
             - For Ethernet, the speed of the link, and the maximum speeds that the port and its link partner offer, in
               Gb/s.

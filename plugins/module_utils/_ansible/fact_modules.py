@@ -42,7 +42,11 @@ def find_folder(module: AnsibleModule) -> typing.Optional[FactFolder]:
 
 
 def run_with_fact(
-    module: AnsibleModule, work: typing.Callable[[], Result], fact: str, keep: typing.Container[str] = ()
+    module: AnsibleModule,
+    work: typing.Callable[[], Result],
+    fact: str,
+    keep: typing.Container[str] = (),
+    stores: typing.Callable[[Result], bool] = lambda _answer: True,
 ) -> None:
     """Run the work of a module, and end the module with its result. If the module options name a folder, the result or
     the error is stored there as a fact, and Ansible gets only the length of each list and mapping.
@@ -50,6 +54,7 @@ def run_with_fact(
     :param work: function that returns the result of the module
     :param fact: kind of the fact, which the option ``fact`` overrides. If empty, no fact is stored
     :param keep: names of lists and mappings in the result that Ansible gets too
+    :param stores: function that returns whether the result replaces the fact. An error always does
     """
 
     def kept() -> Result:
@@ -69,7 +74,7 @@ def run_with_fact(
                 folder.write(module.params["fact"] or fact, error=str(wrap_unforeseen(error, module._name)))
             raise
         shown = {"changed", *(["diff"] if module._diff else [])}
-        if fact:
+        if fact and stores(answer):
             folder.write(
                 module.params["fact"] or fact,
                 value={name: value for name, value in answer.items() if name not in ("changed", "diff")},

@@ -352,17 +352,20 @@ def test_a_node_that_takes_pods_again_and_again_is_not_reset(site: Site) -> None
 def test_a_cordon_of_others_that_is_lifted_is_ours_from_then_on(site: Site) -> None:
     world = site.world
     only(site, "worker-1")
-    world.put("Node", merged(world.seen("worker-1"), {"spec": {"unschedulable": True}}))
-    original = world.do
+    original = world.pause
 
-    def do(what: str) -> None:
-        original(what)
-        if what == "set worker-1":
-            uncordoned(world, "worker-1")
+    def pause(seconds: float) -> None:
+        original(seconds)
+        if world.now > 60 and world.cordoned("worker-1") and world.did == []:
+            world.cordon_by_admin("worker-1", False)
 
-    world.do = do  # type: ignore[method-assign]
-    found = empty_at_its_reset(world)
-    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not world.cordoned("worker-1")
+    world.pause = pause  # type: ignore[method-assign]
+    found, roller = empty_at_its_reset(world), site.roller()
+    planned = roller.plan(NODES, REBOOT)
+    world.cordon_by_admin("worker-1", True)
+    done = roller.roll(planned)
+    assert states(done)["worker-1"] == "done" and found == ["worker-1"] and not world.cordoned("worker-1")
+    assert any(line.startswith("the next nodes wait") and "kubectl uncordon worker-1" in line for line in site.said)
 
 
 EVERYTHING = [{"operator": "Exists"}]

@@ -250,6 +250,35 @@ def test_a_pod_of_a_tenant_is_no_config_daemon(certificates: Certificates) -> No
         assert states(site.run())["worker-2"] == "done" and not any("wait at most" in line for line in site.said)
 
 
+@pytest.mark.parametrize(
+    ("status", "reads", "held"),
+    [(403, (1,), True), (403, (2, 3, 4), True), (403, (2,), False), (404, (1, 2, 3, 4), False)],
+    ids=["before the reset", "after the reset", "for a moment", "absent"],
+)
+def test_a_config_daemon_that_cannot_be_read_after_a_reset_holds_the_next_node(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch, status: int, reads: tuple[int, ...], held: bool
+) -> None:
+    with beside(certificates) as (site, world):
+        for name in ("worker-1", "worker-2"):
+            world.start_daemon(name, "first")
+            world.on[f"reset {name}"] = lambda name=name: world.start_daemon(name, "second")  # type: ignore[misc]
+        original, done = Api.list, typing.cast(list[str], [])
+
+        def read(self: Api, kind: str, *place: typing.Any, **more: typing.Any) -> typing.Any:
+            if "app=sriov-network-config-daemon" in place and "spec.nodeName=worker-1" in place:
+                done.append(kind)
+                if len(done) in reads or (held and len(done) > max(reads) > 1):
+                    raise ApiError(status, "NotFound" if status == 404 else "Forbidden", "pods is forbidden", "GET")
+            return original(self, kind, *place, **more)
+
+        monkeypatch.setattr(Api, "list", read)
+        second = of(site.run(), "worker-2")
+        assert second.state == ("left" if held else "done")
+        assert site.resets() == ({"worker-1": 1} if held else {"worker-1": 1, "worker-2": 1})
+        assert ("it is unknown whether the SR-IOV operator drains nodes" in second.why) is held
+        assert ("app=sriov-network-config-daemon: worker-1: pods is forbidden" in second.why) is held
+
+
 # --- the other gates ---
 
 

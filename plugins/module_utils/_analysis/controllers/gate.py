@@ -196,7 +196,7 @@ def _explain_own_boot(node: ClusterNode, roll: PoolPlan, stand: GateInputs) -> s
     """Return why an operator must not reboot a node, with the remedy: ansible-playbook runs on it. Return an empty text
     if it runs on another machine.
     """
-    if not node.boot_id or node.boot_id != stand.own_boot:
+    if node.name != stand.own_node:
         return ""
     return (
         f"{node.name}: ansible-playbook runs on this node (its machine has the same boot ID), and"

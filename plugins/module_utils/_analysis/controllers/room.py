@@ -15,10 +15,14 @@ from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import list_control_plane
 from .operator_turns import OperatorTurns, count_down, find_machine_turns
 
+#: in place of a kind: the pods by which it is known whether the SR-IOV operator is done with a node after its reset
+DAEMON = "Pod with the label app=sriov-network-config-daemon"
 #: operators that drain nodes in turns, by the kind of the objects that show it
 _TAKERS = {
     "SriovNetworkNodeState": "the SR-IOV operator",
+    DAEMON: "the SR-IOV operator",
     "NicDevice": "NVIDIA's NIC configuration operator",
+    "MachineConfigPool": "the machine config operator",
 }
 
 
@@ -57,6 +61,21 @@ class GateInputs:
     def taken(self) -> dict[str, str]:
         """The nodes that other operators take down, each with the reason as text."""
         return {node: why for turn in self.all_turns for node, why in turn.nodes.items()}
+
+    @property
+    def has_machine_configs(self) -> bool:
+        """Whether the machine config operator manages nodes of the cluster. On another cluster, the API server may
+        refuse MachineConfigPools that it does not serve.
+        """
+        return any(node.machine_config for node in self.nodes)
+
+    @functools.cached_property
+    def own_node(self) -> str:
+        """The name of the node that runs ansible-playbook. It is empty if no node has the boot ID of that machine, or
+        if several nodes report it: a compromised kubelet copies the boot ID of another node.
+        """
+        names = [node.name for node in self.nodes if node.boot_id and node.boot_id == self.own_boot]
+        return names[0] if len(names) == 1 else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +185,7 @@ def explain_unread_turns(stand: GateInputs) -> str:
     :param stand: state of the cluster
     """
     for kind, operator in _TAKERS.items():
-        if kind in stand.unread:
+        if kind in stand.unread and (kind != "MachineConfigPool" or stand.has_machine_configs):
             return (
                 f"it is unknown whether {operator} drains nodes ({kind}: {stand.unread[kind]}). Give the user of the"
                 " kubeconfig the rights in docs/rbac/look.yml."

@@ -149,10 +149,9 @@ def add_gate(
     )
     rolls = [turn for turn in turns if turn.nodes]
     found = list_roll_blockers(rolls, drained, stand, machine_pools, cluster, inventory)
-    own = {node.name for node in stand.nodes if node.boot_id and node.boot_id == stand.own_boot}
     nodes = tuple(
         dataclasses.replace(node, reasons=(*node.reasons, _OWN_NODE))
-        if node.node in own and node.action in ("drain", "reboot")
+        if node.node == stand.own_node and node.action in ("drain", "reboot")
         else node
         for node in planned.nodes
     )

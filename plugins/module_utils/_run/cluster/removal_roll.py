@@ -87,9 +87,10 @@ def list_removal_blockers(
         rebooted,
         not settings.disable_drain,
     )
+    known = known or KnownUses()
     lost = (
-        *explain_losses(cluster, functions, intent.resource_prefix),
-        *explain_uplinks(functions, known or KnownUses()),
+        *explain_losses(cluster, functions, intent.resource_prefix, known),
+        *explain_uplinks(functions, known),
     )
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:

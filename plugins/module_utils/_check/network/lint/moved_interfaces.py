@@ -13,7 +13,7 @@ import typing
 
 from ...._analysis.fleet.bonds import may_use_bonds
 from ...._analysis.fleet.hcas_of_fabric import find_candidates
-from ...._analysis.fleet.nics_in_use import is_needed, is_network
+from ...._analysis.fleet.nics_in_use import describe_use, is_needed, is_network
 from ...._model.intent.intent import Fabric
 from ...._model.intent.profiles import is_interface_moved
 from ...._model.node.hca import Hca
@@ -72,7 +72,9 @@ def check_moved_interfaces(
                 UPLINK,
                 f"{fabric.name} {name} {at}",
                 WARN if is_network(use) else FAIL,
-                f"the interface carries {use}" if not use.startswith("the bond") else f"the interface is in {use}",
+                f"the interface {describe_use(use)}"
+                if not use.startswith("the bond")
+                else f"the interface is in {use}",
                 _EXPECTED,
                 f"{effect}. Neither an operator nor a CNI plugin refuses this. The pods of the run that measure would"
                 f" take {at} on all nodes of the fabric at the same time, without a drain"

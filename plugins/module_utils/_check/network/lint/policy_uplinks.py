@@ -11,7 +11,7 @@ import typing
 
 from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
 from ...._analysis.controllers.sriov_reset import find_function_change
-from ...._analysis.fleet.nics_in_use import is_needed
+from ...._analysis.fleet.nics_in_use import is_needed, is_unread
 from ...._model.operators.sriov_operator import NodeState, Policy, StateInterface
 from .policy_context import UPLINK, ClusterBefore, Objection
 
@@ -72,7 +72,21 @@ def check_uplinks(
                 node=node,
             )
             return
-        use = next((use for key in (interface.address, interface.name) if is_needed(use := used.get(key, ""))), "")
+        uses = [used.get(key, "") for key in (interface.address, interface.name)]
+        use = next(filter(is_needed, uses), "")
+        if any(map(is_unread, uses)):
+            yield Objection(
+                UPLINK,
+                "nowhere",
+                f"networks of the node unknown; {'; '.join(changes)}",
+                _EXPECTED,
+                "The routes of the node to its networks were not read. If the physical function has an address of the"
+                " node, the node loses its network while the operator changes the physical function.",
+                "Run ip -4 route and ip -6 route on the node, and exclude the interfaces with an address of the Node"
+                " from select of the fabric. Then run stages platform and network again.",
+                node=node,
+                function=interface.name or interface.address,
+            )
         if use:
             yield Objection(
                 UPLINK,
