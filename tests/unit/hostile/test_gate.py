@@ -309,6 +309,9 @@ class Pools:
             raise self.answer
         return Listing(self.answer, "1")
 
+    def serves(self, group: str) -> bool:
+        return not (isinstance(self.answer, ApiError) and self.answer.absent)
+
 
 @pytest.mark.parametrize(
     ("answer", "pools", "unread"),
