@@ -35,8 +35,8 @@ def format_queue_pairs(pair: PairResult) -> str:
 def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
     """Return the number of queue pairs and the message size of a measurement as text.
 
-    :param count: number of queue pairs; None if unknown
-    :param size: size of a message in bytes; None if unknown
+    :param count: number of queue pairs; None if unknown, which is written as 1
+    :param size: size of a message in bytes
     """
     many = count or 1
     return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
@@ -57,8 +57,9 @@ def _format_both_rates(pair: PairResult, average: float) -> str:
 
 
 def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
-    """Return whether the number of queue pairs explains why a pair is below its floor: it reaches the floor with more
-    of them, and no comparable pair reaches the floor with as few.
+    """Return whether the number of queue pairs explains why a pair is below its floor: the pair reaches the floor with
+    more queue pairs, and no comparable pair reaches the floor with as few. The result is False if the floor or the
+    figure with more queue pairs is unknown.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param best: best comparable pair; None if there is none
@@ -327,8 +328,9 @@ def check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: flo
 
 
 def check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
-    """Return the finding that compares the TCP bandwidth of a pair with the best pair of its network. Processors limit
-    TCP: a loss that they can explain is a warning, and a larger one is a failure.
+    """Return the finding that compares the TCP bandwidth of a pair with the best pair of its network.
+
+    CPUs limit TCP, so a loss that CPUs can explain is a warning, and a larger loss is a failure.
 
     :param subject: subject of the finding
     :param ground: bandwidth limits by which the pairs of the fabric are judged

@@ -177,8 +177,8 @@ def _describe_valid_figure(kind: str, image: str, client: str) -> tuple[str, str
 
 
 def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
-    """Return cause and remedy of a pair whose small messages arrive and whose large ones do not, on link speeds that
-    only newer subnet managers support. Return None for any other pair.
+    """Return cause and remedy of a pair whose small messages arrive and whose large messages do not, on link speeds
+    that only newer subnet managers support. Return None for any other pair.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     """

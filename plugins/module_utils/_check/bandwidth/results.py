@@ -145,7 +145,8 @@ def list_figures(
 
 
 def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
-    """Return for each pair whether it has a bandwidth that is a valid measurement.
+    """Return for each pair whether it has a bandwidth that is a valid measurement, as ``list_figures`` does, if the
+    limits of the pairs are already computed.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
@@ -186,8 +187,8 @@ def choose_layer_tests_within(
 def keep_valid_results(
     fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING
 ) -> BandwidthFacts:
-    """Return the answer of rdma_bandwidth with only those pairs that belong to these fabrics and have no invalid
-    figure.
+    """Return the answer of rdma_bandwidth with only those pairs that belong to these fabrics and whose figure is not
+    doubtful. Pairs without a figure stay.
 
     :param measured: answer of rdma_bandwidth
     :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes

@@ -82,7 +82,10 @@ def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
 
 
 def describe_cover(plan: RoundPlan) -> str:
-    """Describe the number of rounds, and the share of the links that they use."""
+    """Return the number of planned rounds as text, and the share of the links that they use.
+
+    Without a plan by links, the text has the number of rounds only.
+    """
     cover = plan.cover
     if cover is None or not cover.directions:
         return count_of(plan.rounds, "round")

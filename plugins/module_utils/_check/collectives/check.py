@@ -93,7 +93,9 @@ class JudgedRuns:
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Return findings on each pod, each test, each step of each collective, the trend, and pods that were not removed.
-    Return one passed finding where the intent does not ask for collectives.
+
+    If the intent does not ask for collectives, return one passed finding. If no fabric can be chosen, or the stage did
+    not run over it, return one finding of status ``unknown``.
     """
     wanted, expected = (
         intent.cluster.collectives,
@@ -173,7 +175,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> JudgedRuns:
     """Judge the stored runs in the order in which each collective ran them, and return the findings and the proven
-    figures. A run whose log has more ranks, channels or parts than its nodes can have is not judged.
+    figures. A run whose log has more ranks, channels or parts than its nodes can have gets a finding of status
+    ``unknown`` and counts as not proven. If all logs together are too large, nothing is judged, and one such finding is
+    returned.
 
     :param wanted: settings of the collectives in the intent
     :param seen: result of the module rdma_collectives: the pods and the completed tests
@@ -347,9 +351,10 @@ def collect_leaves(
 def _report_without_leaf(
     wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts
 ) -> typing.Iterator[Finding]:
-    """Report the nodes that took no part in the steps by leaves, because their leaf is unknown. If no leaf is known,
-    there are no such steps. This is reported only if LLDP was read, the intent names no leaves, and there are more than
-    two usable pods.
+    """Report the nodes that took no part in the steps by leaves, because their leaf is unknown.
+
+    If no leaf is known, there are no steps by leaves. This is one finding of status ``unknown`` if the intent names
+    leaves, and one warning if it names none, LLDP was read, and there are more than two usable pods.
 
     :param wanted: settings of the collectives in the intent
     :param seen: result of the module rdma_collectives: the pods and the completed tests

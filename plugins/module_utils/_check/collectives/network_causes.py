@@ -97,7 +97,8 @@ def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundi
 
 
 def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Return whether a process sends RoCE traffic in a queue that the fabric does not reserve for it.
+    """Return whether a process sends RoCE traffic in another traffic class than the intent sets; False if the intent
+    sets no RoCE settings.
 
     :param processes: processes of the run
     :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails

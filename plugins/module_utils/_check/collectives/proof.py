@@ -119,7 +119,7 @@ def count_rows(run: NcclTests, proof: Proof) -> tuple[NcclTestRow, ...]:
     """Return the lines of the table of a run that may be judged: all lines if the log proves the run, else none.
 
     :param run: parsed table that nccl-tests printed
-    :param proof: whether the log proves that the run used the fabric
+    :param proof: proof that the log gives for the run
     """
     return run.rows if proof.status == PASS else ()
 

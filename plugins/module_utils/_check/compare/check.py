@@ -292,8 +292,8 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
 
 
 def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Return the finding that recommends a network for jobs: the fastest one at the largest number of nodes for which
-    at least two networks have a figure.
+    """Return the finding that recommends a network for jobs: the fastest network at the largest number of nodes for
+    which at least two networks have a figure. If only one network was measured, the finding passes.
 
     :param item: job or test with the figures of each network
     :param ours: names of the fabrics of the intent

@@ -226,7 +226,8 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
 
 def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """Return findings on the HCAs that the intent lists by PCI address: their ports must see the subnet manager of the
-    fabric. The list is empty if the intent lists none.
+    fabric. If that subnet manager is unknown, return a failed finding if the listed HCAs see different subnet managers.
+    The list is empty if the intent lists no PCI address.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
