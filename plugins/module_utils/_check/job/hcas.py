@@ -108,9 +108,12 @@ def _judge_groups(
     groups: typing.Mapping[tuple[str, ...], tuple[str, ...]],
     judge: typing.Callable[[tuple[str, ...]], typing.Optional[Finding]],
 ) -> tuple[list[tuple[tuple[str, ...], Finding]], int]:
-    """Judge each different list of devices once. Return the names of the nodes or pods with these devices, each with
-    the finding on them, and the number of nodes or pods that were not judged because the budget is spent.
+    """Judge each different list of devices once, until the budget of comparisons is spent.
 
+    Return the findings, each with the names of the nodes or pods that have these devices, and the number of nodes or
+    pods that were not judged because the budget is spent.
+
+    :param choice: parsed value of NCCL_IB_HCA
     :param groups: names of the nodes or pods, by their devices
     :param judge: function that returns the finding on a list of devices; None if there is nothing to report
     """

@@ -182,7 +182,9 @@ def _list_wrong_of_ucx(scope: LintedTemplate, rdma: bool) -> typing.Iterator[tup
 
 
 def _admits_rdma(transports: str) -> bool:
-    """Return whether a list of UCX transports permits one over RDMA. A list that begins with ``^`` excludes its items.
+    """Return whether a list of UCX transports permits a transport over RDMA.
+
+    A list that begins with ``^`` excludes its items.
 
     :param transports: value of UCX_TLS
     """

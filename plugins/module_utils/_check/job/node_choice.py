@@ -45,7 +45,8 @@ def check_choices(
     served: typing.Container[str],
 ) -> typing.Iterator[Finding]:
     """Yield a finding for the templates whose pods have room on the ready nodes, but not on those nodes that their
-    nodeSelector, node affinity and tolerations permit.
+    nodeSelector, node affinity and tolerations permit. Yield a failed finding if no ResourceFlavor of the queue fits
+    the pods. If the budget of comparisons is spent, yield a finding that says so, and stop.
 
     :param scopes: pod templates of one job
     :param world: state of the cluster in which the job would run
@@ -102,10 +103,12 @@ def _soften(refusal: Finding) -> Finding:
 def _apply_flavors(
     choice: NodeChoice, scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
 ) -> list[FlavoredChoice]:
-    """Return the nodes on which pods may run, with each combination of flavors that Kueue may give them. Without a
-    queue, and if its flavors are not known, return those of the pod template alone. The list is empty if no flavor of
-    the queue fits the pods.
+    """Return the nodes on which pods may run, with each combination of flavors that Kueue may give them.
 
+    If the job has no queue, or its flavors are unknown or have too many combinations, return the nodes by the pod
+    template alone. The list is empty if no flavor of the queue fits the pods.
+
+    :param choice: nodes on which the pods may run, by their templates
     :param scopes: pod templates with this choice
     """
     groups = world.flavors.get(_name_queue(scopes[0]))

@@ -19,7 +19,7 @@ class WantedObject(typing.NamedTuple):
 
     :ivar kind: kind of the object
     :ivar name: name of the object; empty if any object of its kind counts
-    :ivar word: key of the intent that asks for it
+    :ivar word: setting of the intent that asks for the object, as text for a finding
     :ivar namespace: namespace of the object; empty if it has none, or if the intent does not set it
     """
 

@@ -69,7 +69,10 @@ class ClusterBefore:
 
     @functools.cached_property
     def policies_on(self) -> typing.Mapping[str, tuple[Policy, ...]]:
-        """Return an index from the name of each node to the policies that select the node."""
+        """Return an index from the name of each node to the policies that select the node.
+
+        A node that no policy selects is left out.
+        """
         found: dict[str, list[Policy]] = {}
         for policy in self.policies.values():
             for node in self.nodes_selected_by(policy):
