@@ -49,7 +49,7 @@ class RawIntent:
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
     def variables(self) -> dict[str, typing.Any]:
-        """Return the value of each variable by its name, in the order in which stage validate reports findings on them."""
+        """Return the value of each variable by its name, in the order in which stage validate sorts its findings."""
         return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
 
 

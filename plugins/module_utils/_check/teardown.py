@@ -214,8 +214,12 @@ def _check_copy(subject: str, item: AppliedObject) -> Finding:
 
 
 def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
-    """Return a warning on an object that may belong to another intent of the cluster. It does not close the gate,
-    because that intent needs the object.
+    """Return a warning on an object that may belong to another intent of the cluster.
+
+    Such an object does not close the gate, because that intent needs it.
+
+    :param subject: subject of the finding
+    :param item: result of the deletion
     """
     delete = describe_delete(item.kind, item.name, item.namespace)
     remedy = (

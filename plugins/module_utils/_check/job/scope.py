@@ -49,7 +49,7 @@ class ComparisonBudget:
         return self._left < 0
 
     def spend(self, comparisons: int) -> bool:
-        """Subtract a number of comparisons from the budget. Return False if fewer were left; the budget is then spent."""
+        """Subtract a number of comparisons from the budget. Return False if fewer were left, which spends it."""
         self._left -= comparisons
         return not self.is_spent
 

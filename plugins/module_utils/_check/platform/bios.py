@@ -160,7 +160,9 @@ def _report_no_memory(
 
 
 def _list_switches_to_enable(said: typing.Optional[BmcReport], *keys: Key) -> list[str]:
-    """Return the names of BIOS settings that the BMC does not report as on.
+    """Return the names of those of these BIOS settings that the BMC does not report as on.
+
+    Without a report, return all names.
 
     :param said: report of the BMC of the node; None if the inventory names no BMC
     :param keys: keys of the settings
@@ -187,6 +189,8 @@ def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tupl
 
 def _has_bar_mismatch(function: PciEvidence) -> bool:
     """Return whether the kernel has memory for VF BARs that the function does not list, or for no VF BAR.
+
+    The result is False if the SR-IOV capability or the memory is not known.
 
     :param function: SR-IOV properties of the function in sysfs
     """

@@ -142,7 +142,7 @@ def _name_owner(policy: Policy, other: Policy) -> str:
 
 
 def _describe_owner_remedy(policy: Policy, other: Policy) -> str:
-    """Return the first sentences of the remedy for a policy of another intent that requests the same virtual functions."""
+    """Return the first sentences of the remedy for a policy of another intent that requests the same functions."""
     return (
         f"The policy {other.name} belongs to the intent '{other.intent}', and this intent is"
         f" '{policy.intent or DEFAULT_INTENT}': ask its owner before you change or delete it. If both are the same"
