@@ -132,9 +132,10 @@ def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> Ex
 
 
 def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
-    """Return whether an observed value satisfies a rule. A list of DSCPs or of priorities with ECN may contain further
-    items. The value of any other tuning row must satisfy the rule as a whole, so PFC may not be on for another
-    priority.
+    """Return whether an observed value satisfies a rule.
+
+    The value of roce_dscp or roce_ecn is a list that may contain further items beside the one of the rule. The value of
+    any other tuning row must satisfy the rule as a whole, so PFC may not be on for another priority.
 
     :param row: tuning row of the value
     :param rule: rule that the value must satisfy

@@ -221,8 +221,9 @@ def join_node_names(nodes: typing.Iterable[str]) -> str:
 
 
 def name_source(count: int) -> str:
-    """Return a sentence that names the files with the values of all nodes, for a finding about more nodes than it
-    lists; empty if it lists all of them.
+    """Return a sentence that names the files with the values of all nodes, with a space before it.
+
+    The text is empty if the finding lists all of its nodes.
 
     :param count: number of nodes that the finding is about
     """

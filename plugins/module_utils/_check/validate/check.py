@@ -229,8 +229,9 @@ def _check_nodes(facts: Facts) -> list[Finding]:
 
 
 def has_invalid_variables(facts: Facts) -> bool:
-    """Return whether the name of a variable is misspelled or its value is invalid. Ansible would ignore such a variable
-    without a message, so the run must not start.
+    """Return whether the name of a variable is misspelled or its value is invalid.
+
+    The run must not start with such a variable, because Ansible ignores unknown variables without a message.
     """
     return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
 
@@ -302,10 +303,11 @@ def _report_misnamed(name: str) -> Finding:
 
 
 def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
-    """Check, before the first stage, that the archive of the report can be stored. Otherwise the error would appear
-    hours later, when the report is lost with the job's container.
+    """Check, before the first stage, that the archive of the report can be stored.
 
-    :param seen: result of the check of the destination; None if the archive is not stored
+    Without this check, the error would appear hours later, and the report would be lost with the container of the job.
+
+    :param seen: result of the check of the destination; None if the archive is not stored, for which the list is empty
     """
     if seen is None:
         return []

@@ -193,8 +193,8 @@ def _report_without_functions(intent: Intent) -> list[Finding]:
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """Return the names or addresses of the HCAs that two fabrics both select although their profiles can't share an
-    HCA, as text. Return an empty text if there are none.
+    """Return, as text, the HCAs that two fabrics both select although their profiles can't share an HCA: their names or
+    addresses, or ``the same HCAs`` if one fabric selects all HCAs of the other. Return an empty text if there are none.
     """
     if is_infiniband(one) != is_infiniband(other) or not (find_traits(one).members and find_traits(other).members):
         return ""
