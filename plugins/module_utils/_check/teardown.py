@@ -491,10 +491,11 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
 
 
 def _find_foreign_drop_in(state: typing.Optional[str], cluster: ClusterIntent) -> str:
-    """Return the intent that wrote the drop-in of containerd, as the finding names it; empty if the drop-in may be of
-    this intent.
+    """Return the intent that wrote the drop-in of containerd, as the finding names it.
 
-    :param state: state of the drop-in that the node reports
+    The text is empty if the drop-in may be of this intent, and if there is no state.
+
+    :param state: state of the drop-in that the node reports; None if it reports none
     :param cluster: settings of the intent
     """
     if state == UNNAMED:

@@ -71,8 +71,9 @@ def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Bes
 
 
 def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
-    """Return whether all queue pairs of a pair take the same path, which is so on InfiniBand. Ethernet switches choose
-    a link for each queue pair, unless a flow label makes all of them one flow.
+    """Return whether all queue pairs of a pair take the same path, as on InfiniBand.
+
+    On Ethernet, switches choose a link for each queue pair, unless a flow label makes all of them one flow.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     """

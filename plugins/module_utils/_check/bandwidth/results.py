@@ -68,7 +68,8 @@ class VantagePort:
     """The port from which a fabric was read, and the LIDs of its switches and ports.
 
     :ivar node: name of the node
-    :ivar device: RDMA device of the node; ``port`` is the number of its port
+    :ivar device: RDMA device of the node
+    :ivar port: number of the port of the RDMA device
     :ivar lids: LID of each switch by its GUID, and of each port that takes part by the GUID of the port
     """
 
@@ -129,6 +130,7 @@ def collect_evidence_within(
 def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
     """Return an object that selects, while a fabric is measured, the pairs to measure again with more queue pairs.
 
+    :param pods: pods of the fabric
     :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     return TooSlow(find_limits(fabric, seen, pods))
@@ -137,8 +139,10 @@ def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHI
 def list_figures(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> list[bool]:
-    """Return for each pair whether it has a bandwidth that is a valid measurement.
+    """Return for each pair whether it has a bandwidth that is a valid measurement, in the order of the pairs.
 
+    :param pods: pods of the fabric
+    :param pairs: measured pairs of the fabric
     :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     return list_figures_within(find_limits(fabric, seen, pods), pairs)

@@ -72,8 +72,11 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
 
 
 def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
-    """Return the number of rounds in which the intent wants nodes to be paired. Return None if the time of the stage
-    determines it, or if the intent asks for rounds that use each link.
+    """Return the number of rounds for which the intent asks, at most all rounds.
+
+    Return None if the time of the stage determines the number, or if the intent asks for rounds that use each link.
+
+    :param nodes: number of nodes that take part
     """
     wanted = fabric.bandwidth.rounds
     if wanted == "all":

@@ -253,9 +253,9 @@ class _SlowLinkReporter:
         return direction.source, direction.target
 
     def _find_cable_end(self, number: int) -> typing.Optional[End]:
-        """Return the rail and the node of the HCA port at one side of a link, or None for a link between two switches.
+        """Return the rail and the node of the HCA port at one end of a link, or None for a link between two switches.
 
-        :param number: index in ``PathTable.directions`` of one direction of a link
+        :param number: index in ``PathTable.directions`` of one direction of the link
         """
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)

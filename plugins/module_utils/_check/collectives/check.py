@@ -268,10 +268,12 @@ def judge_facts(intent: Intent, facts: Facts) -> JudgedRuns:
 def list_courses(
     wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
 ) -> tuple[Course, ...]:
-    """Return the course (sequence of tests) of each requested collective, before its first test. The result is empty if
-    no pod can be used.
+    """Return the course (sequence of tests) of each requested collective, before its first test.
+
+    The result is empty if no pod can be used.
 
     :param wanted: settings of the collectives in the intent
+    :param pods: pods of the stage; those with an error are left out
     """
     usable = [pod for pod in pods if not pod.error]
     if not usable:
@@ -302,9 +304,10 @@ def collect_hardware(
     wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
 ) -> NodesHardware:
     """Return the HCAs of the nodes' pods, with the rates that stage bandwidth measured, and a first assignment of GPUs
-    to rails.
+    to rails: the GPUs are divided equally among the rails, in the order of their numbers.
 
     :param wanted: settings of the collectives in the intent
+    :param pods: usable pods of the stage
     """
     rates = collect_rates(fabric, facts.bandwidth)
     hcas = {
@@ -322,11 +325,14 @@ def collect_hardware(
 def collect_leaves(
     wanted: Collectives, fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of each leaf. The leaves come from the intent if it names them, else from the topology or LLDP.
-    A node whose leaf is unknown on any rail is assigned to an unknown leaf of its own. If no leaf is known, all nodes
-    are on one unknown leaf.
+    """Return the nodes of each leaf, by the name of the leaf.
+
+    The leaves come from the intent if it names them, else from the topology or LLDP. A node whose leaf is unknown on
+    any rail is assigned to an unknown leaf of its own. If no leaf is known, all nodes are on one unknown leaf. The key
+    of an unknown leaf is an ``UnknownLeaf``.
 
     :param wanted: settings of the collectives in the intent
+    :param nodes: names of the nodes with a usable pod
     """
     if wanted.leaves:
         grouped = {leaf: tuple(node for node in nodes if node in members) for leaf, members in wanted.leaves.items()}

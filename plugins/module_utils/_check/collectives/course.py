@@ -168,7 +168,7 @@ class Course:
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
     ) -> dict[Test, str]:
-        """Evaluate the results of a round, and return a description of the verdict on each test.
+        """Evaluate the results of a round, and return the verdict on each test as text, by test.
 
         :param round_of: tests and runs that ``next`` returned
         :param results: results by test; a test without a result did not run
@@ -376,7 +376,7 @@ class Course:
 
 
 def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
-    """Return a sort key by which groups with all rails rank above pairs tested rail by rail, and then groups with more
-    nodes above smaller ones.
+    """Return a sort key by which the group for the soak is chosen: groups with all rails rank above pairs of nodes,
+    which are tested rail by rail, and larger groups above smaller groups.
     """
     return group.kind != "two nodes", len(group.nodes)

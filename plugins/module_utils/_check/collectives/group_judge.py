@@ -168,7 +168,7 @@ class GroupJudge:
         return verdict
 
     def _explain_no_results(self, ran: typing.Optional[RanTest]) -> tuple[str, str]:
-        """Return why a test has no results, and the remedy.
+        """Return the cause why a test has no results, and the remedy.
 
         :param ran: facts of the run; None if the test did not run
         """
@@ -219,7 +219,8 @@ class GroupJudge:
     def compare_nodes(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
     ) -> dict[str, Finding]:
-        """Compare the nodes that were tested alone, in this round and before, and return the finding on each.
+        """Compare the nodes that were tested alone, in this round and before, and return the finding on each node, by
+        node.
 
         :param figures: figures of this round by node
         :param results: results of this round by test

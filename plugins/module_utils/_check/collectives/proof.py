@@ -83,8 +83,8 @@ class Proof:
 
 
 def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
-    """Return the proof that the log gives for a run of nccl-tests, with a finding for each property that it does not
-    show.
+    """Return the proof that the log gives for a run of nccl-tests: a verdict on each channel, and findings on the
+    properties that the log must show.
 
     :param log: NCCL log of the run
     :param run: parsed table that nccl-tests printed

@@ -207,8 +207,9 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
 
 
 def _check_figures(fabric: Fabric, item: Compared) -> Finding:
-    """Check that an entry of ``rdma_cluster.measures`` has a figure for this fabric. Without it, the best network may
-    be the one that was not measured.
+    """Check that an entry of ``rdma_cluster.measures`` has a figure for this fabric.
+
+    Without a figure, this fabric may be the best network, but cannot be recommended.
 
     :param item: entry of ``rdma_cluster.measures`` with its figures
     """

@@ -227,7 +227,11 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
 
 
 def _describe_link(speed: typing.Optional[float], width: typing.Optional[int]) -> str:
-    """Return the speed in GT/s and the width of a PCIe link as text, such as ``32 GT/s x16``."""
+    """Return the speed in GT/s and the width of a PCIe link as text, such as ``32 GT/s x16``.
+
+    A missing speed or width reads ``speed not read`` or ``width not read``; if both are missing, the text is ``not
+    read``.
+    """
     if speed is None and width is None:
         return "not read"
     rate = "speed not read" if speed is None else f"{speed:g} GT/s"

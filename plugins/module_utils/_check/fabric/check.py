@@ -158,10 +158,14 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
 
 
 def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membership) -> list[Finding]:
-    """Compare the HCAs of two fabrics whose profiles cannot share an HCA. Return a failed finding for each node on
-    which both fabrics select the same HCA or port; empty if the profiles can share one.
+    """Compare the HCAs of two fabrics whose profiles cannot share an HCA.
 
+    Return a failed finding for each node on which both fabrics select the same HCA or port. The list is empty if the
+    profiles can share an HCA.
+
+    :param one: first fabric
     :param its: HCAs of the first fabric
+    :param other: second fabric
     :param others: HCAs of the second fabric
     """
     apart = why_apart(one, other)
@@ -184,8 +188,10 @@ def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membershi
 
 
 def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
-    """Return a key that identifies a port on its node: the PCI address of the HCA (or its name without one) and the
-    port number. An HCA may have two ports on different fabrics.
+    """Return a key that identifies a port on its node, since an HCA may have two ports on different fabrics.
+
+    The key is the PCI address of the HCA (its name if it has no address) and the port number, or None if no port is
+    known.
 
     :param member: HCA of the fabric
     """

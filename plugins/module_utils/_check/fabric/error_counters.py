@@ -92,7 +92,7 @@ def check_errors(
 
 
 def _explain_missing_reading(errors: typing.Optional[SeenErrors]) -> tuple[str, str, str]:
-    """Return which of the two readings of the error counters is missing, the cause, and the remedy.
+    """Return three texts: which of the two readings of the error counters is missing, the cause, and the remedy.
 
     :param errors: the readings, of which at least one is missing; None if the counters were not queried
     """

@@ -118,7 +118,7 @@ def find_host(guid: str, names: Names, world: FabricFacts) -> typing.Optional[st
 
 
 def join_some(items: typing.Sequence[str]) -> str:
-    """Join the first items as text, and add the number of the omitted ones.
+    """Join the first ``MOST`` items as text, and add the number of the omitted items.
 
     :param items: names or other short texts
     """

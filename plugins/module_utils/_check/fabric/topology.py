@@ -284,8 +284,8 @@ def _check_foreign(
 
 def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Finding]) -> list[Finding]:
     """Return at most ``_MOST_FOREIGN`` findings of a status, and one finding that states the number of the remaining
-    ones. The limit protects the report, since the topology is read through the port of one node, which could invent any
-    number of HCAs.
+    findings. The limit protects the report, since the topology is read through the port of one node, which could invent
+    any number of HCAs.
 
     :param status: status of the findings to return
     :param findings: findings on HCAs with the names of other nodes, of any status

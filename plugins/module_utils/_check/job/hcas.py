@@ -133,11 +133,11 @@ def _name_first(
     groups: typing.Sequence[tuple[tuple[str, ...], Finding]], subject: str, what: str
 ) -> typing.Iterator[Finding]:
     """Yield the findings on the first ``_MOST_NAMED`` nodes or pods of each status, and one finding for all remaining
-    ones. The number of findings thus does not depend on the number of nodes and pods.
+    nodes or pods. The number of findings thus does not depend on the number of nodes and pods.
 
     :param groups: pairs of the names of nodes or pods and the finding that applies to all of them
     :param subject: beginning of the subject, before the name of the node or pod
-    :param what: nodes or pods, for the text
+    :param what: ``nodes`` or ``pods``, for the text
     """
     for status in dict.fromkeys(finding.status for _names, finding in groups):
         mine = [(names, finding) for names, finding in groups if finding.status == status]

@@ -259,7 +259,7 @@ def _check_privileged(scope: LintedTemplate) -> Finding:
 
 def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     """Return the amount of each extended resource, other than GPUs, that a container requested before another object
-    replaced its resources.
+    replaced its resources, by name.
 
     :param replaced: resources of the container before another object replaced them
     """

@@ -49,9 +49,8 @@ class NicMapInputs:
 def list_members(
     fabric: Fabric, hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]
 ) -> tuple[dict[str, tuple[str, ...]], str]:
-    """Return the netdevs of a fabric on each node that answered, in the order of the rails, and an empty text.
-
-    If the HCAs of the fabric could not be determined, the text is the reason.
+    """Return the netdevs of a fabric on each node that answered, by node and in the order of the rails, and an empty
+    text. If the HCAs of the fabric could not be determined, the text is the reason.
 
     An HCA without a netdev is left out.
 

@@ -121,12 +121,17 @@ def _apply_flavors(
 
 
 def _name_queue(scope: LintedTemplate) -> str:
-    """Return namespace/name of the LocalQueue of a job."""
+    """Return the LocalQueue of a job as ``namespace/name``."""
     return f"{scope.job.namespace}/{scope.job.queue}"
 
 
 def _report_flavors(subject: str, scope: LintedTemplate, world: JobSurroundings) -> Finding:
-    """Return the failed finding on pods that no ResourceFlavor of their queue fits."""
+    """Return the failed finding on pods that no ResourceFlavor of their queue fits.
+
+    :param subject: pod templates of the job, as beginning of the subject
+    :param scope: first of the templates, whose job names the queue
+    :param world: state of the cluster, with the flavors of the queue
+    """
     names = [flavor.name for group in world.flavors[_name_queue(scope)] for flavor in group.flavors]
     why = (
         "Kueue admits the job only with a ResourceFlavor whose nodeTaints the pods tolerate, and whose nodeLabels"
@@ -164,7 +169,10 @@ def _have_room(
 
 
 def _group_by_choice(scopes: typing.Sequence[LintedTemplate]) -> list[tuple[NodeChoice, list[LintedTemplate]]]:
-    """Return the pod templates with the same choice of nodes together, because their pods share these nodes."""
+    """Return the pod templates in groups with the same choice of nodes: each choice with its templates.
+
+    The pods of a group share these nodes.
+    """
     groups: list[tuple[NodeChoice, list[LintedTemplate]]] = []
     for scope in scopes:
         mine = next((found for choice, found in groups if choice == scope.template.nodes), None)

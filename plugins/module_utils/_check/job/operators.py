@@ -40,8 +40,11 @@ def check_operators(
 def _list_needed_operators(
     job: JobWorkload, world: JobSurroundings
 ) -> typing.Iterator[tuple[str, typing.AbstractSet[str]]]:
-    """Yield the operators that a job needs, each with the resources of nodes that the job needs it for; empty for
-    an operator that creates the pods of the job or admits it.
+    """Yield the operators that a job needs, each with the resources of nodes for which the job needs it.
+
+    The set is empty for an operator that creates the pods of the job or admits the job.
+
+    :param world: state of the cluster, with the attachments of the pods
     """
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}

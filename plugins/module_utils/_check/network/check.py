@@ -623,7 +623,9 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _add_rerun(remedy: str) -> str:
-    """Return a remedy with the instruction to run stage network again at its end."""
+    """Return a remedy with the instruction to run stage network again at its end, unless it names a stage to run
+    already.
+    """
     return remedy if "run stage" in remedy else f"{remedy.rstrip('.')}. Then run stage network again."
 
 
@@ -646,7 +648,10 @@ def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
 
 
 def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str, str]:
-    """Return why the stage did not wait until the network of the fabric is ready on a node, and the remedy."""
+    """Return the cause why the stage did not wait until the network of the fabric is ready on a node, and the remedy.
+
+    :param name: name of the node
+    """
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return (

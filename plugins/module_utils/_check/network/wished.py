@@ -29,7 +29,7 @@ class WantedObject(typing.NamedTuple):
     namespace: str = ""
 
     def is_met(self, item: AppliedObject) -> bool:
-        """Return whether an applied object is the one that the intent asks for."""
+        """Return whether an applied object is the object that the intent asks for: kind, name and namespace agree."""
         return item.kind == self.kind and self.name in ("", item.name) and self.namespace in ("", item.namespace)
 
 

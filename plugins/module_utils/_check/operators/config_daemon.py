@@ -97,7 +97,10 @@ def _find_tag(image: str) -> str:
 
 
 def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
-    """Return the finding on the config daemon of a node."""
+    """Return the finding on the config daemon of a node.
+
+    It passes if the pod of the daemon is ready and the daemon has reported the physical functions of the node.
+    """
     daemon = seen.daemon
     if daemon is None:
         why = (

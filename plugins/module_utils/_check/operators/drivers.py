@@ -62,9 +62,13 @@ def check(
     hcas: typing.Mapping[str, ObservedHcas],
     mirrored: bool,
 ) -> typing.Iterator[Finding]:
-    """Yield the findings on the driver policies. A policy with a driver container has one for each pool of nodes, one
-    on the number of kernels, and warnings about default routes. A policy without a driver container passes, unless
-    another policy replaces it.
+    """Yield the findings on the driver policies.
+
+    A policy with a driver container gets one finding for each pool of nodes, one on the number of kernels, and warnings
+    about default routes. A policy without a driver container passes, unless another policy replaces it.
+
+    If the policies were not read, yield one finding of status ``unknown`` if the intent needs a driver container, else
+    nothing.
 
     :param seen: answer of operators_info; None if it did not run
     :param platforms: platforms of the nodes, which show whether the kernel needs signed modules

@@ -116,7 +116,8 @@ def check(
 
 def _without_memory(function: PciEvidence) -> tuple[int, ...]:
     """Return the numbers of the VF BARs that have no memory address: those that the kernel marks as unassigned, and
-    those of the capability that the kernel no longer lists because they did not fit.
+    those of the capability that the kernel no longer lists because they did not fit. The result is empty if the memory
+    is not known.
 
     :param function: SR-IOV properties of the function in sysfs
     """

@@ -131,8 +131,8 @@ def _check_templates(planned: RollPlan) -> typing.Iterator[Finding]:
 def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
     """Return the finding on a node of the roll, which should have one step in the plan and one outcome.
 
-    If the numbers are others, return the finding on a failed outcome if there is one, else a finding of status
-    ``unknown``.
+    If the node has more or fewer of them, return the finding on a failed outcome if there is one, else a finding of
+    status ``unknown``.
 
     :param node: name of the node
     :param steps: number of steps that the plan has for the node

@@ -123,7 +123,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
 
 
 def _format_explained_pairs(suspect: Suspect) -> str:
-    """Return the first three pairs that a suspect explains as text, and the number of further ones."""
+    """Return the first three pairs that a suspect explains as text, and the number of further pairs."""
     more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 

@@ -76,9 +76,10 @@ def lose_some_each(pairs: typing.Sequence[Pair]) -> bool:
 def judge_pairs(
     fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers
 ) -> list[Finding]:
-    """Check for each pair that its ping lost no messages, and return one finding for each pair. If more than
-    ``_MOST_PAIRS`` pairs fail, list some pairs of each suspect and state the number of the remaining ones. If more than
-    ``_MOST_PAIRS`` pairs pass, list none of them.
+    """Check for each pair that its ping lost no messages, and return one finding for each pair.
+
+    If more than ``_MOST_PAIRS`` pairs fail, list some pairs of each suspect and state the number of the remaining
+    pairs. If more than ``_MOST_PAIRS`` pairs pass, list none of them.
 
     :param pairs: all pairs of the fabric with their results
     :param found: suspects, which are common causes of failing pairs

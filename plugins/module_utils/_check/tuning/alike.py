@@ -75,8 +75,9 @@ class NodeGroup:
 def check(
     nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers
 ) -> typing.Iterator[Finding]:
-    """Compare the tuning rows of comparable nodes with each other. Yield a finding for each value that differs from the
-    usual one, or a pass for a group without differences.
+    """Compare the tuning rows of comparable nodes with each other.
+
+    Yield a finding for each value that differs from the usual value, or a pass for a group without differences.
 
     :param nodes: tuning of each node
     :param told: names of the nodes that are left out, by name of the tuning row, because another finding already

@@ -122,15 +122,16 @@ def sort_findings(
     variables: typing.Mapping[str, typing.Any],
     origins: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> tuple[Finding, ...]:
-    """Return findings in the order in which the user wrote their subjects. A missing key sorts after the other keys of
-    its mapping.
+    """Return findings in the order in which the user wrote their subjects.
+
+    A missing key sorts after the other keys of its mapping.
 
     If the status of a finding is not pass, the file and line of its subject are appended to its remedy, if they are
     known. Findings whose subject is not a path in the variables keep their order: the intent and the inventory first,
     conflicts between fabrics and the controller last.
 
     :param variables: values of the public variables as the user wrote them, by name
-    :param origins: file and line of a variable or a part of it, by its path
+    :param origins: file and line of a variable or a part of it, by its path; None if they are not known
     """
     return tuple(
         sorted(
@@ -157,7 +158,7 @@ def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
 
 def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
     """Return the sort key of a finding: the position of its subject in the user's variables, as one index for each step
-    of the path. Findings on the intent as a whole come first, skipped ones last.
+    of the path. Findings on the intent as a whole come first, skipped findings last.
 
     :param variables: the user's variables by name, as they were given
     """

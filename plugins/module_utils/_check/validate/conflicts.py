@@ -133,8 +133,9 @@ def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) ->
 
 
 def _report_unread_words(intent: Intent) -> list[Finding]:
-    """Return failed findings on settings for NVIDIA's network operator that have no effect, since no fabric needs a
-    NicClusterPolicy."""
+    """Return failed findings on settings for NVIDIA's network operator that have no effect because no fabric needs a
+    NicClusterPolicy. The list is empty if a fabric needs one.
+    """
     if any(map(needs_nic_policy, intent.fabrics)):
         return []
     wanted = intent.cluster.network_operator
@@ -159,8 +160,8 @@ def _report_unread_words(intent: Intent) -> list[Finding]:
 
 
 def _report_words_of_sriov(intent: Intent) -> list[Finding]:
-    """Report settings for the SR-IOV network operator that have no effect, since no fabric has virtual functions. They
-    are warnings.
+    """Return warnings on settings for the SR-IOV network operator that have no effect because no fabric has virtual
+    functions. The list is empty if a fabric has virtual functions.
     """
     if not intent.fabrics or any(find_traits(fabric).functions for fabric in intent.fabrics):
         return []

@@ -32,7 +32,7 @@ _RECREATE = (
 
 def check_guids(layers: FunctionReports) -> Finding:
     """Check that each InfiniBand VF has a node GUID and a port GUID other than zero, and that the physical function,
-    the VF itself and the subnet manager show the same one.
+    the VF itself and the report of the config daemon show the same GUID.
 
     :param layers: reports of kernel, operator and config daemon on the physical function
     """

@@ -92,7 +92,7 @@ def _check_other_policies(
 
 
 def _describe_removal(policy: Policy, other: Policy, nodes: int) -> str:
-    """Return the remedy for a policy that blocks another one, with the effect of its deletion.
+    """Return the remedy for a policy that blocks another policy, with the effect of its deletion.
 
     :param policy: policy that would be applied
     :param other: policy in the cluster that the webhook does not accept beside it
@@ -151,7 +151,7 @@ def _describe_owner_remedy(policy: Policy, other: Policy) -> str:
 
 
 def _is_of_all_nodes(policy: Policy, other: Policy) -> bool:
-    """Return whether a policy is for a single node and the other one is for all nodes of the same fabric."""
+    """Return whether a policy is for a single node, and the other policy is for all nodes of the same fabric."""
     selector = {key: value for key, value in policy.node_selector.items() if key != HOSTNAME}
     return (
         HOSTNAME in policy.node_selector
