@@ -83,8 +83,8 @@ def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
 def _check_proven(
     check: str, subject: str, ground: PairLimits, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
-    """Return a warning on a pair that is too slow with the configured number of queue pairs, but reaches the required
-    rate with more of them.
+    """Return the finding on a pair that is too slow with the configured number of queue pairs, but reaches the required
+    rate with more of them. It is a warning if the number explains the low rate, else the status is ``unknown``.
 
     :param check: check id of the finding
     :param subject: subject of the finding
@@ -92,7 +92,7 @@ def _check_proven(
     :param pair: result of the measurement
     :param average: measured rate in Gb/s
     :param expected: expected value, as text for the finding
-    :param explained: whether the number of queue pairs explains the low figure
+    :param explained: whether the number of queue pairs explains the low rate
     :raises ValueError: the pair was not measured with more queue pairs
     """
     found, same = pair.wider, _uses_one_path(ground, pair)

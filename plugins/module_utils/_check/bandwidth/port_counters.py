@@ -95,7 +95,10 @@ class Counted:
         )
 
     def check_routing(self) -> list[Finding]:
-        """Return the finding that compares the routing in the intent with the uplinks that the tests used."""
+        """Return the finding that compares the routing in the intent with the uplinks that the tests used.
+
+        The list is empty if the uplinks prove nothing.
+        """
         return check_routing(self._fabric, self._ways, self._pairs)
 
     def describe_test(self, test: Test) -> CounterEvidence:

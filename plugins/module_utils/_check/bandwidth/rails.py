@@ -104,8 +104,8 @@ def _collect_cablings(membership: Membership, leaves: typing.Mapping[Port, str])
 def _check_model(
     fabric: Fabric, model: Cablings, membership: Membership, leaves: typing.Mapping[Port, str]
 ) -> typing.Iterator[Finding]:
-    """Yield the findings on the servers of one model: one for each node with a cabling of its own, and one for each two
-    different cablings that the same number of nodes have.
+    """Yield the findings on the servers of one model: one for each node with a cabling of its own, and one for each
+    pair of different cablings that equally many nodes have.
 
     :param model: cablings of the servers of the model, with the nodes of each cabling
     :param membership: HCAs that belong to the fabric, by node, with their rails

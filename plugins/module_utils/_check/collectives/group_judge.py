@@ -52,12 +52,12 @@ class GroupJudge:
         leaf_of: typing.Mapping[str, str],
         ended: str,
     ) -> None:
-        """Prepare to judge, before the first test.
+        """Store what the tests are judged by. No test is judged yet.
 
         :param wanted: settings of the collectives in the intent
         :param ground: GPUs and HCAs of the nodes, with measured rates
         :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
-        :param leaf_of: leaf of each node
+        :param leaf_of: name of the leaf, by node
         :param ended: why the stage ended before its last test; empty if it did not
         """
         self._wanted, self.ground, self._seen, self._leaf_of, self._ended = wanted, ground, seen, leaf_of, ended
@@ -168,7 +168,7 @@ class GroupJudge:
         return verdict
 
     def _explain_no_results(self, ran: typing.Optional[RanTest]) -> tuple[str, str]:
-        """Return the cause why a test has no results, and the remedy.
+        """Return the reason why a test has no results, and the remedy.
 
         :param ran: facts of the run; None if the test did not run
         """

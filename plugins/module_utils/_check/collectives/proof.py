@@ -129,6 +129,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
 
     :param test: subject of the finding
     :param run: parsed output of one run of nccl-tests
+    :param log: log of the run, whose environment variables may explain wrong values
     """
     expected = "a complete run without wrong values"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0

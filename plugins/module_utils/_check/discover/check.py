@@ -86,8 +86,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _count_nodes(seen: int, expected: int) -> Finding:
-    """Return the finding that compares the number of nodes in the inventory with the intent. A node that is missing
-    from the inventory has no other finding.
+    """Return the finding that compares the number of nodes in the inventory with the intent.
+
+    No other finding reports a node that is missing from the inventory.
 
     :param seen: number of nodes in the inventory
     :param expected: number of nodes in the intent
@@ -154,10 +155,15 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
 
 
 def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
-    """Check that the PCIe link of each HCA runs at the maximum of the card. A card in a narrow slot, or with a link
-    that trained down, cannot reach the rate of its port.
+    """Check that the PCIe link of each HCA that a fabric of the intent may use runs at the maximum of the card.
+
+    A card in a narrow slot, or with a link that trained down, cannot reach the rate of its port.
+
+    The finding is a warning if the link is slower, or if one of the values was not read. HCAs without a PCIe link, such
+    as virtio devices, are left out.
 
     :param name: name of the node
+    :param node: HCAs of the node
     """
     findings = []
     for hca in list_fitting(intent.fabrics, node):

@@ -42,7 +42,7 @@ class FabricFacts:
 class Names:
     """The names of the devices in a topology, for findings.
 
-    The name of a device is its node description, or its GUID without a description.
+    The name of a device is its node description, or its GUID if it has no description.
 
     The GUID is appended to a description that is not unique or has the form of a port name, since the owner of a device
     chooses the description and waivers match by name.
@@ -87,7 +87,7 @@ class Names:
         return name if kind == "Ca" and number == 1 else f"{name} port {number}"
 
     def lid(self, lid: int) -> str:
-        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``."""
+        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``; without one, ``LID 7``."""
         guid = self._lids.get(lid)
         return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
 

@@ -233,8 +233,9 @@ def _check_standby(
 
 
 def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager], names: Names) -> Finding:
-    """Warn about subnet managers with the same priority. The GUID then decides which of them becomes master: the lower
-    one wins, so the choice is accidental.
+    """Warn about subnet managers with the same priority.
+
+    The lower GUID then decides which of them becomes master, so the choice is accidental.
 
     :param known: subnet managers by GUID
     :param names: names of the devices

@@ -133,10 +133,11 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
 def _check_capabilities(
     fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names
 ) -> Finding:
-    """Return a warning that sums up the slow links of the whole fabric, including those of other tenants.
+    """Return the finding that sums up the slow links of the whole fabric, including those of other tenants.
 
-    The check ``fabric.rate`` reports the slow links that carry traffic of the fabric. If the supported rates are not
-    known, the status is ``unknown``.
+    It is a warning if there are any. If the supported rates are not known, the status is ``unknown``.
+
+    The check ``fabric.rate`` reports the slow links that carry traffic of the fabric.
 
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
     :param names: names of the switches and HCAs of the topology, for texts

@@ -121,7 +121,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
 
     If an argument is missing on the command line, the node passes only if this run rolled the node with the
     MachineConfig that sets the argument. A MachineConfig that merely exists may belong to another pool or to a paused
-    one.
+    pool.
 
     :param wanted: kernel arguments of the intent
     """

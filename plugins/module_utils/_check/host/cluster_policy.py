@@ -25,6 +25,7 @@ def check(
     :param policies: answer of cluster_policy; None if it did not run
     :param nodes: names of the nodes of the inventory
     :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
+    :param check_mode: whether the run is in check mode, in which nothing is changed
     """
     if policies is None or not policies.delegated:
         yield _check_policy(policies, loaded, check_mode)
@@ -110,6 +111,7 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
 
     :param policies: answer of cluster_policy; None if it did not run
     :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
+    :param check_mode: whether the run is in check mode, in which nothing is changed
     """
     seen, expected = (
         policies or ClusterPolicies(error="the module cluster_policy did not run"),

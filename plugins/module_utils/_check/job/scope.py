@@ -49,7 +49,7 @@ class ComparisonBudget:
         return self._left < 0
 
     def spend(self, comparisons: int) -> bool:
-        """Subtract a number of comparisons from the budget. Return False if fewer were left, which spends it."""
+        """Subtract a number of comparisons from the budget. If fewer were left, the budget is spent: return False."""
         self._left -= comparisons
         return not self.is_spent
 
@@ -175,7 +175,7 @@ def read_integer(text: str) -> int:
 
 
 def is_gpu(name: str) -> bool:
-    """Return whether an extended resource is a GPU: a whole one, one that pods share in time, or a part of one.
+    """Return whether an extended resource is a GPU: a whole GPU, a GPU that pods share in time, or a part of a GPU.
 
     [NVIDIA/k8s-device-plugin README: with renameByDefault, a GPU that is shared is nvidia.com/gpu.shared]
     """

@@ -648,7 +648,7 @@ def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
 
 
 def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str, str]:
-    """Return the cause why the stage did not wait until the network of the fabric is ready on a node, and the remedy.
+    """Return the reason why the stage did not wait until the network of the fabric is ready on a node, and the remedy.
 
     :param name: name of the node
     """

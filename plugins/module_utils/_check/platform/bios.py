@@ -34,7 +34,7 @@ _SWITCHES: dict[Key, str] = {"sriov": "SR-IOV", "above_4g": "Above 4G decoding",
 
 def is_hidden(hca: Hca) -> bool:
     """Return whether the SR-IOV capability of an HCA is invisible because only the first 256 bytes of its configuration
-    space can be read. The cause is then the BIOS, and only this check reports it.
+    space can be read. If so, the cause is the BIOS, and only the check ``platform.bios`` reports it.
     """
     return hca.sriov is None and hca.sriov_absence == "hidden"
 

@@ -308,8 +308,8 @@ def _choose_status(
 
 
 def _is_left_open(state: BiosState, said: BmcReport) -> bool:
-    """Return whether the BIOS does not report whether a desired setting is on: it has no such attribute, or the value
-    is ``Auto``. The result is False for a setting that waits for a reset.
+    """Return whether the BMC leaves open if a desired BIOS setting is on, because the BIOS has no such attribute or its
+    value is ``Auto``. The result is False for a setting that waits for a reset.
 
     :param state: comparison of the BIOS setting with its desired value
     :param said: report of the BMC

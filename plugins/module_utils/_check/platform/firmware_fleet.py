@@ -55,7 +55,7 @@ class HcaModel:
 
     :ivar model: name of the model
     :ivar hcas: node and name of each HCA
-    :ivar odd: values that differ, by HCA; HCAs without any are left out
+    :ivar odd: values that differ, by node and name of the HCA; HCAs without any are left out
     """
 
     model: str

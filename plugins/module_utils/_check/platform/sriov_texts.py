@@ -10,7 +10,7 @@ from ..._model.node.hca import Hca
 
 
 def describe_no_sriov(hca: Hca, fabric: Fabric) -> tuple[str, str]:
-    """Return the cause why a physical function cannot create VFs, and the remedy, which ends with the stage to run
+    """Return the reason why a physical function cannot create VFs, and the remedy, which ends with the stage to run
     again.
     """
     why, remedy = why_no_sriov.explain_no_sriov(hca)

@@ -38,7 +38,7 @@ def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ..
     function that it selects.
 
     :param policy: policy that would be applied
-    :param world: state of the cluster before that
+    :param world: state of the cluster before the policy is applied
     """
     nodes = world.nodes_selected_by(policy)
     found = [
