@@ -32,9 +32,13 @@ _REMEDY = (
 def check_moved_interfaces(
     fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each interface that pods of the fabric take and that the node itself uses: a failure if it
-    carries the default route or an address of the node, or is a part of a bond, and a warning if it has another
-    network. Yield a warning for each node whose default route is unknown.
+    """Yield a finding for each interface that pods of the fabric take and that the node itself uses.
+
+    It is a failure if the interface carries the default route or an address of the node, or is a part of a bond, and a
+    warning if it carries another network.
+
+    Yield a warning for each node whose default route is unknown. Yield nothing if pods of the fabric do not take
+    interfaces, or if no use of interfaces was read.
 
     :param world: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part

@@ -45,10 +45,12 @@ def check_uplinks(
     policy: Policy, node: str, interfaces: typing.Sequence[StateInterface], world: ClusterBefore
 ) -> typing.Iterator[Objection]:
     """Yield an objection for each physical function that the policy changes, or no longer selects, and that carries the
-    default route or an address of the node, and one if the default route of the node is unknown.
+    default route or an address of the node. If the default route of the node is unknown, yield one objection that says
+    so. Yield nothing for an externally managed policy, or if no use of interfaces was read.
 
     :param node: name of the node
     :param interfaces: physical functions of the node that the policy selects
+    :param world: state of the cluster before the policies are applied
     """
     if world.in_use is None or policy.external:
         return
@@ -104,6 +106,7 @@ def _list_left(policy: Policy, state: NodeState, world: ClusterBefore) -> typing
     """Yield the physical functions that the policy configured before, and that no policy will select.
 
     :param state: SriovNetworkNodeState of the node
+    :param world: state of the cluster, with the other policies
     """
     before = {item.address for item in state.wanted if policy.name in item.policies}
     others = [other for other in world.policies_on.get(state.node, ()) if other.name != policy.name]
