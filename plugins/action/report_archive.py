@@ -104,10 +104,11 @@ class ActionModule(ControllerAction):
         return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
 
     def _read_place_variable(self, variables: Result) -> typing.Any:
-        """Return the configured destination: the value of the variable, or that of the environment if the variable is
-        not set. With an empty value no archive is sent.
+        """Return the configured destination of archives: the value of the Ansible variable, or of the environment
+        variable if the Ansible variable is not set. Return None if both are not set. An empty value means that no
+        archive is sent.
 
-        :raises ArchiveError: the variable cannot be read
+        :raises ArchiveError: the Ansible variable cannot be read
         """
         try:
             said = self._templar.template(variables.get(VARIABLE))

@@ -165,7 +165,8 @@ class ActionModule(ControllerAction):
         return start_run(options, start, ansible_version)
 
     def _template_variable(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:
-        """Return the value of an inventory variable after templating. Return ``unsaid`` if the variable is not set or
-        null.
+        """Return the value of an inventory variable after templating.
+
+        :param unsaid: result if the variable is not set or null
         """
         return self._templar.template(variables[name]) if variables.get(name) is not None else unsaid

@@ -81,8 +81,10 @@ _LOOK_SECONDS = 1.0
 
 
 def _stage_of(play: typing.Any) -> typing.Optional[str]:
-    """Return the stage to which a play belongs, or None if it belongs to no stage. A playbook that several stages share
-    sets the name of the stage in the play variable ``stage_name``.
+    """Return the name of the stage to which a play belongs, or None if it belongs to no stage. The name is that of the
+    playbook file, or the play variable ``stage_name`` in a playbook that several stages share.
+
+    :param play: Ansible's ``Play``
     """
     path = os.path.basename(play.get_path())
     for name in (play.vars.get("stage_name"), path.partition(".yml:")[0]):
@@ -191,7 +193,11 @@ class CallbackModule(Default):
             super().v2_playbook_on_include(included_file)
 
     def _print_task_banner(self, task: typing.Any) -> None:
-        """Print the banner of a task above the first output of the task, instead of at its start."""
+        """Print the banner of a task. While Ansible starts the task, print nothing: the banner is printed later, above
+        the first output of the task.
+
+        :param task: Ansible's ``Task``
+        """
         if self._starting:
             return
         self._show_heading()
@@ -491,8 +497,8 @@ class CallbackModule(Default):
             self._report_silence(time.monotonic())
 
     def _report_silence(self, now: float) -> None:
-        """Show the current task and its hosts if nothing was shown for some time. The time until the next such line
-        doubles up to a limit.
+        """Show the current task and its hosts if the task has run for some time. The silence before the next such line
+        doubles, but grows by at most ``MOST_SILENCE`` seconds each time.
 
         :param now: time of a monotonic clock, in seconds
         """

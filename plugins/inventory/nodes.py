@@ -230,8 +230,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         }
 
     def _kubeconfig(self) -> typing.Any:
-        """Return the kubeconfig that the playbooks use: that of the command line if it is not a template, otherwise
-        that of the inventory file.
+        """Return the kubeconfig that the playbooks use: the extra variable ``rdma_kubeconfig`` if it is set and not a
+        template, otherwise the option ``kubeconfig`` of the inventory file. Return None if neither is set.
         """
         typed = (self._vars or {}).get("rdma_kubeconfig")
         return self.get_option("kubeconfig") if not typed or "{{" in str(typed) else typed
@@ -255,8 +255,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             )
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
-        """Add a node to the inventory. All texts from the node are marked as unsafe, because ansible-core before 2.19
-        would evaluate them as templates.
+        """Add a node to the inventory, with its connection variables and its groups. All texts from the node are marked
+        as unsafe, because ansible-core before 2.19 would evaluate them as templates.
 
         :param by_ssh: whether the node is reached by ssh; otherwise by its observer pod
         """

@@ -103,7 +103,7 @@ def connect(module: AnsibleModule) -> Cluster:
     kubernetes.core. Fail the module if the library kubernetes is not installed.
 
     :raises ApiError: the configuration is missing or invalid, or the API server does not answer
-    :raises OtherClusterError: the run of the module began with another cluster
+    :raises OtherClusterError: the run to which the module belongs began with another cluster
     """
     if not HAS_KUBERNETES:
         module.fail_json(msg=missing_required_lib("kubernetes"))
@@ -163,10 +163,11 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
 
 
 def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
-    """Call a function in a thread, and return its result or raise its error.
+    """Call a function in a thread, and return its result or raise its error. If the time limit is exceeded, the thread
+    is abandoned.
 
     :param limit: time limit in seconds
-    :param ask: function that is called in the thread
+    :param ask: function without arguments that is called in the thread
     :param where: source of the credentials, for the error message
     :raises ApiError: there is no result within the limit
     """
@@ -223,10 +224,10 @@ def open_progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable
 
 
 def format_difference(outcomes: typing.Iterable[Outcome]) -> list[dict[str, str]]:
-    """Return each changed object before and after the change, in the format that Ansible displays with --diff. In check
-    mode these are the objects that would change.
+    """Return each changed object before and after the change as YAML, in the format that Ansible displays with --diff.
+    In check mode these are the objects that would change. The text of an object that does not exist is empty.
 
-    :param outcomes: outcome of each object that was applied
+    :param outcomes: outcome of each object that was applied. Unchanged objects are left out
     """
 
     def text(resource: typing.Any) -> str:

@@ -58,9 +58,9 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     """Judge a run again, and write the new records and the new report into a separate folder.
 
     :param report_dir: folder of the run; nothing in it changes outside of ``target``
-    :param target: folder for records and report; empty: ``judged`` in ``report_dir``
-    :param wishes: intent to judge by, with the keys ``fabrics``, ``waivers`` and ``cluster``. The run supplies each
-        value that is missing or None. ``applied`` is False for an intent that is not applied yet
+    :param target: folder for records and report; empty for the folder ``judged`` in ``report_dir``
+    :param wishes: intent to judge by, with the keys ``fabrics``, ``waivers`` and ``cluster``. For a value that is
+        missing or None, that of the run is used. The key ``applied`` is False for an intent that is not applied yet
     :param ansible_version: version of ansible-core that judges, for the report
     :returns: the result of the module ``judge``
     :raises FileError: the folder contains no run, ``target`` is the folder of the run, or a file cannot be read or
@@ -86,7 +86,7 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     applied = wishes.get("applied") is not False
 
     def refused(stage: str) -> typing.Sequence[str]:
-        """Return the facts that could not be used since the last call, each with the reason, as text.
+        """Return the facts that could not be used since the last call of this function, each as a text with the reason.
 
         :param stage: name of the stage for which the facts were read
         """
@@ -94,8 +94,8 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
         return found
 
     def facts(stage: str) -> typing.Any:
-        """Return the facts by which a stage is judged, and the number of facts of each kind. If the run is judged by
-        another intent than its own, the positions in the files of its own intent (``origins``) are left out.
+        """Return the facts by which a stage is judged, and the number of facts of each kind. If any part of the intent
+        is not that of the run, the positions in the files of the run's own intent (``origins``) are left out.
         """
         found, counts = read_facts(folder, stage)
         own = all(wishes.get(name) is None for name in chosen)
@@ -206,7 +206,8 @@ def read_snapshot(report_dir: str, variable: str = "rdma_report_dir") -> Snapsho
 def _read_collectives(
     folder: FactFolder,
 ) -> tuple[typing.Optional[tuple[StepFigures, ...]], tuple[LatencyFigures, ...]]:
-    """Return the measured figures of the collectives, and their latencies. The figures are None if none were measured.
+    """Return the measured figures of each step of the collectives, and the measured latencies. Return None and an empty
+    tuple if the run has not measured collectives.
 
     :raises RdmaError: the fact cannot be read, or is an error
     """
@@ -249,9 +250,9 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
 
 
 def compare_with_kept(before_dir: str, report_dir: str) -> Since:
-    """Compare a run with a kept earlier run, and write the differences into the folder of the later run. Return the
-    number and the description of the differences. If the earlier run cannot be compared, for example because another
-    version wrote it, return the reason instead.
+    """Compare a run with a kept earlier run, and write the differences into the folder of the later run. Return the ID
+    and the start of the earlier run, and the number and the descriptions of the differences. If the earlier run cannot
+    be compared, for example because another version wrote it, the result contains the reason instead.
 
     :param before_dir: folder of the earlier run
     :param report_dir: folder of the later run

@@ -255,7 +255,11 @@ def cut_lines(lines: list[str]) -> list[str]:
 
 
 def _report_kept_stage(options: Data, run: str) -> Data:
-    """Return the result for a stage that a resumed run does not repeat. Its record remains."""
+    """Return the result of the module ``stage_begin`` for a stage that a resumed run does not repeat. The stage does
+    not start, and its earlier record remains valid.
+
+    :param run: ID of the run
+    """
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
         f"{record.stage}: kept from {record.finished}, the run resumes at stage {options['resume_from']} -"
@@ -274,12 +278,12 @@ def _report_kept_stage(options: Data, run: str) -> Data:
 
 
 def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
-    """Return the usual duration of a stage for its heading: the median in seconds over the kept earlier runs, and the
-    number of these runs. Return an empty dictionary if there are none. Only runs with the same check mode count, in
-    which the gate of the stage was not closed.
+    """Return the usual duration of a stage for its heading: the median over the kept earlier runs in seconds
+    (``usual_seconds``), and the number of these runs (``usual_runs``). Only runs with the same check mode count in
+    which the gate of the stage was not closed. Return an empty dictionary if there are none.
 
     :param options: options of the module ``stage_begin``
-    :param run: id of the current run
+    :param run: ID of the current run
     """
     report_dir, stage = options["report_dir"], options["stage"]
     heads = (

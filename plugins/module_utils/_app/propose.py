@@ -43,8 +43,8 @@ class ProposalError(RdmaError):
 
 
 def _in_short(reasons: typing.Sequence[str]) -> str:
-    """Return the first reasons on one line, each of them shortened, because the output of a module on a node may be
-    long.
+    """Return the first three reasons on one line, each shortened to 500 characters, and the number of the other
+    reasons. The output of a module on a node may be long.
     """
     lines = [cut_text(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
     return join_first(lines, _MOST_REASONS, "; ")
@@ -77,11 +77,12 @@ def default_path(inventory_dir: str) -> str:
 def collect_inputs(
     folder: FactFolder, namespace: str = "", image: typing.Optional[NamedImage] = None
 ) -> ProposalInputs:
-    """Return the facts of a run on which a proposal is based, as far as they exist.
+    """Return the facts of a run on which a proposal is based. Facts about the cluster that do not exist or cannot be
+    read are None in the result, and its field ``unread`` gives the reasons.
 
     :param namespace: namespace of the pods; empty if the user gave none
     :param image: image of the observers; None if the user named none
-    :raises FileError: this run has read no node
+    :raises FileError: the folder contains no run, or the fact about the chosen InfiniBand ports cannot be read
     :raises LoadError: a fact does not have the form that this version expects
     """
     nodes = folder.start().nodes

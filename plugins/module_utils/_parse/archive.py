@@ -27,7 +27,7 @@ _MOST = 65536
 
 def place_of(said: typing.Any) -> typing.Optional[Place]:
     """Parse the destination of the report's archive: a folder, or an HTTP address that accepts PUT. Return None if the
-    value is None or empty.
+    value is None or an empty text.
 
     :param said: value of the variable with which the user sets the destination, of any type
     :raises ArchiveError: the value is neither the path of a folder nor a valid address
@@ -110,8 +110,8 @@ def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
 
 
 def refusal_words(text: str) -> str:
-    """Return the error code and the message from the XML body with which S3, or a compatible server, refuses a request.
-    Return an empty string if the text has neither.
+    """Return the error code and the message from the XML body with which S3, or a compatible server, refuses a request,
+    as ``code: message``. Return only one of them if the other is missing, and an empty string if both are.
     """
     head = text[:_MOST]
     code, message = _CODE.search(head), _MESSAGE.search(head)
