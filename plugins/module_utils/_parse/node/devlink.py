@@ -23,6 +23,7 @@ _VERSIONS = ("fw.version", "fw", "fw.mgmt")
 class Info(typing.NamedTuple):
     """The PSID and the firmware versions of a PCI function. A value is None if the driver does not report it.
 
+    :ivar psid: identifier of the board and its firmware variant, such as ``MT_0000000838``
     :ivar running: version that runs now
     :ivar stored: version that runs after the next reset
     """

@@ -24,8 +24,8 @@ def parse_command_line(text: str) -> Arguments:
 
 
 def parse_grub_entries(text: str) -> tuple[Arguments, ...]:
-    """Return the arguments of each entry of grub.cfg that boots a system. Such an entry has the argument ``root=``,
-    which an entry of a memory test does not have.
+    """Return the arguments of each entry of grub.cfg that boots a system, in the order of the file. Such an entry has
+    the argument ``root=``. Other entries, such as that of a memory test, are left out.
 
     :raises ParseError: grub.cfg has no such entry
     """
@@ -52,9 +52,10 @@ def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def drop_in(text: str) -> Arguments:
-    """Return the kernel arguments in the GRUB drop-in file that linerate.rdma writes.
+    """Return the kernel arguments in the GRUB drop-in file that linerate.rdma writes. The result is empty if the file
+    adds none.
 
-    :raises ParseError: the file was not written by linerate.rdma
+    :raises ParseError: the file does not have the form that linerate.rdma writes
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     matches = [_DROP_IN.match(line) for line in lines]
