@@ -286,8 +286,9 @@ def _look_at_firmware(folder: FactFolder, known: typing.Optional[Known], prove: 
 
 
 def _read_firmware_set(folder: FactFolder, node: str) -> typing.Optional[ObservedFirmwareSet]:
-    """Return the firmware settings that the run has written on a node. Return None if it has written none there. A fact
-    that cannot be read becomes an error of the node.
+    """Return the result of the module nic_firmware on a node, with the firmware settings that the run has written.
+    Return None if the run has not written settings on this node. A fact that cannot be read becomes the error of the
+    result.
     """
     try:
         fact = folder.read("nic_firmware", node)

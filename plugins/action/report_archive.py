@@ -26,8 +26,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that reads the destination and the credentials of the archive from a variable and the
-    environment. They are not task arguments, so no log, callback or result contains them.
+    """An action plugin that sends the archive of a run to a destination, or checks the destination. It reads the
+    destination and the credentials from a variable and the environment. They are not task arguments, so no log,
+    callback or result contains them.
     """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
@@ -50,7 +51,8 @@ class ActionModule(ControllerAction):
 
     def _check_archive_place(self, options: Result, variables: Result) -> Result:
         """Check the destination of the archive without sending one, and store the outcome as a fact, which stage
-        validate judges. Return the destination as ``place``. If none is configured, it is empty and no fact is stored.
+        validate judges. Return the destination under the key ``place``. If no destination is configured, ``place`` is
+        empty and no fact is stored.
         """
         shown = ""
         try:

@@ -109,8 +109,8 @@ class ActionModule(ControllerAction):
         }
 
     def _open_run_folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
-        """Return the folder of the run: that of the option ``run``, that of an older run to resume, or that of a new
-        run.
+        """Return the folder of the run, which is one of three: the run of the option ``run``, an older run that is
+        resumed, or a new run.
 
         :raises RdmaError: the run cannot be begun or resumed, or another run still uses the folder
         """

@@ -95,7 +95,7 @@ def _stage_of(play: typing.Any) -> typing.Optional[str]:
 
 def _says_all(result: typing.Any) -> bool:
     """Return whether the message of a failed task is sufficient, so that its other result keys need not be shown. This
-    is the case for an error of this collection, whose single line contains cause and remedy.
+    is the case for an error of this collection in a single line, which contains cause and remedy.
 
     :param result: Ansible's ``TaskResult``
     """
@@ -106,8 +106,8 @@ def _says_all(result: typing.Any) -> bool:
 
 @guard_callback
 class CallbackModule(Default):
-    """A stdout callback that shows the plays of this collection briefly, stage by stage, and all other plays as the
-    default callback does.
+    """A stdout callback. It shows the plays of this collection briefly, stage by stage. All other plays, and all plays
+    with -v, are shown as by the default callback.
     """
 
     CALLBACK_VERSION = 2.0
@@ -331,7 +331,7 @@ class CallbackModule(Default):
     # what is shown
 
     def _failed_in_short(self, result: typing.Any, said: str, ignored: bool) -> None:
-        """Show a failed task of the collection on one line.
+        """Show a failed task of the collection on one line: the host, the task and its message.
 
         :param result: Ansible's ``TaskResult`` of the failed task
         :param said: message of the task; empty if the last line of the run contains it
@@ -426,11 +426,12 @@ class CallbackModule(Default):
             self._show_line(line, _COLORS[how])
 
     def _keep_verdict(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
-        """Store the verdict of the run, which is shown as the last line, if the result of a task contains it.
+        """Store the verdict of the run if the message of a task contains it. The verdict is shown as the last line of
+        the run.
 
         :param found: result of the task
         :param how: tone of the verdict, ``good`` or ``bad``
-        :returns: whether the result contains a verdict
+        :returns: whether the message contains a verdict
         """
         lines = lines_of(found)
         if not lines or not lines[0].startswith(_VERDICT):
@@ -471,8 +472,8 @@ class CallbackModule(Default):
             super()._handle_exception(*arguments, **options)
 
     def _dump_results(self, *found: typing.Any, **how: typing.Any) -> typing.Any:
-        """Return the text of a whole result with all non-printing characters escaped. The text is shown for failed
-        tasks, and with -v for all tasks.
+        """Return a whole result as text with all non-printing characters escaped. The text is shown for failed tasks,
+        and with -v for all tasks.
         """
         dumped = super()._dump_results(*found, **how)
         return escape.escape_nonprinting(dumped, "\n\t") if isinstance(dumped, str) else dumped

@@ -97,12 +97,12 @@ def find_containerd_limit(cluster: typing.Any, shown: typing.Any, limits: typing
 
 @guard_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
-    """Return the settings of the host that the intent requests and that need no reboot: whether there are any
-    (``asked``), the names of their tuning rows (``rows``), the values by section and key (``sections``), and the
-    options of the module kernel_settings (``kernel_settings``).
+    """Return the settings of the host that the intent requests and that need no reboot.
 
     :param cluster: value of ``rdma_cluster``
     :param fabrics: value of ``rdma_fabrics``
+    :returns: a mapping with these keys: ``asked`` (whether there are such settings), ``rows`` (names of their tuning
+        rows), ``sections`` (values by section and key) and ``kernel_settings`` (options of the module kernel_settings)
     """
     intent = parse_intent(fabrics, None, cluster or {})
     found = collect_settings(intent)

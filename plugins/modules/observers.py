@@ -228,8 +228,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observe
 
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
-    """Return the desired observers, from the options of the module. With the option ``keep``, or outside of a run, they
-    belong to no run and remain until they are removed explicitly. An image without a digest causes a warning.
+    """Return the desired observers, from the options of the module. If the option ``keep`` is set, or if the module
+    does not belong to a run, the observers belong to no run and remain until they are removed explicitly. An image
+    without a digest causes a warning.
     """
     options, folder, openshift = module.params, find_folder(module), cluster.serves(OPENSHIFT_GROUP)
     image = (

@@ -91,7 +91,7 @@ def read_boots_of(
 
 
 def _connect(options: typing.Mapping[str, typing.Any]) -> typing.Any:
-    """Return a connection to the API server with the options of a module.
+    """Return a client of the API server, which is selected by the given connection options of a module.
 
     :raises RdmaError: there are no credentials, or the API server cannot be reached
     """
@@ -110,11 +110,11 @@ def _ask_for_uid(options: typing.Mapping[str, typing.Any]) -> str:
 
 
 def context_of(kubeconfig: typing.Any) -> tuple[str, str]:
-    """Return the context that the playbooks use, and the name of the variable that has precedence over each kubeconfig.
-    The context is empty if the playbooks use none, or if it cannot be read. The name is empty if no variable has
-    precedence.
+    """Return two texts: the context of the kubeconfig that the playbooks use, and the name of the environment variable
+    that is used instead of any kubeconfig. The context is empty if the playbooks use none, or if it cannot be read. The
+    name is empty if there is no such variable.
 
-    :param kubeconfig: kubeconfig that the inventory sets, or None
+    :param kubeconfig: kubeconfig that the inventory sets; None if it sets none
     """
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 

@@ -36,7 +36,7 @@ class _Pipe:
         self._pipe, self._count = pipe, count
 
     def read(self) -> typing.Optional[bytes]:
-        """Read the available bytes like a non-blocking stream: return None if there are none yet, and an empty text at
+        """Read the available bytes like a non-blocking stream. Return None if there are none yet, and empty bytes at
         the end of the output.
 
         :raises AnsibleConnectionFailure: the program has printed more than its limit

@@ -71,7 +71,8 @@ class ContainerdRestart:
         self._kubelet = False
 
     def check(self) -> None:
-        """Verify that a restart ends no container, and that containerd can read its configuration.
+        """Verify before the restart that it ends no container, and that containerd can read its configuration. Remember
+        whether the kubelet runs.
 
         :raises RdmaError: containerd must not be restarted
         """
@@ -102,10 +103,10 @@ class ContainerdRestart:
 
     def wait(self) -> None:
         """Wait after the restart until the CRI plugin of containerd runs, the kubelet runs if it ran before, and the
-        Node is Ready. If ``ctr`` reports no plugins, a status that the kubelet reports late enough after the restart
-        proves the same.
+        Node is Ready. If ``ctr`` cannot report whether the CRI plugin runs, the Node must report Ready at a time so
+        long after the restart that this proves it.
 
-        :raises RdmaError: the node is lost, or it is not known whether it is
+        :raises RdmaError: the node is lost, or its state is not known, after a time limit
         """
         loaded, why = self._find_cri_plugin()
         since = 0.0 if loaded else self._read_clock() + REPORTED

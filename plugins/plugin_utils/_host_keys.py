@@ -100,7 +100,7 @@ class _Node:
 
     @property
     def address(self) -> str:
-        """The address to which ssh connects."""
+        """Return the address to which ssh connects: a variable of the node, or else its name."""
         return str(self.read(("ansible_ssh_host", "ansible_host"), self._name))
 
 

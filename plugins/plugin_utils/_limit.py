@@ -23,16 +23,17 @@ _NAMED = 5
 
 
 class LimitError(RdmaError):
-    """Raised if ``--limit`` excludes nodes that would change."""
+    """The error that ``--limit`` excludes nodes that would change."""
 
 
 def list_excluded(
     loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str]
 ) -> list[str]:
-    """Return those of the nodes that ``--limit`` excludes, in the given order.
+    """Return those of the nodes that ``--limit`` excludes, in the given order. The result is empty without ``--limit``.
 
     :param loader: data loader of the task
     :param groups: magic variable ``groups`` of Ansible, which ignores ``--limit``
+    :param nodes: names of the nodes to examine
     """
     subset = context.CLIARGS.get("subset")
     if not subset:

@@ -227,8 +227,8 @@ def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typin
 
 
 def remove_junk(output: str) -> str:
-    """Return the output of a module from the line in which its JSON begins. The text after the JSON, or the whole
-    output if it has no JSON, is shortened, and its non-printing characters are escaped.
+    """Return the output of a module from the line on in which its JSON begins. The text after the JSON, or the whole
+    output if it contains no JSON, is shortened, and its non-printing characters are escaped.
 
     ansible-core drops the lines before the JSON, and warns about those after it with the text of the node. It processes
     all of them line by line, so that 16 MiB of short lines would take a gigabyte of memory [ansible-core

@@ -30,8 +30,12 @@ FOLDER_OPTIONS = ("facts_dir", "run")
 class ObserverAction(ActionBase):
     """The base class of the action plugin of a module that observes a node.
 
-    With the options ``facts_dir`` and ``run``, the value of each key of ``KINDS`` becomes a fact of the node. Without
-    them, the result is the answer of the module.
+    With the options ``facts_dir`` and ``run``, the values in the module's answer become facts of the node, and the
+    result of the task contains only their sizes. Without these options, the result is the answer of the module.
+
+    :ivar MODULE: full name of the module
+    :ivar KINDS: kind of the fact, by the key in the module's answer
+    :ivar MOST_BYTES: maximum number of bytes of the answer
     """
 
     TRANSFERS_FILES = False
@@ -45,7 +49,8 @@ class ObserverAction(ActionBase):
     _asked = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """Return the arguments of the module. A subclass may compute some of them from stored facts.
+        """Return the arguments of the module. The base class returns the options of the task. A subclass may compute
+        some of them from stored facts.
 
         :param folder: folder of the facts; None if the task does not set it
         :param given: options of the task
@@ -67,8 +72,8 @@ class ObserverAction(ActionBase):
         return remove_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """Return additional keys for the result of the task, which otherwise contains only counts. A subclass may
-        compare the answer with stored facts here.
+        """Return additional keys for the result of the task, which otherwise contains only counts. The base class
+        returns none. A subclass may compare the answer with stored facts here.
 
         :param answer: answer of the module
         """

@@ -45,7 +45,9 @@ class Stage:
     end: str = ""
 
     def heading(self) -> str:
-        """Return the first line of the stage, with its usual duration if that is known."""
+        """Return the first line of the stage, such as ``== fabric (usually 42 s, based on 3 previous runs)``. The usual
+        duration is left out if it is not known.
+        """
         return f"== {self.name}{f' ({describe_usual(self.usual)})' if self.usual else ''}"
 
     def row(self) -> str:
@@ -179,8 +181,8 @@ def goes_on(task: typing.Any) -> bool:
 
 
 def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
-    """Return those lines of a message that are shown. If a stage did not start and all of its problems are skipped
-    checks, only the first line is shown, because the cause was shown at an earlier stage.
+    """Return those lines of a stage's message that are shown. If the stage did not start and all of its problems are
+    skipped checks, only the first line is shown, because the cause was shown at an earlier stage.
 
     :param lines: lines of the message
     :param go: whether the stage started

@@ -36,8 +36,8 @@ _MOST_PLACES, _DEEPEST = 10_000, 20
 
 
 def describe_installer(variables: Variables) -> str:
-    """Return the name of the user who started the run, for the header of the report: the AWX user and job, or otherwise
-    the local user and the name of this machine.
+    """Return who started the run, for the header of the report: the AWX user and job, such as ``admin (AWX job 12)``,
+    or otherwise the local user and this machine, such as ``root on host-1``.
     """
     for prefix in ("awx", "tower"):
         user, job = (variables.get(f"{prefix}_{name}") for name in ("user_name", "job_id"))
@@ -60,8 +60,8 @@ def is_extra_variable(name: str, loader: DataLoader) -> bool:
 
 
 def list_names(variables: Variables) -> tuple[str, ...]:
-    """Return the sorted names of those variables that have the prefix of the collection, or are a misspelling of one of
-    its variables.
+    """Return the names of those variables that have the prefix of the collection, or are a misspelling of one of its
+    variables, sorted.
     """
     return list_own_names(map(str, variables))
 

@@ -141,7 +141,7 @@ def read_bmc_of_node(node: str, variables: Options) -> Bmc:
     """Return the BMC of a node from its inventory variables. Credentials that the inventory lacks come from environment
     variables.
 
-    :param variables: variables without the prefix rdma_bmc_. Empty values count as not set
+    :param variables: variables by name without the prefix rdma_bmc_. Empty values count as not set
     :raises RdmaError: the credentials are incomplete, or a variable is invalid
     """
     told = {name: str(value).strip() for name, value in variables.items() if value is not None}

@@ -69,28 +69,31 @@ def say_how_to_install() -> str:
 
 
 def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """Return an argument spec with the authentication options of kubernetes.core, and the given options. The module
-    also needs the doc fragment linerate.rdma._authentication.options.
+    """Return an argument spec with the authentication options of kubernetes.core and the given options. The
+    documentation of the module must also use the doc fragment linerate.rdma._authentication.options.
 
+    :param options: further options of the module, as entries of an argument spec
     """
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 
 def make_facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Return an argument spec with three kinds of options: for authentication at the API server, for storing the result
-    of the module as a fact, and the given ones. The module also needs the doc fragments
+    of the module as a fact, and the given ones. The documentation of the module must also use the doc fragments
     linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts.
 
+    :param options: further options of the module, as entries of an argument spec
     """
     return make_cluster_spec(**FACT_SPEC, **options)
 
 
 def make_pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Return an argument spec for a module that runs pods on the nodes of the intent: options for authentication, for
-    storing the result as a fact, for the intent, the nodes and the wait for pods, and the given ones. The module
-    also needs the doc fragments linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts,
-    .intent and .pods.
+    storing the result as a fact, for the intent, the nodes and the wait for pods, and the given ones. The documentation
+    of the module must also use the doc fragments linerate.rdma._authentication.options and
+    linerate.rdma._options.cluster_facts, .intent and .pods.
 
+    :param options: further options of the module, as entries of an argument spec
     """
     nodes = {"type": "list", "elements": "str"}
     return make_facts_spec(
@@ -125,7 +128,7 @@ def select_options(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def get_library_version() -> str:
-    """Return the version of the installed Python library kubernetes; empty if it is not installed."""
+    """Return the version of the installed Python library kubernetes. Return an empty string if it is not installed."""
     return str(kubernetes.__version__) if HAS_KUBERNETES else ""
 
 
@@ -193,8 +196,8 @@ def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str)
 
 
 def end_by_interrupt() -> None:
-    """Install a handler that raises KeyboardInterrupt on SIGTERM, so that a terminated module removes its pods before
-    it ends, like an interrupted one.
+    """Install a handler that raises KeyboardInterrupt on SIGTERM. A terminated module then removes its pods before it
+    ends, as a module that the user interrupts does.
     """
 
     def interrupt(number: int, frame: typing.Any) -> None:
@@ -205,10 +208,12 @@ def end_by_interrupt() -> None:
 
 @contextlib.contextmanager
 def open_progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
-    """Open the file at ``path`` and yield a function that appends a line to it. The action plugin displays these lines
-    while the module runs.
+    """Provide a context with a function that appends a line to the file at ``path``. The action plugin displays these
+    lines while the module runs.
 
-    Without a path the lines are discarded. Lines are cut to MOST_LINE characters.
+    Without a path the lines are discarded. A line is cut to MOST_LINE characters.
+
+    :param path: path of the file; None or empty for no file
     """
     if not path:
         yield lambda line: None

@@ -130,7 +130,9 @@ class Credentials:
         return self.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0])
 
     def redact_credentials(self, text: str) -> str:
-        """Return ``text`` with the secrets redacted."""
+        """Return ``text`` with the parts of the credentials that are secret, and other texts that look like secrets,
+        replaced by a placeholder.
+        """
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, REDACTED)
         return redact_text(text)
@@ -332,11 +334,11 @@ def _examine(path: str, where: str, by: str) -> None:
 def make_kubeconfig(
     configuration: typing.Any, headers: typing.Mapping[str, str], context: str
 ) -> dict[str, typing.Any]:
-    """Return the content of a kubeconfig with the credentials of a client, including secrets, for a tool that reads
-    only kubeconfigs.
+    """Return the content of a kubeconfig with the credentials of a client, including secrets. It is for a tool that can
+    only read kubeconfigs.
 
     :param configuration: a kubernetes.client.Configuration
-    :param headers: headers that the client adds to each request
+    :param headers: headers that the client adds to each request, by name
     :param context: name of the only context
     """
     cluster: dict[str, typing.Any] = {"server": configuration.host}

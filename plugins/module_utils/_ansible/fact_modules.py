@@ -34,9 +34,7 @@ Result = dict[str, typing.Any]
 
 
 def find_folder(module: AnsibleModule) -> typing.Optional[FactFolder]:
-    """Return the folder in which the module stores its fact. Return None if the options facts_dir and run are not
-    set.
-    """
+    """Return the folder in which the module stores its fact. Return None if the option facts_dir or run is not set."""
     options = module.params
     return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
 
@@ -47,7 +45,7 @@ def run_with_fact(
     """Run the work of a module, and end the module with its result. If the module options name a folder, the result or
     the error is stored there as a fact, and Ansible gets only the length of each list and mapping.
 
-    :param work: function that returns the result of the module
+    :param work: function without arguments that returns the result of the module
     :param fact: kind of the fact, which the option ``fact`` overrides. If empty, no fact is stored
     :param keep: names of lists and mappings in the result that Ansible gets too
     """

@@ -116,9 +116,10 @@ def renew_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Clus
 
 
 def verify_lease(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
-    """Verify that this run holds the Lease, immediately before a write on a node, which the API server cannot guard.
+    """Verify that this run holds the Lease. It must be called immediately before a write on a node, because the API
+    server cannot refuse such a write.
 
-    :param seconds: longest duration of the write in seconds
+    :param seconds: longest duration of the write in seconds, for which the Lease must remain valid
     :raises LeaseHeld: another run holds the Lease
     :raises LeaseLost: this run has lost the Lease, or no run holds it
     :raises ApiError: the API server refuses, or cannot be reached

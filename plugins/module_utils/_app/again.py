@@ -41,11 +41,11 @@ Data = dict[str, typing.Any]
 
 
 def start_of(report_dir: str, variable: str = "rdma_report_dir") -> RunStart:
-    """Return the start record of the run in a folder: its id, its nodes and its variables.
+    """Return the start record of the run in a folder: its ID, its nodes and its variables.
 
     :param report_dir: folder of the run
-    :param variable: variable with which a user names the folder, for the error message
-    :raises FileError: the folder contains no run
+    :param variable: name of the Ansible variable in which the user sets this folder, for the error message
+    :raises FileError: the folder contains no run, or the record is invalid
     """
     start = read_start(report_dir)
     if start is None:
@@ -134,8 +134,8 @@ def _describe_record(record: Record) -> typing.Sequence[str]:
 
 
 def write_pages(report_dir: str, ansible_version: str) -> None:
-    """Write the report of a run again from its facts and records, which do not change. This is for a folder from an
-    unpacked archive, whose report pages cannot be trusted.
+    """Write the report pages of a run again from its facts and records. These do not change. It is used for a folder
+    from an unpacked archive, whose report pages cannot be trusted.
 
     :param report_dir: folder of the run
     :param ansible_version: version of ansible-core that writes the report, for its page
@@ -174,10 +174,10 @@ def sign_sheet(report_dir: str, sheet: str, archive: str, sha256: str, parties: 
 
 def read_snapshot(report_dir: str, variable: str = "rdma_report_dir") -> Snapshot:
     """Return the results of a run that a comparison with another run needs. A fact that cannot be read becomes an error
-    of its node. The result also names the records and figures that could not be read.
+    of its node. Records and figures that cannot be read are listed in the field ``unread``.
 
     :param report_dir: folder of the run
-    :param variable: variable with which a user names the folder, for the error message
+    :param variable: name of the Ansible variable in which the user sets this folder, for the error message
     :raises FileError: the folder contains no run
     """
     start = start_of(report_dir, variable)
@@ -220,10 +220,11 @@ def _read_collectives(
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:
-    """Return a fact, or an error in its place if the fact does not have the form that this version expects.
+    """Return a fact unchanged if it has the form that this version expects. Otherwise return an error in its place.
 
     :param form: type of the fact
     :param what: description of the fact, for the error
+    :param fact: mapping with ``value`` and ``error``
     """
     error = load(form, fact, what).error
     return fact if error is None else {"value": None, "error": error}
@@ -285,9 +286,10 @@ def _write_differences(
 
 
 def _remove_old_reports(target: str, below: str) -> None:
-    """Remove existing records and reports from the target folder. If a judgment ends early, no older report is then
-    mistaken for its own.
+    """Remove existing records and reports from the target folder, so that none of them is mistaken for the result of a
+    judgment that ends early.
 
+    :param target: folder for the new records and report
     :param below: folder below which files may be removed
     """
     for stage in STAGES:

@@ -41,9 +41,11 @@ DISTURBING = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicClusterPol
 def read_facts(
     folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
 ) -> tuple[Data, tuple[FactCount, ...]]:
-    """Return the facts by which a stage is judged, as plain data, and the number of facts of each kind.
+    """Return the facts by which a stage is judged, as plain data by field, and the number of facts of each kind. A fact
+    that does not exist is left out.
 
-    :param parts: fields of the stage's facts to read; None: all. Reading all facts of a large cluster takes long
+    :param parts: fields of the stage's facts to read; None for all fields. Reading all facts of a large cluster takes
+        long
     :raises FileError: a file cannot be read
     """
     start, data, counts = folder.start(), {}, []
@@ -110,9 +112,9 @@ def _are_all_refused(applied: typing.Any) -> bool:
 
 def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
     """Return the kinds of node facts that a stage needs and that this run has not yet read on every node. If the stage
-    needs LLDP neighbors, also store as a fact which nodes must listen for them.
+    needs LLDP neighbors, also store a fact with the nodes that must listen for them.
 
-    :param intent: function that returns the intent; called only for stages that need it
+    :param intent: function without arguments that returns the intent; called only for stages that need it
     :raises FileError: the folder cannot be written
     """
     nodes = folder.start().nodes
@@ -141,7 +143,7 @@ def find_missing_since(
 
 
 def read_answers(folder: FactFolder) -> NodeAnswers:
-    """Return the HCAs and the subnet managers of the nodes for which the run has these facts.
+    """Return the HCAs and the subnet managers of the nodes, as far as the run has these facts.
 
     :param folder: fact folder of the run
     :raises FileError: this run has read the HCAs of no node, so a plan would be empty

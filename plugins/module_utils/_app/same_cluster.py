@@ -26,8 +26,8 @@ class OtherClusterError(RdmaError):
 
 
 def read_run_uid(folder: FactFolder, start: typing.Optional[RunStart] = None) -> str:
-    """Return the uid of the namespace kube-system of the cluster of a run: from its start record, or else as stage
-    validate has read it. Return an empty text if it is not known.
+    """Return the uid of the namespace kube-system of the cluster of a run, which identifies the cluster. It comes from
+    the start record, or else from the fact that stage validate has stored. Return an empty text if it is not known.
 
     :param start: start record of the run; None if it is not known
     """
@@ -80,13 +80,13 @@ def refuse_other_cluster(runs_dir: str, access: str, cluster_uid: str, begun: Be
 
 
 def refuse_switched_server(folder: FactFolder, server: str, read_uid: typing.Callable[[], str]) -> None:
-    """Raise an error if a module of a run uses another API server than the run, and it is not proven that both serve
-    the same cluster. The kubeconfig, or its current context, may have been changed since the run began.
+    """Raise an error if a module of a run uses another API server than the run, unless the uid of the cluster proves
+    that both serve the same cluster. The kubeconfig, or its current context, may have been changed since the run began.
 
     :param folder: fact folder of the run
     :param server: API server of the module, in the form of :func:`find_server`
-    :param read_uid: function that returns the uid of the namespace kube-system by this API server; empty if it cannot
-        be read
+    :param read_uid: function without arguments that asks this API server for the uid of the namespace kube-system, and
+        returns it, or an empty text if it cannot be read
     :raises OtherClusterError: the API server is another one
     """
     start = _read_start(folder.report_dir, folder.run)

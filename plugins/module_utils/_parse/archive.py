@@ -96,8 +96,8 @@ def _parse_archive_address(said: str) -> Address:
 
 
 def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
-    """Return the time at which a presigned S3 address expires. Return None if the query has no valid date and
-    duration.
+    """Return the time (UTC) at which a presigned S3 address expires: the date in its query plus the duration. Return
+    None if the query does not contain both in a valid form.
     """
     found = {match[1]: match[2] for match in _SIGNED.finditer(address.query[:_MOST])}
     try:

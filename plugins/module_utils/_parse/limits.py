@@ -298,11 +298,10 @@ def _refuse_constant(text: str) -> typing.NoReturn:
 
 
 def _limit_depth(data: typing.Any, what: str, most: int) -> None:
-    """Raise an error if decoded JSON has too many levels.
+    """Verify that decoded JSON has at most ``most`` levels of lists and mappings.
 
     :param what: tool, API or file that the data is from, for messages
-    :param most: maximum number of levels
-    :raises ParseError: the data has more than ``most`` levels
+    :raises ParseError: the data has more levels
     """
     level = [data]
     for _depth in range(most):

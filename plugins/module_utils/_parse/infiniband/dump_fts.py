@@ -117,8 +117,8 @@ def _parse_forwarding_table(text: str, failed: typing.Mapping[str, set[int]]) ->
 
 
 def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
-    """Return the output port of each LID, as bytes indexed by LID, and the number of lines in the table. A LID without
-    a line has the value UNTOLD (255) instead of a port.
+    """Return the output port of each LID from 0 to ``last``, as bytes indexed by LID, and the number of lines in the
+    table. A LID without a line has the value UNTOLD (255) instead of a port.
 
     :param body: lines of the table
     :param first: lowest LID of the table

@@ -66,8 +66,9 @@ def parse(text: str) -> tuple[PortCounters, ...]:
 
 
 def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
-    """Return one reading of a port that combines two. Each counter is taken from the reading in which it has more bits
-    (PortCountersExtended before PortCounters). If both have the same number of bits, the later reading counts.
+    """Return one reading of a port that combines two. A counter that is in both is taken from the reading in which it
+    has more bits (PortCountersExtended before PortCounters), or from the later reading if both have the same number of
+    bits.
 
     :param one: earlier reading
     :param other: later reading

@@ -71,8 +71,8 @@ def parse_attachment(resource: Resource) -> JobAttachment:
 
 
 def resource_of(resource: Resource) -> str:
-    """Return the name of the extended resource that a NetworkAttachmentDefinition requires. Return an empty string if
-    it requires none.
+    """Return the name of the extended resource, such as ``nvidia.com/rdma0``, that a pod needs for a
+    NetworkAttachmentDefinition. Return an empty string if it needs none.
     """
     return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
 

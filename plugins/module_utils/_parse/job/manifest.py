@@ -155,10 +155,11 @@ def _add_claimed_volumes(parent: Resource, template: Resource, path: str) -> Res
 def _find_templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
-    """Yield all pod templates below a node of a job object: the path, the template, and the number of its pods.
+    """Yield all pod templates below a node of a job object: the path of the template, the template, and the number of
+    pods that are created from it.
 
     :param node: a mapping, list or plain value of the object
-    :param path: path of ``node`` in the object, for messages
+    :param path: path of ``node`` in the object
     :param count: number of pods that the parents of ``node`` request
     :param visited: counter of the visited nodes, shared by all levels
     :raises ResourceError: the object has more parts, more levels or longer paths than a job can have

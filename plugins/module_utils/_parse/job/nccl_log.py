@@ -105,5 +105,7 @@ class PodLogs:
         return True
 
     def build_log(self) -> NcclLog:
-        """Return the contents of all logs that were added, in the form of the fact."""
+        """Return the contents of all logs that were added, in the form in which they are stored as a fact. The result
+        is empty if no log was added.
+        """
         return self._reader.build_log()

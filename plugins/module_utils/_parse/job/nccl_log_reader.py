@@ -56,7 +56,7 @@ class NcclLogReader:
     """A parser that collects the processes, ranks, problems and UCX endpoints of a job from the lines of its log, which
     may consist of several files.
 
-    :ivar host: the only host whose lines count in the current file; None for the lines of all hosts
+    :ivar host: the only host whose lines in the current file are used; None for the lines of all hosts
     """
 
     def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
@@ -190,7 +190,9 @@ class NcclLogReader:
         self._charge_memory_budget(part._budget.kept, "")
 
     def build_log(self) -> NcclLog:
-        """Return the processes, ranks and problems from all lines so far, as the fact about the log."""
+        """Return the processes, ranks, problems and UCX endpoints from all lines so far, in the form in which they are
+        stored as a fact.
+        """
         self._end_file()
         version = next(iter(self._messages.versions)) if len(self._messages.versions) == 1 else ""
         processes = [
@@ -357,7 +359,10 @@ class NcclLogReader:
         return head
 
     def _add_file(self, process: LogProcess, file: LogFile) -> None:
-        """Record that a file has lines of a process."""
+        """Record that a file contains lines of a process.
+
+        :raises ParseError: the log names more than a log of its length can name
+        """
         places = process.files = process.files or []
         if not places or places[-1] is not file:
             places.append(file)

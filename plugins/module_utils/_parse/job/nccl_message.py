@@ -114,7 +114,9 @@ class MessageReader:
         }
 
     def read_message(self, thread: LogThread, message: str) -> None:
-        """Read the message of a thread. A message of an unknown form is ignored."""
+        """Read a message that a thread wrote, and store its contents in the process and the rank of the thread. A
+        message of an unknown form is ignored.
+        """
         word = message.partition(" ")[0]
         handler = self._handlers.get(word)
         if handler:
@@ -134,7 +136,7 @@ class MessageReader:
             self.versions[version] = None
 
     def read_bare_version(self, line: str) -> None:
-        """Read the version of NCCL in a line without a head, which rank 0 writes. A line without a version is ignored."""
+        """Read the version of NCCL in a line without a head, which rank 0 writes. Any other line is ignored."""
         version = _parse_version(line)
         if version:
             self.add_version(version)

@@ -79,7 +79,9 @@ class Completion(typing.NamedTuple):
 
 
 def parse_completion(text: str) -> typing.Optional[Completion]:
-    """Parse a warning about a failed completion. Return None for any other text."""
+    """Parse a warning of NCCL or UCX about a failed completion. Return None for any other text. Only the first 1000
+    characters of the text are used.
+    """
     found = _COMPLETION.search(text[:_LONGEST])
     if found is None:
         failed = transports.parse_failed(text[:_LONGEST])

@@ -213,9 +213,9 @@ class LogProcess:
         self.of_size[rank.gpu, rank.size] = self.of_size.get((rank.gpu, rank.size), 0) + 1
 
     def build_process(self, version: str, several: bool) -> NcclProcess:
-        """Return the process as it is stored in the fact.
+        """Return the process in the form in which it is stored as a fact.
 
-        :param version: version of NCCL that is used if the process has not written its own
+        :param version: version of NCCL that is used if the process has not written its own; empty if unknown
         :param several: whether more than one file is a log; the result then lists the files
         """
         files = (self.files or [])[:MOST_FILES] if several else []
@@ -283,8 +283,8 @@ class LogThread:
 
 
 def _list_bits(mask: int) -> tuple[int, ...]:
-    """Return the positions of the bits that are set, in ascending order.
+    """Return the positions of the bits that are set in a mask, in ascending order. The lowest bit has position 0.
 
-    :param mask: integer whose bits are flags
+    :param mask: integer that is not negative
     """
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)

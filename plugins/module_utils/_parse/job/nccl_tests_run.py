@@ -102,7 +102,7 @@ class NcclTestsRun:
     torn: int = 0
 
     def set_program(self, program: str) -> None:
-        """Set the collective, such as ``all_reduce``, from the path of the program, such as ``build/all_reduce_perf``."""
+        """Set the collective, such as ``all_reduce``, from the path of the program, such as ``./all_reduce_perf``."""
         self.collective = _find_collective(program)
 
     def set_library(self, number: int) -> None:
@@ -249,7 +249,9 @@ class NcclTestsRun:
             self.errors[text[:300]] = None
 
     def build_run(self) -> NcclTests:
-        """Return the run as it is stored in the fact, with the reasons why it is incomplete."""
+        """Return the run in the form in which it is stored as a fact, with the reasons why it is incomplete. A table
+        line that is not complete yet counts as unfinished.
+        """
         self.end_row()
         average = next(iter(self.averages)) if len(self.averages) == 1 else None
         bounds = next(iter(self.bounds)) if len(self.bounds) == 1 else None

@@ -34,9 +34,9 @@ def parse_nic_map(text: str) -> NicMap:
 
 
 def _parse_line(text: str) -> NicLine:
-    """Return the contents of one line of a NIC map, which has the form node:netdev:interface:address.
+    """Parse one line of a NIC map, which has the form ``node:netdev:interface:address``.
 
-    :raises ValueError: the line is invalid; the message has the reason
+    :raises ValueError: the line is invalid. The message is the reason
     """
     # an IPv6 address has colons of its own
     parts = text.split(":", 3)

@@ -49,7 +49,8 @@ def parse_taints(node: Resource) -> tuple[str, tuple[dict[str, typing.Any], ...]
 
 
 def parse_flavor(resource: Resource) -> ResourceFlavor:
-    """Return the labels, taints and tolerations of a ResourceFlavor of Kueue. [src kueue v0.19.2
+    """Return the name of a ResourceFlavor of Kueue, and its node labels, taints and tolerations. Only taints that keep
+    pods away are returned (``NoSchedule`` and ``NoExecute``). [src kueue v0.19.2
     apis/kueue/v1beta1/resourceflavor_types.go]
 
     :raises ResourceError: the object is not a valid ResourceFlavor

@@ -89,7 +89,7 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
 
 
 def _is_shared_memory(volume: Resource) -> bool:
-    """Return whether a volume is the folder /dev/shm of the node."""
+    """Return whether a volume of a pod is the host path /dev/shm."""
     return str(mapping_at(volume, "hostPath").get("path")).strip("/") == "dev/shm"
 
 
@@ -201,9 +201,10 @@ def _parse_literal(text: str) -> typing.Optional[str]:
 
 
 def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
-    """Return the amount of each resource that a container requests, or to which it is limited, as text by resource
-    name.
+    """Return the amounts of resources that a container requests, or to which it is limited, as texts by resource name.
+    The result is empty if the container sets none.
 
+    :param item: container
     :param key: ``requests`` or ``limits``
     :param path: path of the container in the job, for messages
     :raises ResourceError: an amount is not a valid quantity

@@ -253,7 +253,7 @@ class Problem(typing.NamedTuple):
     """A warning or error of UCX or libfabric.
 
     :ivar kind: kind of the problem; empty if unknown
-    :ivar text: the message without the prefix of the line
+    :ivar text: the message without the prefix of the line, cut to 1000 characters
     """
 
     kind: Kind

@@ -156,7 +156,8 @@ def parse_range(
 
 
 def parse_network(text: str) -> Network:
-    """Parse a network in CIDR form. Bits beyond the prefix are dropped, as CNI does with routes.
+    """Parse a network in CIDR form, such as ``10.0.0.0/24``. Bits that are set beyond the prefix are dropped, as CNI
+    does with routes.
 
     :raises RangeError: the text is not a network
     """

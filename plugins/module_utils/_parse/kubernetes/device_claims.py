@@ -46,10 +46,11 @@ _DRIVER = re.compile(r"""\bdevice\.driver\s{0,9}==\s{0,9}(["'])([a-z0-9.-]{1,253
 
 
 def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
-    """Return the device claims in the spec of a pod.
+    """Return the device claims in the spec of a pod, each with the name of its ResourceClaim or ResourceClaimTemplate.
+    The result is empty if the pod has none.
 
     :param what: name of the pod in messages
-    :raises ResourceError: the claims have an unexpected form
+    :raises ResourceError: the claims have an unexpected form, or there are too many
     """
     found = []
     for item in _list_bounded_entries(mapping_at(spec), "resourceClaims", what, _MOST_OF_A_POD):

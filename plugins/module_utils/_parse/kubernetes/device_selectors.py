@@ -81,8 +81,8 @@ class _Parser:
         return found
 
     def _take_sign(self, *signs: str) -> str:
-        """Consume the next token and return it, if it is one of the given signs. Otherwise consume nothing and return
-        an empty string.
+        """Consume the next token and return it if it is one of the given signs. Otherwise consume nothing and return an
+        empty string.
 
         :param signs: operators or brackets
         """

@@ -145,8 +145,8 @@ class _Other(typing.NamedTuple):
 
 
 def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
-    """Return the uids of the owners of an object. Owners beyond the number that a controller writes are ignored, so
-    that an object with a forged list of owners counts as foreign.
+    """Return the uids of the owners of an object. Only the first _MOST_OWNERS owners are used, more than any controller
+    writes, and uids that are too long are left out. An object with a forged list of owners so counts as foreign.
 
     :param references: ownerReferences of the object
     """
@@ -212,8 +212,9 @@ def is_copied(item: Resource) -> bool:
 
 
 def is_everywhere(kind: str, item: Resource) -> bool:
-    """Return whether an object is one that Kubernetes, OpenShift or an add-on creates in each namespace.
+    """Return whether Kubernetes, OpenShift or an add-on creates an object of this kind and name in each namespace.
 
+    :param kind: kind of the object
     :param item: object as the API server returned it
     :raises ResourceError: the object has an unexpected form
     """

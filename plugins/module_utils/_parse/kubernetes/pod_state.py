@@ -45,7 +45,8 @@ def _list_container_exits(status: Resource) -> typing.Iterator[str]:
 
 
 def state_of_pod(pod: Resource) -> PodState:
-    """Return the state of a v1 Pod, from its phase, its conditions and the statuses of its containers.
+    """Return how far a v1 Pod is on its way to Ready, from its phase, its conditions and the statuses of its
+    containers. A Pod that has ended or is being deleted has failed.
 
     :raises ResourceError: the object is not a valid Pod
     """

@@ -156,7 +156,8 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
 
 
 def format_refusal(what: str, value: typing.Any, form: Form) -> str:
-    """Return the error message for a value that does not have the required form.
+    """Return the error message for a value that does not have the required form. The value is quoted in a shortened and
+    escaped form.
 
     :param what: name of the value in the message
     :param form: form that the value must have

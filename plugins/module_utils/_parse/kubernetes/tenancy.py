@@ -89,8 +89,9 @@ def role_of(binding: Resource) -> RoleName:
 
 
 def only_reads(role: Resource) -> bool:
-    """Return whether a Role or ClusterRole only lets its subjects read objects other than Secrets. Subresources except
-    status, scale and log do not count as reading, because a command can be run in a pod with the verb ``get``.
+    """Return whether a Role or ClusterRole only lets its subjects read objects other than Secrets. A right on a
+    subresource other than status, scale and log does not count as reading, because a command can be run in a pod with
+    the verb ``get``.
 
     :raises ResourceError: the object is not a valid role
     """

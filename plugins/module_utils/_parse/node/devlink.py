@@ -34,7 +34,7 @@ class Info(typing.NamedTuple):
 
 
 def parse(text: str, address: str) -> Info:
-    """Return the firmware versions of one function from the output of ``devlink dev info``.
+    """Return the PSID and the firmware versions of one PCI function from the output of ``devlink -j dev info``.
 
     :param text: output in JSON
     :param address: PCI address of the function

@@ -19,7 +19,9 @@ _DROP_IN = re.compile(r'\AGRUB_CMDLINE_LINUX="\$GRUB_CMDLINE_LINUX((?: [^\s"$`\\
 
 
 def parse_command_line(text: str) -> Arguments:
-    """Return the arguments in /proc/cmdline, in their order."""
+    """Return the arguments in a kernel command line, such as the contents of /proc/cmdline, in their order. An argument
+    may contain blanks within double quotes.
+    """
     return tuple(_ARGUMENT.findall(text))
 
 
@@ -39,9 +41,10 @@ def parse_grub_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
-    """Return the arguments of each entry in the output of ``grubby --info=ALL``.
+    """Return the arguments of the kernel in each boot entry in the output of ``grubby --info=ALL``, in the order of the
+    output.
 
-    :raises ParseError: the output has no entry
+    :raises ParseError: the output contains no entry
     """
     found = tuple(
         parse_command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match

@@ -64,7 +64,9 @@ def list_bridges_between(one: Path, other: Path) -> tuple[str, ...]:
 
 
 def _count_shared_bridges(one: Path, other: Path) -> int:
-    """Return the number of bridges that are above both functions."""
+    """Return the number of bridges that are above both functions. Bridges below different host bridges are never
+    shared.
+    """
     count = 0
     for mine, its in zip(one.functions[:-1], other.functions[:-1]):
         if mine != its or one.root != other.root:

@@ -250,7 +250,9 @@ def locked_down(text: str) -> bool:
 
 
 def is_pci_address(name: str) -> bool:
-    """Return whether the name of a folder is the address of a PCI function, such as ``0000:3c:00.0``."""
+    """Return whether a text, such as the name of a folder, is the address of a PCI function in the form of sysfs, such
+    as ``0000:3c:00.0``.
+    """
     return PCI_ADDRESS.parse(name) == name
 
 

@@ -38,7 +38,7 @@ _OFED_STATE = "state-OFED"
 
 def driver_policy(resource: Resource) -> DriverPolicy:
     """Parse a policy by which an operator installs drivers on nodes: a NicClusterPolicy, a NicNodePolicy, a
-    ClusterPolicy or an NVIDIADriver.
+    ClusterPolicy or an NVIDIADriver. A missing value is empty.
 
     :raises ResourceError: the object has an unexpected form
     """

@@ -59,7 +59,9 @@ def parse_gpu_driver(resource: Resource) -> tuple[DriverOfNodes, dict[str, str]]
 
 
 def _is_owned(policy: Resource) -> bool:
-    """Return whether a field manager other than the collection has set ``spec.driver.rdma.enabled`` of a ClusterPolicy."""
+    """Return whether a field manager other than the collection has set the field ``spec.driver.rdma.enabled`` of a
+    ClusterPolicy.
+    """
     return any(
         "f:enabled" in mapping_at(entry, "fieldsV1", "f:spec", "f:driver", "f:rdma")
         for entry in items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy))

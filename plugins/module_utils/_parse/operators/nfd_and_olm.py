@@ -71,9 +71,9 @@ def worker_text(config_map: Resource) -> str:
 
 
 def worker_config(data: typing.Any) -> WorkerConfig:
-    """Parse the configuration of the worker. Missing settings have their defaults.
+    """Parse the configuration of the worker of node feature discovery. Missing settings have their defaults.
 
-    :param data: the configuration, loaded from YAML
+    :param data: the configuration, loaded from YAML; None for an empty one
     :raises ResourceError: the configuration has an unexpected form
     """
     default = WorkerConfig()

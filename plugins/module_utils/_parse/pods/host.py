@@ -51,7 +51,7 @@ class PodHost:
     addresses: dict[DeviceName, tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
-        """Return the RDMA device of a function in the host's namespaces.
+        """Return the name of the RDMA device of a function in the host's namespaces.
 
         :param function: PCI address of the function
         :raises RdmaError: the function has no network interface on the host, or not exactly one RDMA device

@@ -45,9 +45,9 @@ class Iperf3Report:
 
 
 def parse(text: str) -> Iperf3Report:
-    """Parse the output of a client. Lines before and after the JSON are ignored.
+    """Parse the JSON output of an iperf3 client. Lines before and after the JSON are ignored.
 
-    :raises Iperf3Error: there is no JSON, it has an error or no sum of received bytes, or a rate is invalid or
+    :raises Iperf3Error: there is no JSON, it contains an error or no sum of received bytes, or a rate is invalid or
         contradicts its bytes and seconds
     """
     data = _find_json_object(text)

@@ -99,7 +99,7 @@ class Probe:
         return Binding(cpus, f"on CPUs {cpus} of NUMA node {node}")
 
     def numa_node(self, address: str) -> typing.Optional[int]:
-        """Return the NUMA node of a function. Return None if sysfs does not report one.
+        """Return the number of the NUMA node of a function. Return None if sysfs does not report a valid one.
 
         :param address: PCI address of the function
         """

@@ -73,7 +73,9 @@ class Stream:
         return self._name_of(self._number)
 
     def feed(self, data: bytes) -> None:
-        """Process bytes that were received from the shell."""
+        """Process bytes that were received from the shell. They are ignored if the current command has already printed
+        too much.
+        """
         if data and not self.overflowed:
             self._data += data
             self._look()

@@ -210,7 +210,8 @@ def parse(data: Data, path: str) -> Registry:
 
 
 def _count_keys(row: Data) -> int:
-    """Return the number of settings of the collection to which an attribute of the registry belongs.
+    """Return the number of settings of the collection, such as sriov, to which an attribute of the registry belongs.
+    Return 0 for a password, and for an attribute whose names are missing or too long.
 
     :param row: the attribute in the registry
     """

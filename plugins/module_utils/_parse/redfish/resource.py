@@ -19,7 +19,7 @@ MOST_LETTERS = 256
 
 
 def get_mapping(data: typing.Any, source: str) -> Data:
-    """Return the data unchanged if it is a mapping.
+    """Return the data unchanged after checking that it is a mapping.
 
     :param source: name of the resource in messages
     :raises ParseError: the data is not a mapping
@@ -68,5 +68,5 @@ def parse_link(data: typing.Any) -> str:
 
 
 def get_last_part(path: str) -> str:
-    """Return the last segment of a path, which is the id of the resource."""
+    """Return the last segment of a path, which is the ID of the resource. A slash at the end is ignored."""
     return path.rstrip("/").rpartition("/")[2]

@@ -157,7 +157,8 @@ def reset_types(data: Data) -> tuple[str, ...]:
 
 
 def parse_bios(data: Data) -> Bios:
-    """Return the attributes of a Bios resource, and the links to its registry and its settings object.
+    """Return the attributes of a Bios resource, the links to its registry and its settings object, the times at which
+    it can apply values, and the errors of the values that were applied last.
 
     :param data: JSON data of the resource
     :raises ParseError: it has no attributes, or more than a BIOS has

@@ -58,7 +58,7 @@ class Alike:
     """The groups of comparable nodes and HCAs of a run.
 
     :ivar groups: groups of comparable nodes, then groups of HCAs of one model
-    :ivar tuning: facts by which the nodes were grouped
+    :ivar tuning: facts by which the nodes were grouped; empty facts if there are none
     :ivar notes: reasons why groups, or nodes in them, are missing
     """
 

@@ -71,10 +71,11 @@ Charts = typing.Mapping[str, FabricChart]
 
 
 def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Charts:
-    """Return the topology and the places of the HCAs of each InfiniBand fabric that has a topology, by name of the
-    fabric.
+    """Return the topology and the positions of the HCAs of each InfiniBand fabric that has a topology, by name of the
+    fabric. Return an empty mapping if stage fabric left no facts.
 
     :param record: record of stage fabric; None if there is none
+    :param facts: facts of this run
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
@@ -140,8 +141,10 @@ def read_plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionP
 
 
 def read_comparisons(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
-    """Return the comparisons of networks by stage compare. Return an empty tuple if the stage left no facts.
+    """Return the comparisons of networks that stage compare has made, one for each measured quantity. Return an empty
+    tuple if the stage left no facts.
 
+    :param record: record of stage compare
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("bandwidth", "collectives", "latencies"))
@@ -249,7 +252,7 @@ def collect_versions(records: typing.Mapping[str, Record], facts: ReportFacts) -
 
 
 def find_membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
-    """Return the HCAs of a fabric by node, with their rails, from the facts that were read without an error."""
+    """Return the HCAs of a fabric by node, with their rails. Facts of nodes that contain an error are ignored."""
     nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
     subnets = {
         name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None

@@ -128,7 +128,9 @@ def _sum_link_errors(first: typing.Optional[int], second: typing.Optional[int]) 
 
 
 def render_figure(found: ErrorHistory) -> Html:
-    """Render the table of links with their charts. It is collapsed if no link has new errors since the previous run."""
+    """Render the table of links with errors and their charts. The table is collapsed if no link has new errors since
+    the previous run.
+    """
     runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
     quiet = (
         f"{found.quiet} other links counted no errors" if found.links else f"none of {found.quiet} links counted errors"

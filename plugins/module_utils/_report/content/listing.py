@@ -187,7 +187,7 @@ def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]
 
 
 def _list_referred_checks(step: NextStep) -> set[str]:
-    """Return the check ids that the remedy of a step refers to."""
+    """Return the IDs of the checks to which the remedy of a step refers."""
     return set(_SEE.findall(step.group.remedy))
 
 

@@ -48,7 +48,7 @@ class Matrix:
     :ivar more_is_better: whether a larger value is better
     :ivar names: names of the nodes or groups of nodes, in the order of the lines and of the columns
     :ivar cells: cells by client and server. Pairs that were not to be measured are absent
-    :ivar leaves: leaf of each node, as far as it is known
+    :ivar leaves: name of the leaf of each node, by node, as far as it is known
     :ivar folded: number of nodes of each group, by name of the group; empty if each name is a node
     """
 
@@ -108,8 +108,8 @@ def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def fold_matrix(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
-    """Return the matrix unchanged if it has at most ``most`` nodes. Otherwise return a matrix of groups of nodes: by
-    leaf if all leaves are known and not too many, else by the order of the nodes.
+    """Return the matrix unchanged if it has at most ``most`` nodes. Otherwise return a matrix of groups of nodes. The
+    nodes are grouped by leaf if all leaves are known and there are at most ``most`` of them, otherwise by their order.
     """
     if len(matrix.names) <= most:
         return matrix

@@ -192,8 +192,8 @@ class _Tree:
         )
 
     def _group_by_bridge(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
-        """Return the PCI tree of the given items. Items that are directly below the current bridge come first. Then
-        follow, in the order of addresses, the next bridges with the items below them.
+        """Return the PCI tree of the given items. Items directly below the current bridge come first. The next bridges
+        follow in the order of their addresses, each with the items below it.
 
         :param items: HCAs and GPUs, each with the addresses of the bridges between the current bridge and the item
         """
@@ -345,7 +345,7 @@ class _Tree:
             yield Statement(now)
 
     def ports(self) -> tuple[Device, ...]:
-        """Return the table lines for the ports: one for each port, and one for an HCA without ports."""
+        """Return the lines of the table of ports: one for each port, and one for each HCA without ports."""
         found = []
         for hca in self.hcas:
             wanted = hca.name in self.seen.wanted

@@ -154,7 +154,7 @@ def list_latencies(
 
 
 def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwidth") -> Html:
-    """Render the table of trends with their charts. It is collapsed if no figure has become worse.
+    """Render the table of trends with their charts. The table is collapsed if no figure has become worse.
 
     :param found: trends with the same unit, at least one
     :param runs: number of kept runs

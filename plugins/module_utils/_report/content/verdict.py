@@ -52,7 +52,7 @@ class StageReport:
 
     @property
     def seconds(self) -> typing.Optional[float]:
-        """Return the duration in seconds. Return None if there is no record, or if its times are invalid."""
+        """Return the duration of the stage in seconds. Return None if there is no record, or its times are invalid."""
         return None if self.record is None else compute_duration(self.record)
 
 
@@ -152,12 +152,12 @@ class Report:
 
     @property
     def asked(self) -> tuple[StageReport, ...]:
-        """Return the stages of the report, without those that the intent does not request."""
+        """Return the reports of the stages, without those stages that the intent does not request."""
         return tuple(stage for stage in self.stages if stage.record is None or not stage.record.is_unasked)
 
     @property
     def seconds(self) -> float:
-        """Return the duration of all stages together, in seconds."""
+        """Return the duration of all stages together, in seconds. A stage with an unknown duration counts as 0."""
         return sum(stage.seconds or 0.0 for stage in self.stages)
 
     def head(self) -> dict[str, str]:

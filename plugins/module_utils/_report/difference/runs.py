@@ -137,8 +137,8 @@ def find_record_differences(
 
 
 def describe_differences(found: typing.Sequence[RunDifference]) -> list[str]:
-    """Return the differences as lines for a terminal. After ``MOST_LINES`` lines, only the number of the remaining ones
-    is shown.
+    """Return the differences as lines for a terminal, each of the form ``node: property: before -> after``. After
+    ``MOST_LINES`` lines, one line states the number of the remaining differences.
 
     :param found: differences between two runs
     """

@@ -84,8 +84,8 @@ def _render_not_passed(report: Report) -> typing.Optional[Html]:
 
 
 def _describe_scope(report: Report) -> Html:
-    """Render the header of the report: cluster, nodes, fabrics, user, run and versions. A reader of an archived report
-    needs them first.
+    """Render the header of the report: cluster, nodes, fabrics, user, run and versions. It comes first, because it
+    tells a reader of an archived report which run this is.
     """
     return render_element(
         "dl",
