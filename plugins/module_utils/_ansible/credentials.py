@@ -68,9 +68,8 @@ class Credentials:
     :ivar given: values by option name, of the options that are set in the module or else in the environment
     :ivar source: source that kubernetes.core uses
     :ivar named: whether the user has configured the source; False if it is a default
-    :ivar kubeconfig: path of the kubeconfig, several paths separated as in the variable KUBECONFIG, or the content as a
-        mapping; None unless ``source`` is ``kubeconfig``
-    :ivar by: description of the variable or option that sets the kubeconfig; empty unless ``source`` is ``kubeconfig``
+    :ivar kubeconfig: path of the kubeconfig, several paths as in KUBECONFIG, or its content; None for another source
+    :ivar by: description of the variable or option that sets the kubeconfig; empty for another source
     """
 
     given: typing.Mapping[str, typing.Any]
@@ -94,8 +93,8 @@ class Credentials:
 
     @property
     def place(self) -> str:
-        """Return the kubeconfig by file name and folder, as text for messages, such as ``kubeconfig config in
-        /root/.kube``. Several paths are joined by ``and``.
+        """Return the kubeconfig as text for messages: ``kubeconfig config in /root/.kube``, or several joined by
+        ``and``.
         """
         return f"kubeconfig {describe_kubeconfig(self.kubeconfig)}"
 
@@ -109,9 +108,7 @@ class Credentials:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Return the parts of the credentials that must not appear in messages: tokens, passwords, and pairs of user
-        and password.
-        """
+        """Return the parts of the credentials that must not appear in messages: tokens, passwords, user with password."""
         headers = self.given.get("proxy_headers") or {}
         pairs = [_convert_to_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
         texts = (
@@ -130,9 +127,7 @@ class Credentials:
         return self.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0])
 
     def redact_credentials(self, text: str) -> str:
-        """Return ``text`` with the parts of the credentials that are secret, and other texts that look like secrets,
-        replaced by a placeholder.
-        """
+        """Return ``text`` with a placeholder for the secrets of the credentials and texts that look like secrets."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, REDACTED)
         return redact_text(text)
@@ -227,11 +222,7 @@ def _name_variable(name: str) -> str:
 
 
 def _describe_origin(name: str) -> str:
-    """Return the name of the environment variable that may have set an option, in parentheses after a blank, for a
-    message.
-
-    :param name: name of an authentication option of kubernetes.core
-    """
+    """Return the environment variable that may have set an option, for a message: ``(K8S_AUTH_HOST)`` after a blank."""
     names = [_name_variable(true_name) for true_name, own in AUTH_ARG_MAP.items() if own == name] or [
         _name_variable(name)
     ]
@@ -261,9 +252,8 @@ def _in_pod() -> bool:
 
 
 def describe_kubeconfig(path: typing.Any) -> str:
-    """Return the path of a kubeconfig as file name and folder, or several paths joined by ``and``. Ansible masks the
-    literal value of the option in all messages, because it may contain a whole configuration, so the paths are
-    rewritten. For a value that is not a path, return a note of its type without its content.
+    """Return the path of a kubeconfig as file name and folder, or several paths joined by ``and``. The literal value is
+    not used, because Ansible masks it: it may be a whole configuration. For such a value, return a note of its type.
     """
     if not isinstance(path, str):
         return "given as a mapping"

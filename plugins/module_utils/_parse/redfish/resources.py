@@ -270,11 +270,7 @@ def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
 
 
 def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
-    """Return the jobs that have not ended and so block changes of the BIOS. A job without a state counts as not ended.
-    Jobs of other types are left out.
-
-    :param jobs: JSON data of the jobs
-    """
+    """Return those jobs for the BIOS that have not ended, and so block changes. A job without a state has not ended."""
     return tuple(
         BiosJob(text_at(job, "Id") or get_last_part(parse_link(job)), text_at(job, "JobState"), text_at(job, "Name"))
         for job in get_rows(list(jobs))

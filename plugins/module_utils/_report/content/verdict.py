@@ -60,7 +60,6 @@ class StageReport:
 class UsedWaiver:
     """A waiver of the intent, with the findings that it covered.
 
-    :ivar waiver: the waiver
     :ivar covered: findings that did not close a gate because of the waiver
     :ivar idle: for a waiver that covered no finding, the stages whose checks it could cover and that did not run to
         their end. If this is empty as well, the waiver is not needed
@@ -294,10 +293,8 @@ def _format_green_verdict(stages: typing.Iterable[StageReport]) -> str:
 
 
 def _note_resumed_stage(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
-    """Return a stage with a note that its record was kept, if its gate is open and it precedes the stage at which the
-    run was last resumed. Otherwise return it unchanged.
-
-    :param resumes: times at which the run was resumed, each with the stage; empty if it was never resumed
+    """Return a stage with a note that its record was kept, if its gate is open and it precedes the stage of the last of
+    ``resumes``, which is the stage at which the run was resumed. Otherwise return it unchanged.
     """
     last = resumes[-1] if resumes else None
     # of a stage that is in no table nothing is known, and nothing is noted
