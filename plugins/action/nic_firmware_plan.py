@@ -112,7 +112,9 @@ class ActionModule(ControllerAction):
 
 
 def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOperator:
-    """Return which firmware settings NVIDIA's NIC configuration operator applies, and which nodes it reboots for them.
+    """Return which firmware settings NVIDIA's NIC configuration operator applies, and which nodes it may reboot for
+    them.
+
     The existing NicConfigurationTemplates are read whenever the cluster has NicDevices, also if all NICs have their
     desired settings, because an earlier run may have created a template. If the templates cannot be read, the result
     contains the reason.

@@ -44,9 +44,10 @@ class ActionModule(ObserverAction):
     _node = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """Store the fact folder and the node for the later comparison of each answer, and return the module arguments
-        unchanged.
+        """Store the fact folder and the name of the node, which are needed to compare each answer later. Return the
+        arguments of the module unchanged.
 
+        :param folder: fact folder of the run; None if the task names none
         :param given: options of the task
         """
         self._folder, self._node = folder, node

@@ -44,9 +44,11 @@ def explain_why_not_asked(node: str) -> str:
 
 @contextlib.contextmanager
 def watch_node(node: str, task: typing.Any) -> typing.Iterator[None]:
-    """Provide a context for a task on a node, whose duration is added to the time of all tasks of this run on the node.
-    If the task exceeds its timeout, store the node, so that it is not queried any more, and raise the error of the
-    timeout again. Tasks with a timeout below LEAST_SECONDS are ignored.
+    """Provide a context for a task on a node. If the task exceeds its timeout, store the node, so that it is not
+    queried any more, and raise the error of the timeout again. Tasks with a timeout below LEAST_SECONDS are ignored.
+
+    The duration of a task with a timeout of at most READING_SECONDS is added to the time of all such tasks of this run
+    on the node, which is limited as well.
 
     :param task: Ansible's task, which may have a ``timeout`` in seconds
     """

@@ -36,7 +36,7 @@ def run_with_progress(
 
     :param action: action plugin of the task
     :param module: full name of the module
-    :param task_vars: variables of the task
+    :param task_vars: variables of the task; None if there are none
     :param options: options of the module; None for the options of the task
     """
     arguments = dict(action._task.args if options is None else options)

@@ -108,7 +108,7 @@ class Credentials:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Return the parts of the credentials that must not appear in messages: tokens, passwords, user with password."""
+        """Return the parts of the credentials that must not appear in messages: tokens, passwords and users."""
         headers = self.given.get("proxy_headers") or {}
         pairs = [_convert_to_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
         texts = (

@@ -43,7 +43,7 @@ class HeldLease:
     """A cluster that the module may change, because the run holds the Lease.
 
     :ivar cluster: client of the API server, which verifies before each write that the run still holds the Lease
-    :ivar run: ID of the run, which becomes the owner of new objects
+    :ivar run: ID of the run, or of the module if it belongs to no run, which becomes the owner of new objects
     :ivar guard: verifies before a write outside of the API server that the run still holds the Lease
     """
 

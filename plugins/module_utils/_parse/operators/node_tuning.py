@@ -81,12 +81,12 @@ def parse_recommendations(resource: Resource) -> tuple[Recommendation, ...]:
 def _list_matches(
     parent: Resource, above: typing.Mapping[str, typing.Optional[str]], what: str, depth: int
 ) -> typing.Iterator[dict[str, typing.Optional[str]]]:
-    """Yield alternative conditions on the labels of a node under ``match``, each as label values by label; None for any
-    value. A nested entry is combined with the entries around it. Conditions on pods, and combinations that contradict
-    each other, are left out.
+    """Yield alternative conditions on the labels of a node under ``match``, each as label values by label. The value
+    None means that the label must exist with any value. A nested entry is combined with the entries around it.
+    Conditions on pods, and combinations that contradict each other, are left out.
 
     :param parent: the mapping with ``match``
-    :param above: conditions of ``parent`` and of the entries around it
+    :param above: conditions of ``parent`` and of the entries around it, in the form of the result
     :param what: name of the object in messages
     :param depth: number of entries around ``parent``
     :raises ResourceError: the entries are not valid, or are nested too deeply

@@ -79,7 +79,7 @@ def parse_package(resource: Resource) -> Package:
 
 
 def operator_group(resource: Resource) -> OperatorGroup:
-    """Return the namespaces that an OperatorGroup selects, sorted. No namespaces mean all namespaces.
+    """Return the namespaces that the operators of an OperatorGroup watch, sorted. An empty result means all namespaces.
 
     :raises ResourceError: the object is not a valid OperatorGroup
     """

@@ -55,8 +55,8 @@ class Mentions:
 
 
 def _list_text_spans(text: str, start: int, end: int, before: int, behind: int) -> typing.Iterator[str]:
-    """Yield each part of a text that contains a sequence of words and up to _MOST_AROUND - 1 of the characters on
-    either side that do not belong to another word.
+    """Yield each part of a text that consists of a sequence of words and of up to _MOST_AROUND characters on either
+    side of it that do not belong to another word.
 
     :param start: position of the first word
     :param end: position after the last word

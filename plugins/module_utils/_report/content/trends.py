@@ -88,12 +88,12 @@ def _compute_median_trend(
     name: str, pairs: typing.Sequence[EarlierPair], now: typing.Mapping[PairKey, typing.Optional[float]]
 ) -> Trend:
     """Return the median of several pairs in each run as a trend. Only pairs that were measured in the same runs are
-    combined, since otherwise the trend would show which pairs were measured instead of their bandwidth. If there are
+    combined, because otherwise the trend would show which pairs were measured instead of their bandwidth. If there are
     several such groups of pairs, the group with the most runs is used, and among these the one with the most pairs.
 
     :param name: name of the trend
     :param pairs: pairs that were measured in this run as well, at least one
-    :param now: average bandwidth of each pair in this run
+    :param now: average bandwidth of each pair in this run in Gb/s; None for a pair without a result
     """
     groups: dict[tuple[int, tuple[int, ...]], list[EarlierPair]] = {}
     for pair in pairs:
