@@ -19,7 +19,7 @@ _MOST_WRONG = 2.0**63
 class TableColumns:
     """The layout of the table of a run, which is derived from the names of its columns.
 
-    :ivar keys: names of the columns between type and time: ``redop`` and ``root``, or one or none of them
+    :ivar keys: names of the columns between type and time: ``redop``, ``root``, both or none (empty)
     :ivar width: number of words of the figures out of place, which is also that of the figures in place
     :ivar places: 2 if each table line has figures both out of place and in place, otherwise 1
     :ivar largest_error: whether the fourth figure is the largest error instead of the number of wrong values

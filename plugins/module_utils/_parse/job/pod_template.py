@@ -220,7 +220,7 @@ def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[Network
     ``namespace/name@interface`` items separated by commas.
 
     :param text: value of the annotation; None or empty for no networks
-    :param namespace: namespace of a network whose item names none
+    :param namespace: namespace of each network whose item does not name a namespace
     :param what: name of the pod template in messages
     :raises ResourceError: the annotation has an unexpected form, which multus rejects, or more networks than a pod can
         have
