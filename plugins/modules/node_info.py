@@ -496,10 +496,11 @@ SUBSETS = list_kinds_at(HOST, LLDP)
 
 
 def choose_subsets(words: typing.Sequence[str]) -> list[str]:
-    """Return the requested subsets. The option is interpreted like gather_subset of ansible.builtin.setup. ``all`` does
-    not include the subsets about switches.
+    """Return the names of the requested subsets in their usual order. The option is interpreted like gather_subset of
+    ansible.builtin.setup. ``all``, and an option that only excludes subsets, do not include the subsets about switches.
+    Unknown names are ignored.
 
-    :param words: value of the option: names of subsets, ``all``, or ``!`` and a name
+    :param words: value of the option: names of subsets, ``all``, or ``!`` and the name of a subset to exclude
     """
     taken = [word for word in words if not word.startswith("!")]
     if not taken or "all" in taken:
