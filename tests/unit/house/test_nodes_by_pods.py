@@ -208,11 +208,11 @@ def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_
         "teardown.drop_in worker-1: fail, file." in said
         and f"rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd" in said
     )
-    assert "teardown.drop_in worker-2: unknown, not known." in said and "pods is forbidden" in said
-    assert "teardown.drop_in worker-3: unknown, not known." in said and "unreachable" in said
+    assert "teardown.drop_in worker-2: unknown, drop-in not read." in said and "pods is forbidden" in said
+    assert "teardown.drop_in worker-3: unknown, drop-in not read." in said and "unreachable" in said
     assert (
         "teardown.kernel_arguments worker-1: fail, iommu=pt." in said
-        and "teardown.kernel_arguments worker-2: unknown, not known." in said
+        and "teardown.kernel_arguments worker-2: unknown, not read." in said
     )
     assert left.exists() and site.mark.exists() and site.nothing_is_left()
 
@@ -236,9 +236,9 @@ def test_without_observers_the_rest_is_taken_back_and_each_node_says_why(site: S
     code, said = site.play("linerate.rdma.teardown", **intent, rdma_observers_image="")
     assert code != 0 and site.mark.exists() and site.nothing_is_left()
     for name in PODS:
-        for check in ("drop_in", "kernel_arguments"):
+        for check, measured in (("drop_in", "drop-in not read"), ("kernel_arguments", "not read")):
             assert re.search(
-                rf"teardown\.{check} {name}: unknown, not known\. .* failed: [^.]*Start an observer on each node:"
+                rf"teardown\.{check} {name}: unknown, {measured}\. .* failed: [^.]*Start an observer on each node:"
                 r" .*image",
                 said,
             ), said

@@ -174,7 +174,7 @@ def test_a_file_that_is_no_intent_is_not_overwritten(site: Site) -> None:
     target = site.folder / "mine.yml"
     target.write_text("mine\n", encoding="utf-8")
     code, said = site.play("propose", rdma_proposal=str(target))
-    assert code != 0 and "is there already, and no file is overwritten" in said
+    assert code != 0 and "this collection does not overwrite files" in " ".join(said.split()), said
     assert target.read_text(encoding="utf-8") == "mine\n"
 
 
