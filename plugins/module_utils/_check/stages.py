@@ -21,6 +21,7 @@ from .discover import check as discover
 from .fabric import check as fabric
 from .host import check as host
 from .network import check as network
+from .network import facts as network_facts
 from .operators import check as operators
 from .platform import check as platform
 from .reachability import check as reachability
@@ -41,7 +42,7 @@ TABLE: dict[str, tuple[typing.Any, Check]] = {
     "platform": (platform.Facts, platform.check),
     "tuning": (tuning.Facts, tuning.check),
     "operators": (operators.Facts, operators.check),
-    "network": (network.Facts, network.check),
+    "network": (network_facts.Facts, network.check),
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
     "host": (host.Facts, host.check),
     "bandwidth": (bandwidth_facts.Facts, bandwidth.check),

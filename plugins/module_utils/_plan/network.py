@@ -12,7 +12,7 @@ import typing
 from .._analysis.addresses import in_use as ipam
 from .._analysis.fleet.nics_in_use import find_nics_in_use, list_node_addresses, select_driven
 from .._analysis.readiness.state import Target
-from .._check.network.check import LintFacts
+from .._check.network.facts import LintFacts
 from .._check.network.lint.check import lint_all, read_held, select_remaining
 from .._check.network.lint.policy_context import read_cluster_before
 from .._model.base.errors import ParseError

@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth imp
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.facts import Facts, LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all, read_held
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import ClusterBefore
@@ -638,7 +639,7 @@ def synced(world: ClusterState = READY, **changes: typing.Any) -> SyncFacts:
 
 def ready_of(**facts: typing.Any) -> Finding:
     intent = intent_of(made("macvlan"))
-    found = network.check(intent, network.Facts(("a",), **facts))
+    found = network.check(intent, Facts(("a",), **facts))
     assert "network.policy_accepted" not in {finding.check for finding in found}
     return next(finding for finding in found if finding.check == "network.ready")
 
@@ -667,7 +668,7 @@ def ready_of(**facts: typing.Any) -> Finding:
         ),
         ({"unmade": {"macvlan": "addresses are in use"}}, "unknown", "addresses are in use"),
         (
-            {"lint": network.LintFacts(held={"macvlan": "1 finding"})},
+            {"lint": LintFacts(held={"macvlan": "1 finding"})},
             "unknown",
             "The fabric has findings network.lint_*",
         ),
@@ -686,7 +687,7 @@ def test_a_node_offers_as_many_pieces_as_the_intent_asks_for() -> None:
         fabric = made(profile, resource_name="shared", **changes)
         applied = (AppliedObject("MacvlanNetwork", fabric["name"], "training", fabric["name"], "created"),)
         sync = SyncFacts(True, False, 3.0, (SyncNode(fabric["name"], "a", "ready", "", allocatable=offered),))
-        found = network.check(intent_of(fabric), network.Facts(("a",), applied=applied, sync=sync))
+        found = network.check(intent_of(fabric), Facts(("a",), applied=applied, sync=sync))
         return next(item for item in found if item.check == "network.ready")
 
     four = {"select": {"hcas_per_node": 4, "vendor": "15b3"}}

@@ -9,7 +9,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import Facts, LintFacts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.facts import Facts, LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric

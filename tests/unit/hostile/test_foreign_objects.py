@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import _judge_applied_object
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.applied_objects import judge_applied_object
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import FOREIGN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS as REMOVED
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
@@ -144,7 +144,7 @@ def test_a_label_that_the_object_needs_for_its_work_makes_it_differ() -> None:
 
 def test_the_finding_names_the_next_step() -> None:
     server = Server(made("SriovNetwork", {}, vlan=2))
-    finding = _judge_applied_object(
+    finding = judge_applied_object(
         applied(server, made("SriovNetwork", OURS, vlan=1)).applied, "network.objects", "SriovNetwork net"
     )
     assert finding.status == "fail" and "kubectl -n jobs label sriovnetwork net" in finding.measured

@@ -13,7 +13,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     MOST_ALIKE,
     fold_alike,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.applied_objects import report_leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.facts import Facts as NetworkFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
@@ -133,8 +134,8 @@ def test_leftovers_of_any_number_fit_their_fact_and_are_counted() -> None:
         assert load(Leftovers, to_data(fact), "leftovers") == fact
     with pytest.raises(LoadError, match=f"at most {MOST_LEFT} objects"):
         load(Leftovers, {"objects": to_data([*many.objects, many.objects[0]])}, "leftovers")
-    facts = network.Facts(leftovers=found)
-    told = [item for item in network._report_leftovers(INTENT, facts) if item.subject == "more objects"]
+    facts = NetworkFacts(leftovers=found)
+    told = [item for item in report_leftovers(INTENT, facts) if item.subject == "more objects"]
     assert [(item.status, item.measured) for item in told] == [
         ("warn", "1000 more objects with this label, not checked")
     ]

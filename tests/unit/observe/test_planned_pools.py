@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.applied_objects import (
     _describe_refusal_remedy,
     _explain_refusal,
 )

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import INTENT_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster

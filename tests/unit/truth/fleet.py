@@ -16,7 +16,7 @@ import uuid
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import iterate_rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.facts import LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES

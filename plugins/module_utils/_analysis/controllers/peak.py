@@ -182,7 +182,8 @@ def _list_shares(
             names, begun = names | (turn.nodes.keys() & counted), turn.begun & counted
         if queue:
             taken.add(queue)
-        found.append(Share(titles(roll), names, at_once, begun, *(queue or ("", "")), plan=roll))
+        operator, pool = queue or ("", "")
+        found.append(Share(titles(roll), names, at_once, begun, operator, pool, roll))
     for turn in stand.all_turns:
         if turn.queue not in taken:
             names = frozenset(turn.nodes.keys() & counted)
