@@ -47,12 +47,13 @@ _BROKEN = f"The annotation {ANNOTATION} of the node could not be read, so it is 
 class RollCluster(GateInputs, PodsOfCluster):
     """The state of the cluster from which a roll is planned.
 
-    :ivar marks: record of an earlier roll, by node; None if it cannot be read
+    :ivar marks: record of an earlier roll, by node. None if the record cannot be read; nodes without a record are
+        absent
     :ivar pods: pods that drains would evict
     :ivar budgets: PodDisruptionBudgets of these pods
     :ivar configs: MachineConfigs and KubeletConfigs to apply
-    :ivar kubelets: KubeletConfigs that the collection does not manage, and the present MachineConfig of each pool that
-        would lose limits of CRI-O
+    :ivar kubelets: existing objects that can conflict with ``configs``: KubeletConfigs that the collection does not
+        manage, and the present MachineConfig of each pool that would lose limits of CRI-O
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
     :ivar paused_by_others: names of the MachineConfigPools that interrupted runs of other intents left paused
     """
@@ -152,9 +153,10 @@ def plan_roll(
 
 
 def _find_awaiting(cluster: RollCluster) -> set[str]:
-    """Return the names of the nodes that wait for a MachineConfigPool which may itself wait for this roll: a node of
-    the pool is cordoned since an earlier run. The plan is not refused because of them, so that this node is released.
-    ``choose_turn`` counts them before it lets another node go down.
+    """Return the names of the nodes that the machine config operator is about to take down in a MachineConfigPool in
+    which an earlier roll marked a node. The operator may itself wait until this roll releases the marked node. If these
+    nodes counted as unavailable, the plan would be refused and the marked node never released. They are counted later,
+    in :func:`choose_turn`, before it lets another node go down.
     """
     marked = (node for node in cluster.nodes if node.name in cluster.marks)
     held = {pool.name for node in marked if (pool := find_machine_pool(node, cluster.machine_pools)) is not None}
@@ -171,7 +173,8 @@ def choose_turn(
     finished: typing.Container[str] = (),
 ) -> tuple[tuple[NodeStep, ...], str]:
     """Return two values: the steps of the nodes of a wave that may be reset now, given the present state of the
-    cluster, and the first reason why a node may not, with a remedy. The reason is empty if all nodes may be reset.
+    cluster; and the first reason why another node of the wave may not be reset, with a remedy. The reason is empty if
+    all nodes may be reset.
 
     Nodes that are already being reset (phase ``wait``) continue. Further nodes are added until max_unavailable nodes
     are down, with at most one control-plane node at a time.
@@ -181,8 +184,8 @@ def choose_turn(
         if the wave has a control-plane node
     :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
-    :param finished: names of the nodes whose turn of this roll is over. An operator may take them down because of
-        their reset
+    :param finished: names of the nodes whose turn of this roll is over. An operator may take them down because of their
+        reset
     """
     known = {node.name: node for node in cluster.nodes}
     going = [step for step in wave if step.phase != "begin" or not step.goes]
@@ -259,9 +262,10 @@ def explain_turns(
     inventory: typing.Container[str],
     finished: typing.Iterable[str] = (),
 ) -> tuple[str, bool]:
-    """Return two values: why a drained node must not be reset because of operators that take nodes down, with the
-    remedy, and whether this is over when they are done with nodes that this roll has reset. An operator takes this
-    node, or the nodes that they take are as many as may be down. The reason is empty if the node may be reset.
+    """Return two values. The first is the reason, with a remedy, why a drained node must not be reset because of
+    operators that take nodes down: an operator takes this node down, or operators take down as many nodes as may be
+    unavailable. It is empty if the node may be reset. The second is whether waiting helps: True if the operators only
+    take down other nodes that this roll resets.
 
     :param cluster: present state of the cluster
     :param planned: steps and order of all nodes of the roll
