@@ -535,8 +535,8 @@ def _looked_into(
 
 
 def _explain_taken(node: str, cluster: RollCluster) -> str:
-    """Return why a BMC must not reset a node because another operator takes it down, with the remedy. Return an empty
-    text if it may.
+    """Return the reason, with a remedy, why a BMC must not reset a node: another operator takes the node down, or
+    reboots another control-plane node while this node is one. Return an empty text if the BMC may reset the node.
     """
     unread = explain_unread_turns(cluster)
     if unread:
@@ -556,8 +556,8 @@ def _explain_taken(node: str, cluster: RollCluster) -> str:
 
 
 def _explain_unfinished(cluster: RollCluster, finished: typing.Container[str]) -> str:
-    """Return why a MachineConfigPool must not begin yet, with the remedy: another operator may still reboot a node that
-    this roll has reset. Return an empty text if it may.
+    """Return the reason, with a remedy, why the roll of a MachineConfigPool must not begin yet: another operator may
+    still reboot a node that this roll has reset. Return an empty text if the roll may begin.
 
     :param finished: names of the nodes whose turn of this roll is over
     """
@@ -569,8 +569,9 @@ def _explain_unfinished(cluster: RollCluster, finished: typing.Container[str]) -
 def _find_pool_blockers(
     roll: PoolPlan, cluster: RollCluster, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> PoolPlan:
-    """Return the planned roll of a MachineConfigPool with the reasons against it that no step has: the limits of the
-    intent, and the nodes of the pool that are not in the inventory. The roll reboots these nodes as well.
+    """Return the planned roll of a MachineConfigPool with further reasons against it, besides those in the steps of its
+    nodes: limits of the intent, and reasons against taking down nodes of the pool that are not in the inventory. The
+    roll reboots these nodes as well.
 
     :param inventory: names of the nodes of the inventory
     """
@@ -585,8 +586,9 @@ def _find_pool_blockers(
 
 
 def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -> str:
-    """Return the reason why the MachineConfigPool of a control-plane node must not be rolled: it reboots more than one
-    such node at the same time. Return an empty text if it may be rolled.
+    """Return the reason why the MachineConfigPool of a control-plane node must not be rolled: its roll reboots more
+    than one control-plane node at the same time. Return an empty text if the pool may be rolled, or if no pool reboots
+    the node.
     """
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
     return explain_too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
@@ -595,9 +597,9 @@ def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -
 def _order_in_waves(
     steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]
 ) -> tuple[NodeStep, ...]:
-    """Return the steps, each of those that a BMC carries out with the number of its wave, which is a set of nodes that
-    are reset together. Nodes that an earlier run has already reset are in the first waves, since they are down. A wave
-    has at most one control-plane node.
+    """Return the steps in the same order. A step whose node is reset by a BMC gets the number of its wave; the nodes of
+    a wave are reset together. Nodes that an earlier run has already reset are in the first waves, because they are down
+    already. A wave has at most one control-plane node.
 
     :param at_once: maximum number of nodes of a wave
     :param control: names of the control-plane nodes
