@@ -24,8 +24,8 @@ class _KnownPool(typing.NamedTuple):
 
 
 def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
-    """Return the addresses that an IPAM plugin allocates to pods according to an ipam mapping. The gateway is excluded:
-    whereabouts itself does not exclude it, so the renderer does.
+    """Return the addresses that an IPAM plugin allocates to pods according to an ipam mapping. The gateway is not among
+    them. For whereabouts it is treated as an exclusion, because the renderer adds it to the exclusions.
 
     :raises RangeError: the range or another value of the mapping is invalid
     """

@@ -40,8 +40,9 @@ _TurnsOfOthers = list[tuple[OperatorTurns, set[str]]]
 
 
 def explain_upgrade(stand: GateInputs) -> str:
-    """Return why no node may go down because of an upgrade of OpenShift, with the remedy; empty if none is in progress.
-    The upgrade drains and reboots nodes itself, and does not know which nodes are down for another reason.
+    """Return why no node of the cluster may go down, with the remedy: an upgrade of OpenShift is in progress, or it is
+    unknown whether one is. Return an empty text if no upgrade is in progress. An upgrade drains and reboots nodes
+    itself, without regard to nodes that are down for another reason.
 
     :param stand: state of the cluster
     """
@@ -79,10 +80,10 @@ def list_node_blockers(
 
 def explain_too_many(pool: MachinePool, control: bool) -> str:
     """Return why a MachineConfigPool of control-plane nodes must not be rolled: it reboots more than one of them at the
-    same time. Empty if it may be rolled.
+    same time. Return an empty text if it may be rolled.
 
-    :param control: whether the pool has a control-plane node. A pool that is named ``master`` or ``control-plane``
-        counts as one that has
+    :param control: whether the pool contains a control-plane node. For a pool with the name ``master`` or
+        ``control-plane`` this is assumed
     """
     if not (control or pool.name in _CONTROL) or pool.max_unavailable in (None, "1"):
         return ""
@@ -164,8 +165,9 @@ def list_roll_blockers(
 
 
 def _find_down_nodes(rolls: typing.Iterable[PoolPlan], known: typing.Mapping[str, ClusterNode]) -> set[str]:
-    """Return the names of the nodes of plans that are NotReady or cordoned now. Those of the machine config operator
-    are left out: it counts them itself. [machine-config-operator pkg/controller/node/status.go getUnavailableMachines]
+    """Return the names of the nodes of plans that are NotReady or cordoned now. Plans of the machine config operator
+    are ignored, because that operator counts such nodes itself. [machine-config-operator pkg/controller/node/status.go
+    getUnavailableMachines]
 
     :param rolls: nodes that an operator will drain or reboot, by pool
     :param known: nodes of the cluster, by name
@@ -175,9 +177,10 @@ def _find_down_nodes(rolls: typing.Iterable[PoolPlan], known: typing.Mapping[str
 
 
 def _find_turns_of_others(rolls: typing.Sequence[PoolPlan], stand: GateInputs) -> _TurnsOfOthers:
-    """Return the turns of operators other than those of the plans, each with the names of its nodes that go down
-    without regard to the plans. The SR-IOV operator and the machine config operator wait for each other on a node.
-    [sriov-network-operator pkg/platforms/openshift/openshift.go]
+    """Return the turns of operators that are not part of the plans, each with the names of those of its nodes that go
+    down independently of the plans. The SR-IOV operator and the machine config operator wait for each other on a node,
+    so a node of a plan of one of them is left out of the turns of the other. [sriov-network-operator
+    pkg/platforms/openshift/openshift.go]
 
     :param rolls: nodes that an operator will drain or reboot, by pool
     :param stand: state of the cluster
@@ -200,13 +203,15 @@ def _explain_sum(
     inventory: typing.Container[str],
 ) -> str:
     """Return why the plans must not be carried out at the same time, or beside the turns of other operators, with the
-    remedy: each operator limits only its own nodes, so that together they take down more nodes than the intent permits.
-    Return an empty text if they may be.
+    remedy: each operator limits only its own nodes, so together they may take down more nodes than the intent permits.
+    Return an empty text if their sum is permitted.
 
     The SR-IOV operator waits for the MachineConfigPool of a node [sriov-network-operator
-    pkg/platforms/openshift/openshift.go], so these two do not add up.
+    pkg/platforms/openshift/openshift.go], so the numbers of these two operators are not added.
 
-    :param others: turns of other operators, each with its nodes
+    :param rolls: nodes that an operator will drain or reboot, by pool
+    :param others: turns of other operators, each with the names of its nodes
+    :param inventory: names of the nodes of the inventory
     """
     counted = {node.name: node for node in list_counted_nodes(stand.nodes, inventory, intent)}
     rolling = {roll.name for roll in rolls if roll.machines}
@@ -254,11 +259,12 @@ def _explain_sum(
 def _explain_control_turns(
     rolls: typing.Sequence[PoolPlan], labels: typing.Sequence[str], others: _TurnsOfOthers, stand: GateInputs
 ) -> str:
-    """Return why plans must not reboot control-plane nodes beside the turns of another operator, with the remedy: that
-    operator reboots another control-plane node. Return an empty text if they may.
+    """Return why the plans must not reboot control-plane nodes now, with the remedy: another operator reboots a
+    different control-plane node. Return an empty text if they may reboot them.
 
-    :param labels: names of the plans that reboot control-plane nodes
-    :param others: turns of other operators, each with its nodes
+    :param rolls: nodes that an operator will drain or reboot, by pool
+    :param labels: descriptions of the plans that reboot control-plane nodes
+    :param others: turns of other operators, each with the names of its nodes
     """
     ours = {node.name for node in list_control_plane(stand.nodes)} & {name for roll in rolls for name in roll.nodes}
     for turn, names in others if labels else ():
@@ -274,8 +280,8 @@ def _explain_control_turns(
 
 
 def _explain_own_boot(node: ClusterNode, roll: PoolPlan, stand: GateInputs) -> str:
-    """Return why an operator must not reboot a node, with the remedy: ansible-playbook runs on it. Return an empty text
-    if it runs on another machine.
+    """Return why an operator must not reboot a node, with the remedy: ansible-playbook runs on this node. Return an
+    empty text if ansible-playbook runs on another machine, or if a boot ID is unknown.
     """
     if not node.boot_id or node.boot_id != stand.own_boot:
         return ""
@@ -287,8 +293,9 @@ def _explain_own_boot(node: ClusterNode, roll: PoolPlan, stand: GateInputs) -> s
 
 
 def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent) -> tuple[str, ...]:
-    """Return the reason why a pool must not roll, with its remedy: it takes down more nodes at the same time than the
-    intent permits. The result is empty if it may roll. One node is never too many.
+    """Return the reason why a pool must not roll, with its remedy, as a tuple with one text: the operator takes down
+    more nodes at the same time than the intent permits. The tuple is empty if the pool may roll. A single node is
+    always permitted.
 
     :param roll: nodes that an operator will drain or reboot
     :param intent: settings of the intent that all fabrics share
