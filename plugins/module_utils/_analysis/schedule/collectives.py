@@ -100,8 +100,9 @@ Test = typing.Union[CollectiveGroup, RailTrial, Repeat]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes by the leaves to which they are connected. In a rail-optimized fabric the nodes of one scalable
-    unit share a leaf for each rail.
+    """Return the names of the nodes by the leaves to which they are connected. The key is the name of the leaf, or the
+    names of several leaves in the order of the rails, joined with `` + ``. In a rail-optimized fabric the nodes of one
+    scalable unit share a leaf for each rail, and thus have the same key.
 
     :param places: leaf by rail, of each node
     :raises ValueError: the leaf of a node is unknown on one of its rails

@@ -57,7 +57,7 @@ def list_pairs(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
 
 
 def find_roles(pair: PairResult) -> tuple[Role, Role]:
-    """Return the two ends of a pair, each with its role as client or server. The roles are distinguished because one
-    direction alone may be slow.
+    """Return the two ends of a pair, each as rail, node and role (``client`` or ``server``). The roles are
+    distinguished because one direction alone may be slow.
     """
     return (*pair.client_end, "client"), (*pair.server_end, "server")

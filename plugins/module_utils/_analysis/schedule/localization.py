@@ -115,8 +115,9 @@ def locate_slow_links(
 
 
 def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
-    """Return the directions of links that may be the cause of a slow path. If only one remains and the readings also
-    contradict that one, further directions are added again.
+    """Return the directions of links that may be the cause of a slow path, as indices in ``PathTable.directions``. If
+    only one direction remains, and the readings also contradict this direction, a higher limit for the contradiction
+    applies, so that more directions remain.
 
     :param slow: readings of the slow path
     :param over: measured paths over each direction
