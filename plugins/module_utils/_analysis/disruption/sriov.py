@@ -172,8 +172,8 @@ def make_untouched_plan(
 
 
 def list_configured(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
-    """Return the names of the nodes that change without a drain or reboot. Nodes of which the plan knows nothing are
-    left out.
+    """Return the names of the nodes that change without a drain or reboot. Nodes whose change is unknown are not among
+    them.
     """
     return tuple(node.node for node in nodes if node.action == "configure")
 

@@ -300,7 +300,11 @@ class PortErrors:
 
 @dataclasses.dataclass(frozen=True)
 class UnreadPort:
-    """A port that did not answer a query for its counters. ``port`` is 255 for all ports of the node."""
+    """A port that did not answer a query for its counters.
+
+    :ivar lid: LID of the switch, or of the port of an HCA
+    :ivar port: port number; 255 means all ports of the node
+    """
 
     lid: AnyLid
     port: SwitchPort
