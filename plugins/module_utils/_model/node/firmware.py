@@ -337,10 +337,10 @@ def format_value(value: typing.Any) -> str:
 
 
 def way_of_reset(device: str, address: str) -> str:
-    """Return an instruction for the user how to activate the values that are stored for the next reset.
+    """Return an instruction for the user that activates the values which are stored for the next reset.
 
-    mstfwreset can set a BlueField in NIC mode back to DPU mode [nic-configuration-operator PR 86]. Some hosts load the
-    values with a cold start only.
+    mstfwreset can set a BlueField in NIC mode back to DPU mode [nic-configuration-operator PR 86], so a BlueField is
+    power-cycled. Some other hosts load the values with a cold start only.
 
     :param device: PCI device id of the HCA
     :param address: PCI address of the HCA

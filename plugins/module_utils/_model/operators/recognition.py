@@ -86,8 +86,9 @@ def name_operator(package: str, operators: typing.Collection[str]) -> str:
 
 
 def is_named(subject: str, operator: str) -> bool:
-    """Return whether a subject that :func:`name_operator` returned is that of an operator.
+    """Return whether a subject that :func:`name_operator` returned contains an operator or its usual package.
 
+    :param subject: subject of a finding
     :param operator: name of the operator
     """
     package = OPERATORS[operator].package
