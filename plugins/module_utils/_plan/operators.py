@@ -65,8 +65,10 @@ class Release:
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
-    """Return the operators that are installed more than once in the cluster. A run that needs one of them installs no
-    operator at all.
+    """Return the names of the operators that are installed more than once in the cluster. A run that needs one of them
+    installs no operator at all.
+
+    :param seen: state of the operators in the cluster
     """
     names = [item.operator for item in seen.controllers]
     return tuple(operator.name for operator in TABLE if names.count(operator.name) > 1)

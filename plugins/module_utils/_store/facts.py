@@ -116,7 +116,10 @@ class FactFolder:
         """Write a fact: a value, or the error that prevented it. A value that JSON cannot represent, or that ``read``
         would refuse for its size or depth, is replaced by an error.
 
-        :param value: plain data or dataclasses
+        :param kind: kind of the fact
+        :param node: name of the node; without one the fact is about the cluster
+        :param value: plain data or dataclasses; None if there is an error
+        :param error: reason why there is no value; None if there is one
         :returns: path of the file
         :raises FileError: the file cannot be written, or there is not exactly one of value and error
         """
@@ -136,6 +139,8 @@ class FactFolder:
     def _serialize_fact(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
         """Return the JSON text of a fact, with secrets redacted.
 
+        :param value: plain data or dataclasses; None if there is an error
+        :param error: reason why there is no value; None if there is one
         :raises FileError: there is not exactly one of value and error
         """
         fact = Fact(

@@ -72,8 +72,10 @@ def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
 
 
 def _find_known_pool(fabric: Fabric, address: typing.Optional[str]) -> typing.Optional[_KnownPool]:
-    """Return an address with the pool of the fabric. Return None if the fabric has no ipam, if the address is unknown,
-    or if the range is invalid, which stage validate reports.
+    """Return the address together with the pool of the fabric to which it is compared. Return None if the fabric has no
+    ipam, if the address is unknown, or if the range is invalid, which stage validate reports.
+
+    :param address: address of a pod on the network of the fabric; None if unknown
     """
     if fabric.ipam is None or not address:
         return None

@@ -131,12 +131,12 @@ def list_disturbed_functions(wanted: typing.Iterable[WantedInterface], state: No
 def list_users(
     holders: typing.Iterable[FunctionHolder], addresses: typing.Container[str], resources: typing.Container[str] = ()
 ) -> tuple[FunctionHolder, ...]:
-    """Return the pods that use some virtual functions. A pod with a ResourceClaim counts, because no claim names its
-    functions.
+    """Return the pods that use at least one of the given virtual functions. A pod with a ResourceClaim always counts,
+    because a claim does not name its functions.
 
     :param holders: pods of the node that may use virtual functions
     :param addresses: PCI addresses of the virtual functions
-    :param resources: names of resources whose pods count too, with their prefix
+    :param resources: names of resources, with their prefix. A pod that requests one of them counts too
     """
     return tuple(
         holder

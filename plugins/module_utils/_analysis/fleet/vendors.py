@@ -227,7 +227,11 @@ def link_command(hca: typing.Optional[Hca], address: str) -> str:
 
 
 def priorities_command(hca: typing.Optional[Hca]) -> str:
-    """Return the command that shows the priority and flow control settings of the port of a NIC."""
+    """Return the command that shows the priority and flow control settings of the port of a NIC. It is the command of
+    the NIC's vendor, or a general one for an unknown vendor.
+
+    :param hca: the NIC; None if it is not known
+    """
     vendor = find_vendor(hca) if hca is not None else None
     return vendor.priorities if vendor else "dcb pfc show dev INTERFACE"
 

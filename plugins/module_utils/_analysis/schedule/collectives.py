@@ -312,8 +312,8 @@ class CollectiveTests:
         return bool(coming)
 
     def _look_closer(self) -> None:
-        """Begin the halving of the slow groups of a step, or repeat them if a halving is not possible, as for the
-        inside of a node.
+        """Begin the halving of the slow groups of a step, which searches their slow parts. If the groups have one node
+        each or were tested again already, halving is not possible, so the groups are tested again instead.
         """
         if self._again or self._step is None or self._step.kind == "one node":
             self._schedule_confirmation()

@@ -111,7 +111,8 @@ class OccupiedLinks:
 
 
 def cover_links(ways: PathTable) -> Cover:
-    """Return the first rounds of a fabric, which together use each link in both directions.
+    """Plan the first rounds of a fabric, which together use each link in both directions, as far as tests can. Return
+    the rounds with the link directions that they use.
 
     :param ways: paths between the ports
     """

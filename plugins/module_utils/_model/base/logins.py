@@ -24,8 +24,9 @@ _HIDDEN = r"(?!\[redacted\]|[\s\"'])(?(2)(?:(?!\2)[^\n])+|[^\s\"']+)"
 
 
 class _Login(typing.NamedTuple):
-    """The option of a program with a password.
+    """A command-line option by which a program gets a password.
 
+    :ivar program: name of the program
     :ivar option: pattern of the option, whose value is the next argument
     :ivar attached: pattern of the option with the value in the same argument. Options without a value may be before it;
         empty if the program does not support this form

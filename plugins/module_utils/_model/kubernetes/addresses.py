@@ -79,7 +79,7 @@ LEASES = "IPPool.whereabouts.cni.cncf.io"
 class UnreadPool:
     """A pool of nv-ipam or of whereabouts whose object is invalid.
 
-    :ivar kind: IPPool or CIDRPool of nv-ipam, or LEASES
+    :ivar kind: ``IPPool`` or ``CIDRPool`` for nv-ipam, ``IPPool.whereabouts.cni.cncf.io`` for whereabouts
     :ivar why: the invalid text and its required format
     """
 

@@ -74,7 +74,8 @@ class HealthCheck:
         return f"{self.kind.partition('.')[0]} {self.namespace + '/' if self.namespace else ''}{self.name}"
 
     def watches(self, node: str) -> bool:
-        """Return whether it watches a node. Return True also if it is unknown which nodes it watches.
+        """Return whether the health check watches a node. Return True also if it is unknown which nodes the health
+        check watches.
 
         :param node: name of the node
         """

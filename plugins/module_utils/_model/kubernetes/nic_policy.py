@@ -99,7 +99,7 @@ def describe_driver_remedy(wanted: Item, there: Item) -> str:
 
 
 def _describe_driver(policy: Item) -> str:
-    """Return the image of the driver in a policy, with its version. Return an empty text if the policy has no driver."""
+    """Return the image of the driver in a policy, with its version; empty if the policy has no driver."""
     driver = find_mapping(policy, "spec", "ofedDriver")
     path = "/".join(str(driver[key]) for key in ("repository", "image") if driver.get(key))
     return f"{path}:{driver.get('version')}" if driver else ""

@@ -250,9 +250,10 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
     :param wanted: the rendered object; without the label of an intent it belongs to none
     :param there: the object in the cluster
     :param proven: whether existing objects that select nodes prove that the fabric is of this intent. Without a proof,
-        a network or pool belongs to another intent if it has another resource or other addresses, and no record of
-        this intent
-    :param scope: objects of the intent; None: its name is a proof unless it is the default
+        a network or pool belongs to another intent if it has another resource or other addresses, and no record of this
+        intent
+    :param scope: objects of the intent. If it is None, the label with the name of the intent is a sufficient proof,
+        unless it is the default name
     """
     labels, found = find_mapping(wanted, "metadata", "labels"), find_mapping(there, "metadata", "labels")
     mine, theirs, kind = labels.get(INTENT_LABEL), found.get(INTENT_LABEL), str(wanted.get("kind"))

@@ -86,11 +86,11 @@ def describe_owner_remedy(paths: str, setting: str, stage: str, owner: str) -> s
 
 
 def make_rename_command(paths: str, owner: str) -> str:
-    """Return the command that gives files to an intent, such as after a change of its name. It leaves files that do not
-    exist.
+    """Return the shell command that replaces the intent that files name as their owner, such as after the intent was
+    renamed. Files that do not exist are skipped.
 
     :param paths: paths of the files, separated by blanks
-    :param owner: name by which the intent marks its files
+    :param owner: new name of the intent
     """
     return f"for file in {paths}; do test ! -e $file || sed -i 's/^# intent: .*/# intent: {owner}/' $file; done"
 
