@@ -52,7 +52,9 @@ def choose_pairs(
 
 
 def list_pairs(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
-    """Return all pairs with an RDMA figure, each once for each direction."""
+    """Return the pairs with an RDMA figure that can be compared. The two directions between two ends are separate
+    pairs. Of several results of one pair, the last one is returned.
+    """
     return tuple({pair.key: pair for pair in pairs if pair.is_comparable}.values())
 
 

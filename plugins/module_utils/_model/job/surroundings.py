@@ -137,7 +137,9 @@ class JobSurroundings:
 
     @functools.cached_property
     def attachment_resources(self) -> frozenset[str]:
-        """Return the extended resources that belong to attachments."""
+        """Return the names of the extended resources that belong to attachments, whether or not the jobs reference
+        these attachments.
+        """
         return self.offered | {item.resource for item in self.attachments}
 
     @functools.cached_property

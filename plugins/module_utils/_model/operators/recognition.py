@@ -68,7 +68,11 @@ def _begins_with(name: str, head: str) -> bool:
 
 
 def _is_of_operator(definition: str, operator: str) -> bool:
-    """Return whether an operator brings a CustomResourceDefinition."""
+    """Return whether a CustomResourceDefinition, or its API group, is one that only this operator installs.
+
+    :param definition: name of the CustomResourceDefinition
+    :param operator: name of the operator in the table
+    """
     known = _DEFINITIONS.get(operator, ())
     return definition in known or definition.partition(".")[2] in known
 
