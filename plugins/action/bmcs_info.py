@@ -22,8 +22,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that reads the addresses and credentials of the BMCs from the inventory. They are not task
-    arguments, so no log, callback or result contains them.
+    """An action plugin that reads the BIOS settings of all nodes from their BMCs, and stores them as facts. It takes
+    the addresses and credentials of the BMCs from the inventory. They are not task arguments, so no log, callback or
+    result contains them.
     """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {

@@ -10,6 +10,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import Pro
 
 
 class ActionModule(ProgressAction):
-    """An action plugin that displays each line of the module's progress file while the module runs."""
+    """An action plugin that runs the module cluster_lease, and meanwhile displays each line that the module appends to
+    its progress file.
+    """
 
     MODULE = "linerate.rdma.cluster_lease"

@@ -17,7 +17,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 
 class ActionModule(ActionBase):
-    """An action plugin that passes the refusal of ``--limit`` to the module as the option ``refusal``."""
+    """An action plugin that runs the module cluster_policy. If ``--limit`` excludes nodes of the run, the plugin passes
+    the text of the refusal to the module as the option ``refusal``.
+    """
 
     TRANSFERS_FILES = False
     _supports_async = True

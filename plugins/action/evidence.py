@@ -18,8 +18,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that writes an evidence archive with its signature sheet, or unpacks an archive into a folder.
-    It writes no other file.
+    """An action plugin that packs a run folder into an evidence archive and writes a signature sheet beside the
+    archive, or that unpacks such an archive into a folder.
     """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {

@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Obs
 
 
 class ActionModule(ObserverAction):
-    """An action plugin that passes the ports of a node to the module fabric_info. If the task does not set ``ports``,
+    """An action plugin that runs the module fabric_info with the ports of a node. If the task does not set ``ports``,
     they are read from the fact that fabric_ports has stored. On a node without chosen ports, the module is not run.
     """
 

@@ -11,7 +11,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that stores one fact, of a node or of the whole cluster."""
+    """An action plugin that stores one fact, about a node or about the whole cluster. A fact has either a value or an
+    error.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,

@@ -13,8 +13,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Obs
 
 
 class ActionModule(ObserverAction):
-    """An action plugin that stores the result of ibping under another kind of fact for each of the modes ``serve``,
-    ``ping`` and ``stop``.
+    """An action plugin that runs the module ibping with the node's part of the ping plan, and stores the result. The
+    kind of fact depends on the option ``mode``: ``ping_servers`` (serve), ``pings`` (ping) or ``ping_servers_stopped``
+    (stop).
     """
 
     MODULE = "linerate.rdma.ibping"

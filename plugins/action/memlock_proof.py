@@ -12,6 +12,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import Limite
 
 
 class ActionModule(LimitedAction):
-    """An action plugin that passes the nodes that ``--limit`` excludes to the module as the option ``excluded``."""
+    """An action plugin that runs the module memlock_proof, and passes the nodes that ``--limit`` excludes to it as the
+    option ``excluded``.
+    """
 
     MODULE = "linerate.rdma.memlock_proof"

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import refuse
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that reads facts of the run, computes from them which Kubernetes objects to apply, and stores
+    """An action plugin that computes from facts of the run and the intent which Kubernetes objects to apply, and stores
     this plan as a fact.
     """
 

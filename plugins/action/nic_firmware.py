@@ -26,9 +26,9 @@ _LEASE = frozenset(CONFIRM_SPEC)
 
 
 class ActionModule(ObserverAction):
-    """An action plugin that runs the module only on nodes with firmware settings to write. Before that it verifies that
-    the run holds the Lease, and that the node is the expected machine. If the plan refuses the settings of a node, the
-    fact contains the reason.
+    """An action plugin that runs the module nic_firmware only on nodes for which the firmware plan contains settings.
+    Before that it verifies that the run holds the Lease, and that the node is the expected machine. If the plan refuses
+    the settings of a node, the module is not run there and the stored fact contains the reason.
     """
 
     MODULE = "linerate.rdma.nic_firmware"

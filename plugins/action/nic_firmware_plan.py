@@ -39,7 +39,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware 
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain_blockers import (
     read_drain_blockers,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import (
+    add_machine_pools,
+    read_gate_inputs,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_turns import TurnReader
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
@@ -112,13 +115,15 @@ class ActionModule(ControllerAction):
 
 
 def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOperator:
-    """Return the firmware settings that NVIDIA's NIC configuration operator applies.
+    """Return which firmware settings NVIDIA's NIC configuration operator applies, and which nodes it may reboot for
+    them.
 
-    The existing templates are read if the cluster has NicDevices, even if all NICs have their desired settings, since
-    an earlier run may have created a template. If the templates cannot be read, the result contains the reason.
+    The existing NicConfigurationTemplates are read whenever the cluster has NicDevices, also if all NICs have their
+    desired settings, because an earlier run may have created a template. If the templates cannot be read, the result
+    contains the reason.
 
     :param known: facts of the run
-    :param cluster: function that connects to the API server
+    :param cluster: function without arguments that returns a client of the API server
     """
     unread = ""
     try:
@@ -142,12 +147,13 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     turns = TurnReader(cluster, intent.operator_namespace)
     every = tuple(map(core.parse_node, cluster.list("Node").items))
     stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None), turns=turns)
+    stand = add_machine_pools(cluster, stand)
     places = {nic.namespace for nic in known.nics.devices}
     at_once, limit, unread = turns.read_operations(places, len(every)) if len(going) > 1 else (1, "", "")
     turn = CardTurns("", going, 1 if unread else at_once, None, limit)
     why = (
         *([unread] if unread else []),
-        *list_roll_blockers([turn], (), stand, (), intent, nodes),
+        *list_roll_blockers([turn], (), stand, stand.machine_pools, intent, nodes),
         *read_drain_blockers(cluster, dict.fromkeys(going, True), intent),
     )
     if why:
@@ -160,14 +166,14 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
 def _read_earlier_resets(
     known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]
 ) -> tuple[dict[str, Before], str]:
-    """Return the setting differences for which an earlier run reset each node, and the reason why no setting may be
-    written on any node. The reason is empty if settings may be written. The API server is queried only if a node has
-    settings to write.
+    """Return for which differing settings an earlier run reset each node, and why no setting may be written on any
+    node. The API server is queried only if a node has settings to write.
 
     :param known: facts of the run
     :param hosts: settings that the host writes, by node
-    :param cluster: function that connects to the API server
-    :returns: differences by node, and the reason
+    :param cluster: function without arguments that returns a client of the API server
+    :returns: the differing settings, or the error why they are unknown, by node; and the reason against any write,
+        empty if settings may be written
     """
     # two who set one HCA would undo each other's settings
     unread = f"whether NVIDIA's operator sets them is unknown: {known.nics.errors[0]}" if known.nics.errors else ""

@@ -44,9 +44,10 @@ class ActionModule(ObserverAction):
     _node = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """Store the fact folder and the node for the later comparison of each answer, and return the module arguments
-        unchanged.
+        """Store the fact folder and the name of the node, which are needed to compare each answer later. Return the
+        arguments of the module unchanged.
 
+        :param folder: fact folder of the run; None if the task names none
         :param given: options of the task
         """
         self._folder, self._node = folder, node
@@ -67,17 +68,22 @@ class ActionModule(ObserverAction):
         return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """Return under the key ``missing`` a list with one text: the HCAs and links that the node had at the moment
-        ``since`` and lacks now. The list is empty if it lacks none. Without ``since``, and if either state is unknown,
-        the result has no such key.
+        """Compare the HCAs and links of a node with those that it had at the moment ``since``, if the task sets this
+        option.
+
+        :param answer: result of the module, with the present HCAs under ``hcas``
+        :returns: a list with one text under the key ``missing``, which names the HCAs and links that the node lacks
+            now. The list is empty if the node lacks none. The key is absent without ``since``, or if the HCAs of either
+            moment are unknown
         """
         lost = find_missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
         # a node may claim thousands; how many there are is said once
         return {} if lost is None else {"missing": [join_first(lost, _NAMED)] if lost else []}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """Run the module until the node has all HCAs and links of the moment ``since`` again, and return the last
-        answer. After a reset, drivers and links need some time to become ready. The wait ends after ``wait_seconds``.
+        """Run the module repeatedly until the node has all HCAs and links again that it had at the moment ``since``, at
+        most for ``wait_seconds``, and return the last result. After a reset, drivers and links need some time to become
+        ready. Without ``since`` the module is run once.
         """
 
         def lost(answer: Result) -> tuple[str, ...]:

@@ -74,9 +74,9 @@ BEFORE = "hcas_before_reset"
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that resets nodes so that they take their desired settings. It reads the addresses and
-    credentials of the BMCs from the inventory. They are not task arguments, so no log, callback or result contains
-    them.
+    """An action plugin that resets nodes so that desired settings which need a reset take effect. It reads the
+    addresses and credentials of the BMCs from the inventory. They are not task arguments, so no log, callback or result
+    contains them.
     """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = make_cluster_spec(
@@ -136,8 +136,10 @@ class ActionModule(ControllerAction):
         }
 
     def _refuse_limit(self, variables: Result, folder: FactFolder) -> None:
-        """Raise an error if ``--limit`` excludes nodes of the run, and store it as the result of the roll. Check mode
-        permits any limit.
+        """Raise an error if ``--limit`` excludes nodes of the run, and store the error as the fact about the roll.
+        Check mode permits any limit.
+
+        :raises RdmaError: ``--limit`` excludes a node
         """
         if self._task.check_mode:
             return
@@ -148,8 +150,8 @@ class ActionModule(ControllerAction):
             raise
 
     def _resume_checks(self, options: Result) -> Result:
-        """Resume the health checks that an earlier roll of the intent has paused, and return a result without any
-        reset. This option is needed after a roll that was killed. In check mode they are only listed.
+        """Resume the health checks of nodes that an earlier roll has paused, and return the result of the task without
+        any reset. This is needed after a roll that was killed. In check mode the health checks are only listed.
         """
         scope = build_scope((), load(ClusterIntent, options["cluster"] or {}, "rdma_cluster"))
         caller = Caller("node_roll", options, bool(self._task.check_mode))
@@ -166,10 +168,10 @@ class ActionModule(ControllerAction):
         }
 
     def _has_interrupted_roll(self, options: Result, nodes: typing.Container[str]) -> bool:
-        """Return whether one of these nodes has the annotation that a killed roll leaves. The roll of such a node must
-        be completed even if no further change is planned.
+        """Return whether a node has the annotation that a roll leaves if it is killed. The roll of such a node must be
+        completed even if no further change is planned.
 
-        :param nodes: names of the nodes of the run
+        :param nodes: names of the nodes to examine
         """
         cluster = connect(typing.cast(typing.Any, Caller("node_roll", options, bool(self._task.check_mode))))
         return any(
@@ -252,8 +254,8 @@ class ActionModule(ControllerAction):
 def _look_at_kernel(
     folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent
 ) -> dict[str, NodeDifferences]:
-    """Return the differences between the desired and the observed kernel arguments, by node. Return an empty dictionary
-    if the intent has no kernel arguments.
+    """Return the differences between the desired and the observed kernel arguments, by node. The result is empty if the
+    intent has no kernel arguments, and lacks the nodes whose kernel arguments were not observed.
     """
     wanted = intent.host.kernel_arguments
     seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
@@ -284,8 +286,9 @@ def _look_at_firmware(folder: FactFolder, known: typing.Optional[Known], prove: 
 
 
 def _read_firmware_set(folder: FactFolder, node: str) -> typing.Optional[ObservedFirmwareSet]:
-    """Return the firmware settings that the run has written on a node. Return None if it has written none there. A fact
-    that cannot be read becomes an error of the node.
+    """Return the result of the module nic_firmware on a node, with the firmware settings that the run has written.
+    Return None if the run has not written settings on this node. A fact that cannot be read becomes the error of the
+    result.
     """
     try:
         fact = folder.read("nic_firmware", node)
@@ -303,6 +306,7 @@ def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> d
     """Return the firmware changes that NVIDIA's operator makes according to the templates of this run, by node. The
     result is empty if this run has planned no template.
 
+    :param intent: the intent, whose ``disruption`` permits or forbids reboots
     :param dry: whether the run is in check mode
     :raises RdmaError: the plan of the firmware settings failed
     """
@@ -333,8 +337,8 @@ def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> d
 def _collect_restarts_and_drains(
     folder: FactFolder, known: typing.Optional[Known]
 ) -> tuple[ObservedSource, ObservedSource]:
-    """Return two sources of notes for the plan: about restarts of services, and about drains that other stages of this
-    run cause. The notes about restarts concern nodes outside of any MachineConfigPool, those about drains concern
+    """Return two sources of notes that the plan of the roll displays: first the restarts of services, then the drains
+    that other stages of this run cause. The first applies only to nodes outside of any MachineConfigPool, the second to
     all nodes.
 
     :param known: facts of the firmware plan; None for sources without notes
@@ -356,17 +360,17 @@ def _collect_restarts_and_drains(
 
 
 def _read_fact_part(fact: typing.Optional[Fact], name: str) -> typing.Any:
-    """Return the entry ``name`` of the value of a fact. The result is an empty mapping if the fact, its value or the
-    entry is missing or empty.
+    """Return the entry ``name`` of the value of a fact. Return an empty mapping if there is no fact, or if its value is
+    not a mapping or has no such entry.
     """
     return (fact.value or {}).get(name) or {} if fact is not None and isinstance(fact.value, dict) else {}
 
 
 def _save_hcas_before_reset(folder: FactFolder, node: str) -> None:
-    """Save the HCAs of a node under the kind of fact that describes the node before its reset. After the reset the node
-    must have all of them again.
-
-    The fact ``hcas`` still describes the node before the reset, since the node has not been observed again.
+    """Copy the fact ``hcas`` of a node to the kind of fact ``hcas_before_reset``. After the reset the node must have
+    all HCAs of this copy again. The fact ``hcas`` still describes the node before the reset, because the node has not
+    been observed since. A fact that cannot be read is stored as an error; a missing fact or a fact with an error is not
+    copied.
     """
     try:
         fact = folder.read("hcas", node)

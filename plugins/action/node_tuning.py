@@ -15,8 +15,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import Pro
 
 
 class ActionModule(ProgressAction):
-    """An action plugin that displays each line of the module's progress file while the module runs, and that passes
-    the refusal of ``--limit`` to the module as the option ``refusal``.
+    """An action plugin that runs the module node_tuning and displays each line that the module appends to its progress
+    file. If ``--limit`` excludes nodes of the run, the plugin passes the refusal of ``--limit`` to the module as the
+    option ``refusal``.
     """
 
     MODULE = "linerate.rdma.node_tuning"

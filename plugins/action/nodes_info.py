@@ -12,6 +12,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import Pro
 
 
 class ActionModule(ProgressAction):
-    """An action plugin that displays each line of the module's progress file while the module runs."""
+    """An action plugin that runs the module nodes_info, and meanwhile displays each line that the module appends to its
+    progress file.
+    """
 
     MODULE = "linerate.rdma.nodes_info"

@@ -15,8 +15,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import Pro
 
 
 class ActionModule(ProgressAction):
-    """An action plugin that displays each line of the module's progress file while the module runs. The nodes that
-    ``--limit`` excludes get no pod.
+    """An action plugin that runs the module observers, and meanwhile displays each line that the module appends to its
+    progress file. The nodes that ``--limit`` excludes get no pod.
     """
 
     MODULE = "linerate.rdma.observers"

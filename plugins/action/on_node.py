@@ -38,8 +38,8 @@ _OF_CONTROLLER = frozenset({"kubernetes.core.helm_info"})
 
 
 class ActionModule(ActionBase):
-    """An action plugin that delegates the task to the action plugin of another module, as ansible.builtin.template
-    delegates to that of ansible.builtin.copy.
+    """An action plugin that runs the module named by the option ``module`` with the arguments in ``options``. It uses
+    the action plugin of that module, as ansible.builtin.template uses the one of ansible.builtin.copy.
     """
 
     TRANSFERS_FILES = False
@@ -104,10 +104,14 @@ class ActionModule(ActionBase):
     def _run_in_turn(
         self, path: str, given: Result, action: ActionBase, node: str, task_vars: typing.Optional[Result]
     ) -> Result:
-        """Run the module unless it failed on an earlier node. The file names the node until the module has succeeded
-        there, so the module also counts as failed if its process was killed or the node was lost.
+        """Run the module, unless it has failed on an earlier node of a sequence of tasks that share a file. The file
+        contains the name of the node until the module has succeeded there. So the module also counts as failed if its
+        process was killed or the node was lost.
 
-        :param path: file that the tasks of the sequence share
+        :param path: the shared file on the controller
+        :param given: options of the task
+        :param action: action plugin that runs the module on the node
+        :returns: the result of the module, or a failure that names the earlier node
         """
         before = read_json(path)
         if isinstance(before, dict):
@@ -131,7 +135,8 @@ class ActionModule(ActionBase):
         return answer
 
     def _check_restart(self, given: Result, node: str) -> ContainerdRestart:
-        """Return the restart of containerd on a node.
+        """Verify that containerd may be restarted on a node, and return the object that waits until the restart is
+        complete.
 
         :raises RdmaError: containerd must not be restarted there, or the API server does not answer
         """
@@ -140,7 +145,8 @@ class ActionModule(ActionBase):
         return restart
 
     def cleanup(self, force: bool = False) -> None:
-        """Remove the temporary folder on the node. ansible-core calls this after ``run``.
+        """Remove the temporary folder on the node if the task has reached a node. ansible-core calls this after
+        ``run``.
 
         :param force: whether the folder is removed even if the task runs asynchronously
         """

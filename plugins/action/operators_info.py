@@ -17,7 +17,10 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 
 class ActionModule(ProgressAction):
-    """An action plugin that displays each line of the module's progress file while the module runs."""
+    """An action plugin that runs the module operators_info, and meanwhile displays each line that the module appends to
+    its progress file. If the operators to install drain nodes and the option ``check_limit`` is set, the task fails if
+    ``--limit`` excludes nodes of the run.
+    """
 
     MODULE = "linerate.rdma.operators_info"
 

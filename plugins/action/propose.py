@@ -68,13 +68,15 @@ class ActionModule(ControllerAction):
             raise ProposalError(error.seen, f"{error.remedy} - THE CLUSTER WAS NOT LEFT CLEAN, see above") from None
 
     def _find_image(self, name: str) -> typing.Optional[NamedImage]:
-        """Return the image of the observers, and whether the inventory names it. Return None without a name."""
+        """Return the image of the observers together with a flag that tells whether the inventory sets it. An image
+        from an extra variable has the flag False. Return None if ``name`` is empty.
+        """
         return NamedImage(name, not is_extra_variable("rdma_observers_image", self._loader)) if name else None
 
 
 def _inventory_dir(variables: Result) -> str:
-    """Return the folder of the inventory that contains the first node; empty if there are no nodes. localhost is not
-    used for this, since most inventories do not contain it.
+    """Return the folder of the inventory that defines the first node. Return an empty string if there are no nodes, or
+    if the folder is unknown. Most inventories do not contain localhost, so its folder cannot be used.
     """
     nodes = variables.get("groups", {}).get("rdma_nodes", [])
     return str(variables.get("hostvars", {})[nodes[0]].get("inventory_dir") or "") if nodes else ""

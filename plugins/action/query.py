@@ -16,7 +16,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._query import ask, c
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that reads the facts in a folder on the controller, without a connection to any host."""
+    """An action plugin that evaluates a query over the facts in a run folder on the controller, without a connection to
+    any host.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "report_dir": {"type": "path", "required": True},

@@ -26,8 +26,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that reads the destination and the credentials of the archive from a variable and the
-    environment. They are not task arguments, so no log, callback or result contains them.
+    """An action plugin that sends the archive of a run to a destination, or checks the destination. It reads the
+    destination and the credentials from a variable and the environment. They are not task arguments, so no log,
+    callback or result contains them.
     """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
@@ -50,7 +51,8 @@ class ActionModule(ControllerAction):
 
     def _check_archive_place(self, options: Result, variables: Result) -> Result:
         """Check the destination of the archive without sending one, and store the outcome as a fact, which stage
-        validate judges. Return the destination as ``place``. If none is configured, it is empty and no fact is stored.
+        validate judges. Return the destination under the key ``place``. If no destination is configured, ``place`` is
+        empty and no fact is stored.
         """
         shown = ""
         try:
@@ -104,10 +106,11 @@ class ActionModule(ControllerAction):
         return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
 
     def _read_place_variable(self, variables: Result) -> typing.Any:
-        """Return the configured destination: the value of the variable, or that of the environment if the variable is
-        not set. With an empty value no archive is sent.
+        """Return the configured destination of archives: the value of the Ansible variable, or of the environment
+        variable if the Ansible variable is not set. Return None if both are not set. An empty value means that no
+        archive is sent.
 
-        :raises ArchiveError: the variable cannot be read
+        :raises ArchiveError: the Ansible variable cannot be read
         """
         try:
             said = self._templar.template(variables.get(VARIABLE))

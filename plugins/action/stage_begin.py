@@ -109,8 +109,8 @@ class ActionModule(ControllerAction):
         }
 
     def _open_run_folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
-        """Return the folder of the run: that of the option ``run``, that of an older run to resume, or that of a new
-        run.
+        """Return the folder of the run, which is one of three: the run of the option ``run``, an older run that is
+        resumed, or a new run.
 
         :raises RdmaError: the run cannot be begun or resumed, or another run still uses the folder
         """
@@ -165,7 +165,8 @@ class ActionModule(ControllerAction):
         return start_run(options, start, ansible_version)
 
     def _template_variable(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:
-        """Return the value of an inventory variable after templating. Return ``unsaid`` if the variable is not set or
-        null.
+        """Return the value of an inventory variable after templating.
+
+        :param unsaid: result if the variable is not set or null
         """
         return self._templar.template(variables[name]) if variables.get(name) is not None else unsaid

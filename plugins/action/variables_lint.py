@@ -28,15 +28,15 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
 
 
 class ActionModule(ControllerAction):
-    """An action plugin that checks the variables of the inventory. It reads them from Ansible, since they are not task
-    arguments.
+    """An action plugin that checks the variables of the inventory. It reads them from Ansible itself, since they are
+    not task arguments.
     """
 
     SPEC: typing.ClassVar[Spec] = {"show_cluster": {"type": "bool", "default": False}}
 
     def work(self, options: Result, variables: Result) -> Result:
-        """Return the names of the variables that belong to the collection. Show a warning for those that the collection
-        does not read.
+        """Return the names of the variables that have the prefix of the collection, under the key ``names``. Show a
+        warning for those that the collection does not read.
 
         :raises RdmaError: a variable is misspelled, or has an invalid value
         """

@@ -81,8 +81,10 @@ _LOOK_SECONDS = 1.0
 
 
 def _stage_of(play: typing.Any) -> typing.Optional[str]:
-    """Return the stage to which a play belongs, or None if it belongs to no stage. A playbook that several stages share
-    sets the name of the stage in the play variable ``stage_name``.
+    """Return the name of the stage to which a play belongs, or None if it belongs to no stage. The name is that of the
+    playbook file, or the play variable ``stage_name`` in a playbook that several stages share.
+
+    :param play: Ansible's ``Play``
     """
     path = os.path.basename(play.get_path())
     for name in (play.vars.get("stage_name"), path.partition(".yml:")[0]):
@@ -93,7 +95,7 @@ def _stage_of(play: typing.Any) -> typing.Optional[str]:
 
 def _says_all(result: typing.Any) -> bool:
     """Return whether the message of a failed task is sufficient, so that its other result keys need not be shown. This
-    is the case for an error of this collection, whose single line contains cause and remedy.
+    is the case for an error of this collection in a single line, which contains cause and remedy.
 
     :param result: Ansible's ``TaskResult``
     """
@@ -104,8 +106,8 @@ def _says_all(result: typing.Any) -> bool:
 
 @guard_callback
 class CallbackModule(Default):
-    """A stdout callback that shows the plays of this collection briefly, stage by stage, and all other plays as the
-    default callback does.
+    """A stdout callback. It shows the plays of this collection briefly, stage by stage. All other plays, and all plays
+    with -v, are shown as by the default callback.
     """
 
     CALLBACK_VERSION = 2.0
@@ -191,7 +193,11 @@ class CallbackModule(Default):
             super().v2_playbook_on_include(included_file)
 
     def _print_task_banner(self, task: typing.Any) -> None:
-        """Print the banner of a task above the first output of the task, instead of at its start."""
+        """Print the banner of a task. While Ansible starts the task, print nothing: the banner is printed later, above
+        the first output of the task.
+
+        :param task: Ansible's ``Task``
+        """
         if self._starting:
             return
         self._show_heading()
@@ -325,7 +331,7 @@ class CallbackModule(Default):
     # what is shown
 
     def _failed_in_short(self, result: typing.Any, said: str, ignored: bool) -> None:
-        """Show a failed task of the collection on one line.
+        """Show a failed task of the collection on one line: the host, the task and its message.
 
         :param result: Ansible's ``TaskResult`` of the failed task
         :param said: message of the task; empty if the last line of the run contains it
@@ -420,11 +426,12 @@ class CallbackModule(Default):
             self._show_line(line, _COLORS[how])
 
     def _keep_verdict(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
-        """Store the verdict of the run, which is shown as the last line, if the result of a task contains it.
+        """Store the verdict of the run if the message of a task contains it. The verdict is shown as the last line of
+        the run.
 
         :param found: result of the task
         :param how: tone of the verdict, ``good`` or ``bad``
-        :returns: whether the result contains a verdict
+        :returns: whether the message contains a verdict
         """
         lines = lines_of(found)
         if not lines or not lines[0].startswith(_VERDICT):
@@ -465,8 +472,8 @@ class CallbackModule(Default):
             super()._handle_exception(*arguments, **options)
 
     def _dump_results(self, *found: typing.Any, **how: typing.Any) -> typing.Any:
-        """Return the text of a whole result with all non-printing characters escaped. The text is shown for failed
-        tasks, and with -v for all tasks.
+        """Return a whole result as text with all non-printing characters escaped. The text is shown for failed tasks,
+        and with -v for all tasks.
         """
         dumped = super()._dump_results(*found, **how)
         return escape.escape_nonprinting(dumped, "\n\t") if isinstance(dumped, str) else dumped
@@ -491,8 +498,8 @@ class CallbackModule(Default):
             self._report_silence(time.monotonic())
 
     def _report_silence(self, now: float) -> None:
-        """Show the current task and its hosts if nothing was shown for some time. The time until the next such line
-        doubles up to a limit.
+        """Show the current task and its hosts if the task has run for some time. The silence before the next such line
+        doubles, but grows by at most ``MOST_SILENCE`` seconds each time.
 
         :param now: time of a monotonic clock, in seconds
         """

@@ -69,13 +69,15 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 @guard_filter
 def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> dict[str, dict[str, typing.Any]]:
-    """Return the value or the error of each host, from the result that a task has registered on it. The options are
-    documented in DOCUMENTATION.
+    """Return for each host a mapping with ``value`` and ``error``, of which one is None, from the result that a task
+    has registered on the host. The error says that the host is unknown, was not asked, was unreachable, failed or was
+    skipped, or that the result has no such key.
 
     :param hostvars: Ansible's variable ``hostvars``
     :param hosts: names of the hosts
     :param register: name of the registered variable
-    :param key: key of the result whose value is returned
+    :param key: key of the registered result, whose value becomes ``value``
+    :returns: the mappings by host name
     :raises AnsibleFilterError: ``hostvars`` or ``hosts`` has the wrong type
     """
     if not isinstance(hostvars, Mapping):
@@ -110,8 +112,8 @@ def _read_host_answer(hostvars: typing.Any, host: str, register: str, key: str) 
 
 
 def _format_failure_message(result: typing.Any) -> str:
-    """Return the message of a failed result. If the module gave no answer, the message includes the stderr of the
-    Python interpreter, which contains the cause.
+    """Return the message of a failed result, followed by its stderr if there is any. The stderr of the Python
+    interpreter contains the cause if the module gave no answer. Return ``no message`` if the result has neither.
     """
     parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
     return "; ".join(part for part in parts if part) or "no message"

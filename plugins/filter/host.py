@@ -30,7 +30,8 @@ def _parse_cluster(cluster: typing.Any) -> ClusterIntent:
 
 @guard_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
-    """Render the MachineConfigs and the KubeletConfig that the intent needs on the hosts; empty if it needs none.
+    """Render the MachineConfigs and the KubeletConfig that the intent needs on the hosts, each as a mapping with its
+    ``object`` and an empty ``fabric``. The list is empty if the intent needs none.
 
     :param cluster: value of ``rdma_cluster``
     """
@@ -40,14 +41,16 @@ def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
 
 @guard_filter
 def make_containerd_drop_in(cluster: typing.Any, there: typing.Any = "") -> dict[str, typing.Any]:
-    """Return containerd's drop-in file with the limit of locked memory: its ``path`` and its ``content``. The content
-    is empty unless the intent sets this limit through containerd. A file of another intent is not replaced: it is used
-    (``used``) if it has the limit of the intent, otherwise ``refusal`` has the cause with the remedy. For a teardown,
-    return the text before the removal (``emptied``), and the owner of a file that it must leave (``stays``). The
-    result also has the name by which the intent marks its files and kernel arguments on nodes (``intent``).
+    """Return containerd's drop-in file with the limit of locked memory, and what a play must know to write or remove
+    it.
 
     :param cluster: value of ``rdma_cluster``
-    :param there: text of the file on the node; empty if there is no file
+    :param there: text of the existing file on the node; empty if there is no file
+    :returns: a mapping with these keys: ``intent`` (name by which the intent marks its files and kernel arguments on
+        nodes), ``path``, ``content`` (empty unless the intent sets the limit through containerd), ``used`` (whether a
+        file of another intent has the same limit and is therefore kept), ``refusal`` (why a file of another intent
+        prevents the change, with the remedy, otherwise empty), ``emptied`` (text that a teardown writes before it
+        removes the file), ``stays`` (owner of a file that a teardown must leave)
     """
     wanted, text = _parse_cluster(cluster), str(there)
     memlock, owner = wanted.host.memlock, file_owner.build_owner(wanted.intent_name, wanted.node_selector)
@@ -71,13 +74,15 @@ def make_containerd_drop_in(cluster: typing.Any, there: typing.Any = "") -> dict
 
 @guard_filter
 def find_containerd_limit(cluster: typing.Any, shown: typing.Any, limits: typing.Any = "") -> dict[str, typing.Any]:
-    """Return the limit of locked memory that containerd runs with (``limit``), the ID of its process (``pid``), and
-    whether it needs a restart to run with the limit of the intent (``stale``). If systemd must first load the files of
-    the unit again (``reload``), a restart may be necessary afterwards (``may_be_stale``).
+    """Return the limit of locked memory with which containerd runs, and whether it must be restarted to get the limit
+    of the intent.
 
     :param cluster: value of ``rdma_cluster``
     :param shown: output of ``systemctl show containerd --property=MainPID,LimitMEMLOCK,NeedDaemonReload``
     :param limits: text of /proc/<pid>/limits; empty if it was not read
+    :returns: a mapping with these keys: ``pid`` (process ID of containerd), ``limit`` (its present limit), ``stale``
+        (whether it needs the restart), ``reload`` (whether systemd must first load its unit files again),
+        ``may_be_stale`` (whether the restart may be necessary after that)
     """
     found, memlock = parse_containerd_limit(str(shown), str(limits)), _parse_cluster(cluster).host.memlock
     limit = host.spell_limit(memlock) if memlock is not None and memlock.by == "containerd" else ""
@@ -92,12 +97,12 @@ def find_containerd_limit(cluster: typing.Any, shown: typing.Any, limits: typing
 
 @guard_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
-    """Return the settings of the host that the intent requests and that need no reboot: whether there are any
-    (``asked``), the names of their tuning rows (``rows``), the values by section and key (``sections``), and the
-    options of the module kernel_settings (``kernel_settings``).
+    """Return the settings of the host that the intent requests and that need no reboot.
 
     :param cluster: value of ``rdma_cluster``
     :param fabrics: value of ``rdma_fabrics``
+    :returns: a mapping with these keys: ``asked`` (whether there are such settings), ``rows`` (names of their tuning
+        rows), ``sections`` (values by section and key) and ``kernel_settings`` (options of the module kernel_settings)
     """
     intent = parse_intent(fabrics, None, cluster or {})
     found = collect_settings(intent)

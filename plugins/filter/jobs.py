@@ -28,7 +28,8 @@ Data = dict[str, typing.Any]
 
 @guard_filter
 def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> list[Data]:
-    """Render the Kubernetes objects of a training job.
+    """Render the Kubernetes objects of a training job, each as a mapping with its ``object`` and the name of its
+    ``fabric``, which is empty if the job names no fabric.
 
     :param wanted: value of ``rdma_job``
     :param fabrics: value of ``rdma_fabrics``
@@ -51,13 +52,15 @@ def render_nic_map(
     before: typing.Any = "",
     cluster: typing.Any = None,
 ) -> Data:
-    """Render the ConfigMap with the NIC map of one fabric.
+    """Render the ConfigMap with the NIC map of one fabric. Return a mapping with the ConfigMap as ``object`` and the
+    name of the ``fabric``.
 
+    :param fabrics: value of ``rdma_fabrics``
     :param name: name of the ConfigMap
     :param fabric: name of the fabric
-    :param hcas: fact ``hcas`` of each node
-    :param subnets: fact ``subnets`` of each node
-    :param before: text of the existing map, whose addresses are kept
+    :param hcas: fact ``hcas`` of each node, by node name
+    :param subnets: fact ``subnets`` of each node, by node name; None if there are no such facts
+    :param before: text of the existing map, whose addresses are kept; empty if there is no map
     :param cluster: value of ``rdma_cluster``
     :raises AnsibleFilterError: the fabric does not exist, or its HCAs are not known on all nodes
     """

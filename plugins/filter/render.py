@@ -15,7 +15,13 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 @guard_filter
 def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> list[dict[str, typing.Any]]:
-    """Render the measuring pods of stage bandwidth: one pod for each fabric on each node."""
+    """Render the measuring pods of stage bandwidth: one pod for each fabric on each node. Each is a mapping with the
+    pod as ``object`` and the name of its ``fabric``.
+
+    :param fabrics: value of ``rdma_fabrics``
+    :param cluster: value of ``rdma_cluster``
+    :param nodes: names of the nodes
+    """
     intent = parse_intent(fabrics, None, cluster)
     return [
         {"fabric": fabric.name, "object": pods.render_measuring_pod(fabric, intent.cluster, str(node))}

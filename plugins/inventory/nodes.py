@@ -129,8 +129,10 @@ _ENDS = ("linerate.rdma.yml", "linerate.rdma.yaml")
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
-    """An inventory plugin that adds the nodes of a cluster. It runs in the process of ansible-playbook, so that the
-    Kubernetes client is loaded once instead of in each fork.
+    """An inventory plugin that adds the nodes of a cluster. It runs in the process of ansible-playbook. The Kubernetes
+    client is therefore loaded once instead of in each fork.
+
+    :ivar NAME: full name of the plugin
     """
 
     NAME = "linerate.rdma.nodes"
@@ -156,8 +158,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self._give_no_nodes(AnsibleParserError(said))
 
     def _give_no_nodes(self, error: AnsibleParserError) -> None:
-        """Return without nodes, after a warning with the error. If the error were raised instead, Ansible would try to
-        read the file as YAML and as INI, show the errors of each attempt, and continue without nodes, too.
+        """Show the error as a warning, and add only the empty group of the nodes. If the error were raised instead,
+        Ansible would try to read the file as YAML and as INI, show the errors of each attempt, and continue without
+        nodes, too.
 
         :param error: the error that prevents reading the nodes
         :raises AnsibleParserError: Ansible is configured to end if an inventory cannot be read
@@ -204,8 +207,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self._add(node, node.name in by_ssh)
 
     def _read(self) -> tuple[Inventory, set[str]]:
-        """Return the nodes that the selector matches, and the names of all nodes that are reached by ssh instead of an
-        observer pod.
+        """Return two results: the nodes that the selector matches, and the names of all nodes that are reached by ssh
+        instead of an observer pod.
 
         :raises RdmaError: the library kubernetes is missing, or the API server refuses the request or cannot be reached
         """
@@ -230,8 +233,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         }
 
     def _kubeconfig(self) -> typing.Any:
-        """Return the kubeconfig that the playbooks use: that of the command line if it is not a template, otherwise
-        that of the inventory file.
+        """Return the kubeconfig that the playbooks use: the extra variable ``rdma_kubeconfig`` if it is set and not a
+        template, otherwise the option ``kubeconfig`` of the inventory file. Return None if neither is set.
         """
         typed = (self._vars or {}).get("rdma_kubeconfig")
         return self.get_option("kubeconfig") if not typed or "{{" in str(typed) else typed
@@ -255,8 +258,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             )
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
-        """Add a node to the inventory. All texts from the node are marked as unsafe, because ansible-core before 2.19
-        would evaluate them as templates.
+        """Add a node to the inventory, with its connection variables and its groups. All texts from the node are marked
+        as unsafe, because ansible-core before 2.19 would evaluate them as templates.
 
         :param by_ssh: whether the node is reached by ssh; otherwise by its observer pod
         """
@@ -275,12 +278,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), known, name, strict=strict)
 
     def _way(self, name: str, address: str, error: str, by_ssh: bool) -> dict[str, typing.Any]:
-        """Return the connection variables of a node. Texts from the node are marked as unsafe. Options of the user are
-        not marked, since the user may write templates.
+        """Return the variables that tell Ansible how to connect to a node: by ssh, through its observer pod, or not at
+        all if the address for ssh is refused. Texts from the node are marked as unsafe. Options of the user are not
+        marked, since the user may write templates.
 
         :param name: name of the node
         :param address: address of the node for ssh; empty to use its name
-        :param error: reason why the address of the node is refused; empty if it is accepted
+        :param error: reason why an address of the node is refused; empty if none is refused
         :param by_ssh: whether the node is reached by ssh; otherwise by its observer pod
         """
         if by_ssh and error and not address:
@@ -299,15 +303,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
 
 
 def _complete(kubeconfig: typing.Any) -> typing.Any:
-    """Return the path of a kubeconfig as an absolute path, since modules run in the folder of the playbook. Return a
-    kubeconfig that is not a path unchanged.
+    """Return the path of a kubeconfig as an absolute path, because modules run in another folder, that of the playbook.
+    Return a kubeconfig that is not a path unchanged.
     """
     is_path = isinstance(kubeconfig, str) and "\n" not in kubeconfig
     return os.path.abspath(os.path.expanduser(kubeconfig)) if is_path else kubeconfig
 
 
 def _explain_missing_nodes(selector: str) -> str:
-    """Return why the inventory has no nodes and what to do, as two sentences without the last full stop.
+    """Return the reason why the inventory has no nodes, and what to do, as text without the last full stop.
 
     :param selector: label selector of the nodes; empty if it selects all nodes
     """

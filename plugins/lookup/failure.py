@@ -80,8 +80,8 @@ class LookupModule(LookupBase):
 
 
 def message_of(result: typing.Mapping[str, typing.Any]) -> str:
-    """Return the message of a failed result. For a program without a message of its own, return its stderr. Return an
-    empty text if the result has neither.
+    """Return the message of a failed result, or the stderr of a program that has no message of its own. Return an empty
+    text if the result contains neither.
     """
     message = result.get("msg") or result.get("reason") or ""
     stderr = result.get("stderr")

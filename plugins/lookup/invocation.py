@@ -73,8 +73,8 @@ _WRONG_OPTIONS = 5
 
 class LookupModule(LookupBase):
     """A lookup plugin that checks the command line of ansible-playbook, and returns its terms if at least one stage
-    would run. Otherwise it fails with the reason. It also makes relative paths in the environment absolute, because
-    modules run in another folder.
+    would run. Otherwise it shows the reason and ends ansible-playbook. It also makes relative paths in the environment
+    absolute, because modules run in another folder.
     """
 
     @guard_lookup
@@ -117,7 +117,8 @@ def _without_links(playbook: str) -> str:
 
 
 def _read_limit(subset: typing.Optional[str]) -> list[str]:
-    """Return the patterns of ``--limit``. A pattern that begins with @ is the path of a file, whose lines are patterns.
+    """Return the patterns of ``--limit``. A pattern that begins with @ is the path of a file, and is replaced by the
+    lines of the file. The result is empty without ``--limit``.
 
     :param subset: value of ``--limit``; None if it is not set
     """

@@ -309,9 +309,9 @@ def describe(outcome: Outcome) -> str:
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
-    """Return whether a change of objects of these kinds requires the Lease: the change belongs to a run, or the objects
-    affect the results of runs. Objects of jobs and NIC maps do not require it: a user without rights to the Lease
-    can submit a job during a run.
+    """Return whether a change of objects of the given kinds requires the Lease. It does if the change belongs to a run,
+    or if the objects affect the results of runs. Objects of jobs and NIC maps do not require the Lease, so that a user
+    without rights to the Lease can submit a job during a run.
     """
     return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
 

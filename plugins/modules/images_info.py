@@ -226,10 +226,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.check
 
 
 def read_logins(module: AnsibleModule) -> Logins:
-    """Return the credentials of registries from the file that the options name. The result is empty without a file. The
-    secrets are added to the values that the module hides.
+    """Return the credentials of registries from the file that the module's option ``registry_auth_file`` names. The
+    result is empty if the option is not set. The secrets are added to the values that the module hides.
 
-    :raises RdmaError: the file cannot be read. No message contains a part of it
+    :raises RdmaError: the file cannot be read, or is not valid. The message contains no part of the file
     """
     path = module.params["registry_auth_file"]
     if not path:

@@ -124,7 +124,7 @@ KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Po
 def read_file(path: str) -> list[dict[str, typing.Any]]:
     """Return the Kubernetes objects in a file with one or more YAML documents.
 
-    :raises RdmaError: the file cannot be read, or contains no objects
+    :raises RdmaError: the file cannot be read, is too large or invalid, or contains no objects
     """
     try:
         with open(path, encoding="utf-8") as file:

@@ -256,8 +256,10 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _read_folder(module: AnsibleModule) -> tuple[list[Resource], tuple[str, ...], typing.Optional[FileError]]:
-    """Return the MachineConfigs and KubeletConfigs of the run, its nodes, and the error if its folder cannot be read.
-    Only ``released`` goes on after this error. The nodes are read only if something is to be done.
+    """Return three facts about the run: its MachineConfigs and KubeletConfigs, the names of its nodes, and the error if
+    the folder of the run cannot be read, otherwise None. With ``state=released`` the error is returned, and the other
+    two are empty. With any other state it is raised. The nodes are read only if the module has something to do, and are
+    empty otherwise.
 
     :raises FileError: the folder cannot be read, such as after another run has replaced its files
     """

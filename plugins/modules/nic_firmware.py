@@ -165,8 +165,8 @@ def _convert_to_texts(settings: typing.Mapping[str, typing.Any]) -> dict[str, st
 
 
 def _render_diff(outcome: FirmwareOutcome) -> Result:
-    """Return the firmware settings of each changed HCA as two texts, before and after the change, for the diff mode of
-    Ansible.
+    """Return the changed firmware settings for the diff mode of Ansible: under ``before`` and ``after`` a text with a
+    line ``PCI-ADDRESS NAME=VALUE`` for each setting.
     """
     sides = {"before": "", "after": ""}
     for change in outcome.changes:

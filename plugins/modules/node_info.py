@@ -121,7 +121,8 @@ hcas:
           sample: mlx5_0
         netdevs:
           description:
-            - Network interfaces of the function. Each has the port of the RDMA device and the bond to which it belongs.
+            - Network interfaces of the function. Each has the port of the RDMA device, the bond to which it belongs,
+              and the bridge of which it is a port.
             - For IPoIB, the queue pair, subnet prefix and port GUID come from the 20-byte hardware address.
             - For Ethernet, the speed of the link, and the maximum speeds that the port and its link partner offer, in
               Gb/s.
@@ -495,10 +496,11 @@ SUBSETS = list_kinds_at(HOST, LLDP)
 
 
 def choose_subsets(words: typing.Sequence[str]) -> list[str]:
-    """Return the requested subsets. The option is interpreted like gather_subset of ansible.builtin.setup. ``all`` does
-    not include the subsets about switches.
+    """Return the names of the requested subsets in their usual order. The option is interpreted like gather_subset of
+    ansible.builtin.setup. ``all``, and an option that only excludes subsets, do not include the subsets about switches.
+    Unknown names are ignored.
 
-    :param words: value of the option: names of subsets, ``all``, or ``!`` and a name
+    :param words: value of the option: names of subsets, ``all``, or ``!`` and the name of a subset to exclude
     """
     taken = [word for word in words if not word.startswith("!")]
     if not taken or "all" in taken:

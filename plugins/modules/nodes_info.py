@@ -186,8 +186,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     lacks: dict[str, bool] = {}
 
     def look_again() -> tuple[str, ...]:
-        """Observe those nodes that have no complete answer yet, at first all of them, and write their facts. Return the
-        nodes that still have none, or that lack HCAs or links that they had before.
+        """Observe those nodes that have no complete answer yet, in the first call all nodes, and write their answers as
+        facts. Return the nodes that still have no complete answer, or that lack HCAs or links that they had before.
         """
         todo = [one for one in observers if lacks.get(one.node, True)]
         for node, shown in look(connect(module), namespace, todo, asked, parallel) if todo else ():
@@ -226,8 +226,10 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _has_lost_hcas(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Return whether a node lacks HCAs or links that it had at the moment ``since`` of the run. An answer that cannot
-    be compared counts as a loss.
+    """Return whether a node lacks HCAs or links that it had at the moment ``since`` of the run. HCAs that cannot be
+    compared count as a loss.
+
+    :param hcas: present HCAs of the node, as the module node_info returns them
     """
     try:
         return bool(find_missing_since(folder, node, since, hcas))
@@ -238,9 +240,9 @@ def _has_lost_hcas(folder: FactFolder, node: str, since: str, hcas: typing.Any) 
 def _read_observers(
     folder: FactFolder, chosen: typing.Optional[typing.Container[str]]
 ) -> tuple[str, tuple[Observer, ...]]:
-    """Return the namespace of the observers, and the observers of the chosen nodes, or of all nodes if ``chosen`` is
-    None.
+    """Return the namespace of the observers of the run, and the observers of the chosen nodes.
 
+    :param chosen: names of nodes; None for the observers of all nodes
     :raises RdmaError: the run has no observers
     """
     fact = folder.value("observers")

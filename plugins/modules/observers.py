@@ -228,8 +228,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observe
 
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
-    """Return the desired observers, from the options of the module. With the option ``keep``, or outside of a run, they
-    belong to no run and remain until they are removed explicitly. An image without a digest causes a warning.
+    """Return the desired observers, from the options of the module. If the option ``keep`` is set, or if the module
+    does not belong to a run, the observers belong to no run and remain until they are removed explicitly. An image
+    without a digest causes a warning.
     """
     options, folder, openshift = module.params, find_folder(module), cluster.serves(OPENSHIFT_GROUP)
     image = (
@@ -261,7 +262,7 @@ def _nodes_of_run(start: RunStart) -> tuple[str, ...]:
     """Return those nodes of a run that are reached through observers. If there are none yet, return all nodes of the
     run.
 
-    :param start: start of the run
+    :param start: record of the start of the run, with its nodes
     """
     return start.by_pods or start.nodes
 
@@ -277,9 +278,9 @@ def describe_outcomes(outcomes: typing.Iterable[Outcome]) -> dict[str, typing.An
 
 
 def remove(module: AnsibleModule, cluster: Cluster, wait: typing.Optional[float] = None) -> dict[str, typing.Any]:
-    """Remove the observers.
+    """Remove the observers, and return the result of the module.
 
-    :param wait: longest wait in seconds for another run that holds the Lease; None: the usual one
+    :param wait: longest wait in seconds for another run that holds the Lease; None for the default
     :raises LeaseHeld: another run still holds the Lease
     """
     options = module.params

@@ -291,8 +291,9 @@ KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrus
 
 
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
-    """Return the release with its chart and its images on the mirror.
+    """Return a Helm release with its chart and its images replaced by their copies on the mirror.
 
+    :param release: the release as planned from the public registries
     :param helm: name or path of helm
     :raises RdmaError: the chart is not on the mirror, or Helm is not installed
     """

@@ -225,7 +225,9 @@ def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = Non
 
 
 def _read_link_facts(module: AnsibleModule) -> Facts:
-    """Return the facts about the links of the HCAs. Return empty facts if the module has no folder of facts."""
+    """Return the facts of the run about the links of the HCAs. Return empty facts if the task names no folder for facts
+    of runs.
+    """
     folder = find_folder(module)
     if folder is None:
         return NOTHING

@@ -267,8 +267,8 @@ def _require_collectives(intent: Intent) -> tuple[Collectives, Fabric]:
 
 
 def _seen(module: AnsibleModule) -> Facts:
-    """Return the facts about the rates of the rails and the topology of the nodes. Return empty facts if the module has
-    no folder of facts.
+    """Return the facts of the run about the rates of the rails and the topology of the nodes. Return empty facts if the
+    task names no folder of facts.
     """
     folder = find_folder(module)
     if folder is None:
@@ -282,7 +282,8 @@ def _seen(module: AnsibleModule) -> Facts:
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     """Run the collectives of the intent, and return the result of the module: the pods, the tests and the changes. In
-    check mode nothing is run."""
+    check mode, or if ``--limit`` excludes all nodes, nothing is run and each pod is reported as not started.
+    """
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     wanted, fabric = _require_collectives(intent)

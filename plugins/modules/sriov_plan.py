@@ -46,6 +46,11 @@ options:
     description: The variable C(rdma_waivers). A waiver for C(network.lint_uplink) allows a driver of NICs that a node
       uses itself. Other waivers change nothing.
     type: raw
+  again:
+    description: Whether O(objects) were planned before, and the nodes and the other operators may have changed since.
+      Then the plan before remains the fact of the run, unless O(objects) may not be applied any more.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.objects
@@ -194,10 +199,12 @@ def main() -> None:
             nodes={"type": "list", "elements": "str"},
             cluster={"type": "raw"},
             waivers={"type": "raw"},
+            again={"type": "bool", "default": False},
         ),
         supports_check_mode=True,
     )
-    run_with_fact(module, lambda: work(module), "disruption")
+    again = module.params["again"]
+    run_with_fact(module, lambda: work(module), "disruption", stores=lambda done: not (again and done["allowed"]))
 
 
 if __name__ == "__main__":

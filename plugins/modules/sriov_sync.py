@@ -207,8 +207,9 @@ TARGET = {
 
 
 def find_targets(module: AnsibleModule) -> tuple[Target, ...]:
-    """Return the targets to wait for (fabrics with their nodes and objects) from the option ``targets``. Without it,
-    return the targets of those fabrics of the intent for which objects were applied.
+    """Return the targets to wait for (fabrics with their nodes and objects) from the option ``targets``. If the option
+    is not set, return the targets of those fabrics of the intent for which the run has applied objects. Return no
+    targets if the task has neither the option nor a folder of facts.
     """
     options, folder = module.params, find_folder(module)
     if options["targets"] is not None or folder is None:

@@ -91,7 +91,7 @@ def read_boots_of(
 
 
 def _connect(options: typing.Mapping[str, typing.Any]) -> typing.Any:
-    """Return a connection to the API server with the options of a module.
+    """Return a client of the API server, which is selected by the given connection options of a module.
 
     :raises RdmaError: there are no credentials, or the API server cannot be reached
     """
@@ -110,11 +110,11 @@ def _ask_for_uid(options: typing.Mapping[str, typing.Any]) -> str:
 
 
 def context_of(kubeconfig: typing.Any) -> tuple[str, str]:
-    """Return the context that the playbooks use, and the name of the variable that has precedence over each kubeconfig.
-    The context is empty if the playbooks use none, or if it cannot be read. The name is empty if no variable has
-    precedence.
+    """Return two texts: the context of the kubeconfig that the playbooks use, and the name of the environment variable
+    that is used instead of any kubeconfig. The context is empty if the playbooks use none, or if it cannot be read. The
+    name is empty if there is no such variable.
 
-    :param kubeconfig: kubeconfig that the inventory sets, or None
+    :param kubeconfig: kubeconfig that the inventory sets; None if it sets none
     """
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 
@@ -172,7 +172,8 @@ def _read_module_options(
 
 
 def _describe_access_source(found: Credentials, variables: typing.Mapping[str, typing.Any], given: bool) -> str:
-    """Return the source of the credentials, and the configured sources that are not used.
+    """Return one text with the source of the credentials, the variable that sets it, and the configured sources that
+    are not used.
 
     :param found: credentials that the run uses
     :param variables: variables of localhost by name
@@ -197,8 +198,8 @@ def _format_server_address(found: Credentials, server: typing.Any) -> str:
 
 
 def _in_kubeconfig(found: Credentials) -> tuple[str, str]:
-    """Return the context and the API server of the kubeconfig, as the client of kubernetes.core reads them. Each is
-    empty if it cannot be read.
+    """Return the name of the context and the URL of the API server in the kubeconfig, as the client of kubernetes.core
+    reads them. A value that cannot be read is empty.
 
     :param found: credentials that the run uses
     """
@@ -225,9 +226,11 @@ def _in_kubeconfig(found: Credentials) -> tuple[str, str]:
 
 
 def _is_readable(paths: str) -> bool:
-    """Return whether all existing kubeconfigs of a path list can be read safely in advance: regular files of limited
-    size without YAML aliases. A pipe can be read only once. Aliases could expand to more than the memory, since the
-    client converts each entry to text.
+    """Return whether all existing kubeconfigs of a path list can be read safely before the client reads them: they must
+    be regular files of limited size without YAML aliases. A pipe can be read only once. Aliases could expand to more
+    than the memory, since the client converts each entry to text.
+
+    :param paths: paths, separated as in the variable KUBECONFIG
     """
     import yaml
 

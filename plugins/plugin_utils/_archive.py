@@ -50,10 +50,10 @@ class Sent(typing.NamedTuple):
     """The description of an archive that was sent to its destination.
 
     :ivar place: address or path of the archive, without secrets
-    :ivar sha256: checksum of the archive
+    :ivar sha256: SHA-256 of the archive, in hexadecimal
     :ivar size: size of the archive, in bytes
-    :ivar sum_place: address or path of its checksum file; empty if it has none
-    :ivar removed: older archives that were removed
+    :ivar sum_place: address or path of the checksum file; empty if none was sent
+    :ivar removed: paths of older archives that were removed
     """
 
     place: str
@@ -81,9 +81,14 @@ _ONCE = Attempts()
 
 
 class _Upload:
-    """An upload of archive and checksum to one place, with one limit for both.
+    """An upload of an archive and its checksum to one address. The limits of retries and time apply to both files
+    together.
 
-    :param size: size of the archive, in bytes
+    :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
+        system
+    :param patience: seconds in which the server must answer or continue to read
+    :param attempts: limits of retries and time
+    :param size: size of the archive, in bytes, which extends the time limit
     """
 
     def __init__(
@@ -97,8 +102,8 @@ class _Upload:
         """Upload a file, and repeat a failed upload as long as the limits of retries and time allow it.
 
         :param base: address of the file
-        :param content: bytes of the file
-        :raises ArchiveError: the server refuses the file, or does not take it in time
+        :param content: content of the file
+        :raises ArchiveError: the server refuses the file, or does not accept it in time
         """
         while True:
             seconds = max(0.0, self._end - time.monotonic())
@@ -274,9 +279,9 @@ def _look_at_login(place: Address, login: ArchiveLogin) -> None:
 
 
 def _list_archives_of_cluster(folder: str, report_dir: str, run: str) -> list[str]:
-    """Add this run to the list of runs with an archive in a folder, and return the list in order of time. Each cluster
-    has a list, a hidden file in the folder. It is named by the API server, since the kubeconfig may be another file in
-    each run.
+    """Add this run to the list of the runs of its cluster that have an archive in a folder, and return the IDs of these
+    runs in order of time. Each cluster has its own list, a hidden file in the folder. The name of this file is derived
+    from the API server, because the kubeconfig may be another file in each run.
 
     :param folder: folder with the archives
     :param report_dir: folder of the report of this run
@@ -293,12 +298,12 @@ def _list_archives_of_cluster(folder: str, report_dir: str, run: str) -> list[st
 
 
 def _remove_old_archives(folder: str, of_cluster: typing.Sequence[str], run: str, keep: int) -> typing.Iterator[str]:
-    """Remove the oldest archives of a folder with their checksum files, and yield the paths of the archives. The
-    archive of this run is never removed, and neither is one of another cluster.
+    """Remove the oldest archives of this cluster in a folder with their checksum files, and yield the paths of the
+    removed archives. The archive of this run is never removed.
 
     :param folder: folder with the archives
-    :param of_cluster: runs of this cluster with an archive in the folder, in order of time
-    :param run: id of this run
+    :param of_cluster: IDs of the runs of this cluster with an archive in the folder, in order of time
+    :param run: ID of this run
     :param keep: number of archives of this cluster that remain
     :raises ArchiveError: an archive cannot be removed
     """

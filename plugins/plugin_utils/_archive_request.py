@@ -59,20 +59,20 @@ def send_request(
     bare: bool = False,
     most_seconds: float = math.inf,
 ) -> None:
-    """Send a request, with a time limit for the whole exchange. The timeout of a socket alone does not end an exchange
-    with a server that reads or writes single bytes.
+    """Send a request, and ignore the content of a successful answer. A time limit applies to the whole exchange,
+    because the timeout of a socket alone does not end an exchange with a server that reads or writes single bytes.
 
     :param place: destination of the archive
     :param method: HTTP method, such as PUT
-    :param base: address of the request, which names the file
+    :param base: address of the request without its query, which names the file
     :param login: user and password, or token, for the destination
     :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
         system
     :param patience: timeout of the socket in seconds
     :param content: body of the request; None for no body
-    :param bare: whether the address has no query, and any answer of the server is accepted
+    :param bare: whether the query of ``place`` is left out and any HTTP status is accepted
     :param most_seconds: upper limit of the whole exchange in seconds
-    :raises ArchiveError: the server does not answer, or refuses the request
+    :raises ArchiveError: the server does not answer in time, or refuses the request
     """
     seconds = min(3 * patience + len(content or b"") / SLOWEST, most_seconds)
     failures: list[BaseException] = []
@@ -103,15 +103,15 @@ def send_request(
 
 
 class _Late(TimeoutError):
-    """The error that the time limit of the whole exchange is exceeded."""
+    """The error that the time limit of a whole HTTP exchange is exceeded."""
 
 
 class _Body:
     """The body of an upload, from which the HTTP client reads one piece at a time. The timeout of the socket applies to
     each piece.
 
-    :param end: moment of a monotonic clock after which no piece is sent
-    :param seconds: time from the beginning to that moment
+    :param end: time of the monotonic clock after which no piece is sent
+    :param seconds: time limit of the whole exchange, in seconds
     :ivar content: bytes of the body; None for a request without a body
     """
 
@@ -199,7 +199,11 @@ def _describe_refusal(
 
 
 def _read_refusal(error: urllib.error.HTTPError, seconds: float) -> bytes:
-    """Return the message of a server that refused a request, as far as it arrives within ``seconds``."""
+    """Return the body of the answer with which a server refused a request, as far as it arrives within ``seconds`` and
+    at most 64 KiB of it. A lost connection ends the body.
+
+    :param error: refusal, from which the body can be read
+    """
     found, end = b"", time.monotonic() + seconds
     try:
         while len(found) < _MOST and time.monotonic() < end:
@@ -213,8 +217,8 @@ def _read_refusal(error: urllib.error.HTTPError, seconds: float) -> bytes:
 
 
 def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
-    """Return the error that an exchange exceeded its time limit. It is not retried, since another attempt would exceed
-    the limit too.
+    """Return the error that an exchange exceeded its time limit. The error is marked as not worth a retry, since
+    another attempt would exceed the limit too.
 
     :param shown: destination in the form for messages
     :param seconds: time limit that was exceeded
@@ -226,8 +230,9 @@ def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
 
 
 def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
-    """Return the message of a server without the secrets of the request, in each of their forms: plain, percent-encoded
-    or decoded, in base64, escaped and in hexadecimal digits.
+    """Return the message of a server with each secret of the request replaced by ``...``. A secret is found in all its
+    forms: plain, percent-encoded or decoded, in base64, escaped for HTML or JSON, and in hexadecimal digits. Forms of
+    at most three characters are kept.
 
     :param words: message of the server
     :param place: destination of the archive, whose query may be secret
@@ -270,8 +275,8 @@ def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
 
 
 def _either_case(part: str) -> str:
-    """Return a regular expression for a piece of text. If the piece is a percent-encoded character, its letters match
-    in either case.
+    """Return a regular expression that matches a piece of text. If the piece is a percent-encoded character, such as
+    ``%2f``, its letters match in either case.
 
     :param part: piece of a secret
     """
@@ -308,8 +313,11 @@ def _find_remedy(error: urllib.error.HTTPError, place: Address, login: ArchiveLo
 
 
 def _find_redirection(location: typing.Optional[str]) -> str:
-    """Return the scheme and host to which a server redirects a request. Return an empty text if the header Location is
-    not an address. The path is left out, since the server may repeat secrets in it.
+    """Return the scheme and host to which a server redirects a request, such as ``https://example.com``. Return an
+    empty text if the header Location is missing or not an address. The path is left out, since the server may repeat
+    secrets in it.
+
+    :param location: value of the header Location; None if it is missing
     """
     try:
         found = place_of(location)

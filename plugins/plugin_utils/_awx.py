@@ -38,7 +38,8 @@ class Awx:
 
     :param action: action plugin that runs the modules
     :param options: options that were validated by AWX_SPEC
-    :raises RdmaError: the collection is not installed, or no AWX host is configured
+    :param variables: variables of the host for which the task runs
+    :raises RdmaError: the AWX collection is not installed, or no AWX host is configured
     """
 
     def __init__(self, action: ActionBase, options: Result, variables: Result) -> None:
@@ -65,9 +66,10 @@ class Awx:
         """Create, change or remove one object by running its module.
 
         :param one: object of AWX, with the arguments of its module
-        :returns: whether the object changed, or would change in check mode. In check mode a failure after a predicted
-            change counts as a change, since the object may refer to one that does not exist yet
-        :raises RdmaError: AWX or the module refuses
+        :returns: whether the object changed, or would change in check mode. After a change was predicted in check mode,
+            a failure counts as a change as well, since the object may refer to one that would exist by then. An object
+            that AWX is already deleting counts as unchanged
+        :raises RdmaError: AWX or the module refuses the change
         """
         arguments = {**self._where, **one.arguments}
         answer: Result = self._action._execute_module(

@@ -26,10 +26,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 def list_bmcs_of_nodes(
     nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]
 ) -> tuple[list[Bmc], dict[str, RdmaError]]:
-    """Return the BMCs of the nodes that have a BMC address in the inventory, and the errors of nodes whose variables
-    are invalid.
+    """Return two results: the BMCs of the nodes that have a BMC address in the inventory, and by node the error of each
+    node whose variables are invalid. Nodes without an address are in neither.
 
-    :param variables: variables of the host for which the task runs
+    :param variables: variables of the host for which the task runs, with ``hostvars``
     """
     bmcs: list[Bmc] = []
     errors: dict[str, RdmaError] = {}
@@ -54,8 +54,9 @@ def read_identities(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str
 
 
 def _read_bmc_variables(node: str, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Return the variables of a node's BMC in the inventory, as texts by name without the prefix ``rdma_bmc_``. Without
-    an address nothing else is read, so that an unneeded secret is not decrypted.
+    """Return the variables of a node's BMC in the inventory, as texts by name without the prefix ``rdma_bmc_``. A
+    variable that is not set is None. Without an address, nothing but the empty address is returned, so that an unneeded
+    secret is not decrypted.
 
     :raises RdmaError: a variable cannot be read, such as a vaulted one without the password of the vault
     """

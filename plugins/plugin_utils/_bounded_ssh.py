@@ -26,13 +26,17 @@ _PLUGINS = ("ssh", "ansible.builtin.ssh")
 
 
 class _Pipe:
-    """The output stream of a program, which counts the bytes that are read."""
+    """The output stream of a program, whose bytes are counted when they are read.
+
+    :param pipe: the original stream, in non-blocking mode
+    :param count: function that gets the number of bytes of each piece, and raises an error if the limit is exceeded
+    """
 
     def __init__(self, pipe: typing.Any, count: typing.Callable[[int], None]) -> None:
         self._pipe, self._count = pipe, count
 
     def read(self) -> typing.Optional[bytes]:
-        """Read the available bytes like a non-blocking stream: return None if there are none yet, and an empty text at
+        """Read the available bytes like a non-blocking stream. Return None if there are none yet, and empty bytes at
         the end of the output.
 
         :raises AnsibleConnectionFailure: the program has printed more than its limit
@@ -54,8 +58,12 @@ class _Pipe:
 
 
 class _Programs:
-    """A replacement for the module ``subprocess`` in one connection plugin, which limits the output of each program and
-    knows the started programs.
+    """A replacement for the module ``subprocess`` in one connection plugin. It limits the output of each program, and
+    keeps a list of the programs that it has started.
+
+    :param node: name of the node, for messages
+    :param most: maximum number of bytes that one program may print, on both of its streams together
+    :param start: the original ``subprocess.Popen``
     """
 
     def __init__(self, node: str, most: int, start: typing.Callable[..., typing.Any]) -> None:
@@ -90,7 +98,7 @@ class _Programs:
         return started
 
     def end(self) -> None:
-        """End the programs that still run, because the task that started them has exceeded its timeout."""
+        """Kill the started programs that still run, because the task that started them is over."""
         for started in self._started:
             if started.poll() is None:
                 started.kill()

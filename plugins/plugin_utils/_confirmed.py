@@ -66,8 +66,8 @@ def confirm_machine_and_lease(
 
     :param name: name of the action, without that of the collection
     :param given: options, of which only those in CONFIRM_SPEC are used
-    :param variables: variables of the host; None counts as empty. If the cluster has no Node of its name and the host
-        does not come from the cluster, an admin has set the address, and the machine is not compared
+    :param variables: variables of the host; None counts as empty. If the cluster has no Node of the name of the host,
+        and the inventory did not take the host from the cluster, the machine is not compared
     :param say: function that runs a command on the machine and returns its ``rc`` and ``stdout``
     :raises RdmaError: the run does not hold the Lease, the machine is not the node, or either cannot be determined
     """
@@ -87,7 +87,7 @@ def confirm_machine_and_lease(
 
 
 def connect_confirmed(name: str, given: typing.Mapping[str, typing.Any]) -> Cluster:
-    """Return a client of the API server of the run.
+    """Return a client of the API server of the run, after the options for the connection were validated.
 
     :param name: name of the action, without that of the collection
     :param given: options, of which only those in CONFIRM_SPEC are used
@@ -155,13 +155,13 @@ def _find_reported_boot(cluster: Cluster, node: str) -> typing.Optional[Boot]:
 
 
 def _read_cluster_boots(cluster: Cluster, run: str, node: str, boot: str) -> dict[str, str]:
-    """Return the boot ID of each node that reports one. The IDs are at most OTHERS_AGE seconds old. They are cached in
-    the temporary folder of this ansible-playbook, which is removed when it ends.
+    """Return the boot ID of each node that reports one, by node. The IDs are at most OTHERS_AGE seconds old. They are
+    cached in the temporary folder of this ansible-playbook, which is removed when ansible-playbook ends.
 
-    The cache is used only if it has the given boot ID for the node. A kubelet that has reported another ID since may
-    report that of a node that has booted since.
+    The cache is used only if it contains the boot ID ``boot`` for ``node``. If the kubelet has reported another ID
+    since, the node has booted, and the IDs of other nodes may be outdated as well.
 
-    :param run: id of the run, whose cache is used
+    :param run: ID of the run, whose cache is used
     :param node: name of the node
     :param boot: boot ID that the kubelet of the node reports now
     :raises RdmaError: the API server refuses, or cannot be reached

@@ -50,13 +50,13 @@ Say = typing.Callable[[str], typing.Mapping[str, typing.Any]]
 
 
 class ContainerdRestart:
-    """A restart of containerd on one node.
+    """A restart of containerd on one node, which the task itself performs between ``check`` and ``wait``.
 
     :param node: name of the node
     :param say: function that runs a command on the node and returns its ``rc`` and ``stdout``
     :param cluster: client of the API server
-    :param clock: returns the time in seconds
-    :param pause: waits for a number of seconds
+    :param clock: function that returns the time of a monotonic clock, in seconds
+    :param pause: function that waits for a number of seconds
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class ContainerdRestart:
         self._kubelet = False
 
     def check(self) -> None:
-        """Verify that a restart ends no container, and that containerd can read its configuration.
+        """Verify before the restart that it ends no container, and that containerd can read its configuration. Remember
+        whether the kubelet runs.
 
         :raises RdmaError: containerd must not be restarted
         """
@@ -102,10 +103,10 @@ class ContainerdRestart:
 
     def wait(self) -> None:
         """Wait after the restart until the CRI plugin of containerd runs, the kubelet runs if it ran before, and the
-        Node is Ready. If ``ctr`` reports no plugins, a status that the kubelet reports late enough after the restart
-        proves the same.
+        Node is Ready. If ``ctr`` cannot report whether the CRI plugin runs, the Node must report Ready at a time so
+        long after the restart that this proves it.
 
-        :raises RdmaError: the node is lost, or it is not known whether it is
+        :raises RdmaError: the node is lost, or its state is not known, after a time limit
         """
         loaded, why = self._find_cri_plugin()
         since = 0.0 if loaded else self._read_clock() + REPORTED
@@ -131,7 +132,8 @@ class ContainerdRestart:
             self._pause(BETWEEN)
 
     def _find_cri_plugin(self) -> tuple[bool, str]:
-        """Return whether ``ctr`` reports that the CRI plugin runs, and the reason if ``ctr`` reports no plugins.
+        """Return True and an empty text if ``ctr`` reports that the CRI plugin runs. Return False and the reason if
+        ``ctr`` reports no plugins at all.
 
         :raises RdmaError: containerd runs without this plugin
         """
@@ -150,10 +152,11 @@ class ContainerdRestart:
         return True, ""
 
     def _find_open_point(self, since: float) -> typing.Optional[str]:
-        """Return what is not as it must be after the restart; empty if nothing is left. Return None if the cluster has
-        no Node of this name, and nothing else is left.
+        """Return the first condition that is not yet met after the restart, as text: the kubelet runs, and the Node is
+        Ready. Return an empty text if all are met, and None if the kubelet runs and the cluster has no Node of this
+        name.
 
-        :param since: time of the node, in seconds since 1970, before which the status of the Node does not count
+        :param since: time of the node, in seconds since 1970. An older status of the Node does not count
         """
         if self._kubelet and self._ask(KUBELET)[0]:
             return "the unit kubelet is not active any more"
@@ -190,8 +193,8 @@ class ContainerdRestart:
 
 
 def _read_heartbeat(resource: typing.Any) -> float:
-    """Return when the kubelet has reported the condition Ready of a v1 Node last, in seconds since 1970. Return 0 if
-    the time is missing or invalid.
+    """Return the time at which the kubelet last reported the condition Ready of a v1 Node, in seconds since 1970.
+    Return 0 if the time is missing or invalid.
     """
     for item in items_of(mapping_at(resource, "status"), "conditions", "Node"):
         if item.get("type") == "Ready":

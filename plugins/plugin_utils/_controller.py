@@ -44,7 +44,9 @@ def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
 
 
 def get_holder() -> str:
-    """Return the identity of the ansible-playbook process, which is the parent of the process of each task."""
+    """Return the identity of the ansible-playbook process, by which the Lease is held. It is the parent process of the
+    process of each task.
+    """
     return process.read_identity(os.getppid())
 
 
@@ -53,15 +55,16 @@ _KEEPER_SECONDS = 5.0
 
 
 class FolderInUse(RdmaError):
-    """A folder of the report that another run still uses."""
+    """The error that another run still uses a folder of the report."""
 
 
 def refuse_folder_in_use(report_dir: str) -> None:
     """Raise an error if a run of another ansible-playbook process still uses the folder of the report. Both runs would
-    overwrite each other's facts. Otherwise, keep the folder for this ansible-playbook process until it ends.
+    overwrite each other's facts. Otherwise, lock the folder for this ansible-playbook process until it ends.
 
-    A process on this machine is found by its identity in ``run.json``, one in another container or on another machine
-    that shares the folder by the lock of the folder.
+    Another process on this machine is found by its identity in ``run.json``. A process in another container, or on
+    another machine that shares the folder, is found by the lock of the folder. A folder that cannot be locked causes a
+    warning.
 
     :raises FolderInUse: the other process still runs
     """
@@ -98,7 +101,7 @@ def _make_in_use_error(run: str, report_dir: str) -> FolderInUse:
 
 class Caller:
     """An adapter for functions that expect an AnsibleModule, such as those that connect to the cluster. An action
-    plugin, which has none, passes it to them.
+    plugin has no AnsibleModule, and passes this adapter instead.
 
     :param name: name of the action, without that of the collection
     :ivar params: validated options of the action
@@ -122,7 +125,8 @@ class ControllerAction(ActionBase):
 
     :ivar SPEC: argument spec, in the form that modules use
     :ivar RULES: rules between options, such as ``required_if``
-    :ivar OF_STAGE: whether an error message begins with the name of the stage, which Ansible's own output does not show
+    :ivar OF_STAGE: whether an error message begins with the name of the stage, because Ansible's own output does not
+        show the stage
     """
 
     TRANSFERS_FILES = False
@@ -183,7 +187,9 @@ class ControllerAction(ActionBase):
 
 
 def _list_secret_texts(value: typing.Any) -> typing.Iterator[str]:
-    """Yield each text in the value of a secret option, which may be a list or a mapping."""
+    """Yield each text in the value of a secret option, which may be a text, or a list or a mapping with texts at any
+    depth. Empty texts are left out.
+    """
     if isinstance(value, dict):
         for item in value.values():
             yield from _list_secret_texts(item)

@@ -27,10 +27,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 class Known(typing.NamedTuple):
     """The facts of a run from which firmware changes are planned.
 
-    :ivar memberships: HCAs of each fabric with VFs
-    :ivar platforms: platforms by node
-    :ivar fleet: firmware of all nodes, with the intent
-    :ivar nics: NicDevices of NVIDIA's operator
+    :ivar memberships: for each fabric with VFs, the HCAs that belong to it
+    :ivar platforms: observed platform of each node, by node name
+    :ivar fleet: firmware settings of all nodes, with the intent
+    :ivar nics: NicDevices of NVIDIA's NIC configuration operator
     """
 
     memberships: tuple[Membership, ...]

@@ -14,12 +14,13 @@ _UNASKED = "/etc/ansible/hosts"
 
 
 class FirstCause(typing.NamedTuple):
-    """The reason for which a source of the inventory has no nodes.
+    """The reason why a source of the inventory has no nodes.
 
-    :ivar text: the reason, as a sentence; empty if it is not known
+    :ivar text: the reason, as a sentence; empty if no reason is known
     :ivar kind: ``library`` if the Kubernetes client is not installed, ``api_server`` if the API server gave no usable
         answer; otherwise empty
-    :ivar where: source of the credentials and address of the API server, without secrets
+    :ivar where: source of the credentials and address of the API server, without secrets; empty unless ``kind`` is
+        ``api_server``
     """
 
     text: str = ""
@@ -37,14 +38,16 @@ def note_cause(cause: FirstCause) -> None:
 
 
 def get_first() -> FirstCause:
-    """Return the first stored reason why a source of the inventory has no nodes; empty if there is none."""
+    """Return the first stored reason why a source of the inventory has no nodes. Return a reason with an empty text if
+    none is stored.
+    """
     return _causes[0] if _causes else FirstCause()
 
 
 def find_cause(sources: typing.Any) -> FirstCause:
-    """Return the reason why a source of the inventory has no nodes: the first stored reason, or the inventory files
-    that do not exist. Ansible only warns about a missing file, and continues with the nodes of the other sources, or
-    with an implicit localhost. Return an empty reason if neither is known.
+    """Return the reason why a source of the inventory has no nodes: the first stored reason, or else the inventory
+    files that do not exist. Ansible only warns about a missing file, and continues with the nodes of the other sources,
+    or with an implicit localhost. Return a reason with an empty text if neither is known.
 
     :param sources: value of ``ansible_inventory_sources``: files, folders, and lists of hosts, which contain a comma
     """

@@ -35,7 +35,9 @@ _TIMED_OUT = "TaskTimeoutError"
 
 
 def explain_why_not_asked(node: str) -> str:
-    """Return the reason why a node is not queried any more in this run. Return an empty text if it still is."""
+    """Return the reason why a node is not queried any more in this run. Return an empty text if the node may be
+    queried.
+    """
     kept = read_json(path_of("held-up", node))
     return str(kept["why"]) if isinstance(kept, dict) else ""
 
@@ -43,7 +45,10 @@ def explain_why_not_asked(node: str) -> str:
 @contextlib.contextmanager
 def watch_node(node: str, task: typing.Any) -> typing.Iterator[None]:
     """Provide a context for a task on a node. If the task exceeds its timeout, store the node, so that it is not
-    queried any more, and raise the error of the timeout again. Timeouts below LEAST_SECONDS are ignored.
+    queried any more, and raise the error of the timeout again. Tasks with a timeout below LEAST_SECONDS are ignored.
+
+    The duration of a task with a timeout of at most READING_SECONDS is added to the time of all such tasks of this run
+    on the node, which is limited as well.
 
     :param task: Ansible's task, which may have a ``timeout`` in seconds
     """
@@ -64,10 +69,10 @@ def watch_node(node: str, task: typing.Any) -> typing.Iterator[None]:
 
 
 def _count(node: str, seconds: float) -> None:
-    """Add to the time that the tasks of this run took on a node. If the total exceeds its limit, the node is not
-    queried any more in this run.
+    """Add the duration of a task to the time that the tasks of this run took on a node. If the total exceeds
+    MOST_SECONDS, the node is not queried any more in this run.
 
-    :param seconds: duration of a task
+    :param seconds: duration of the task, in seconds
     """
     kept = read_json(path_of("spent", node))
     spent = (kept["seconds"] if isinstance(kept, dict) else 0.0) + seconds

@@ -57,27 +57,34 @@ _UNKNOWN = object()
 def count_unchecked_hosts(
     of_nodes: typing.Mapping[str, Variables], hostvars: typing.Optional[typing.Mapping[str, Variables]] = None
 ) -> int:
-    """Return the number of nodes that Ansible reaches by ssh without a check of their host keys, or with a setting that
-    is not known.
+    """Return the number of nodes that Ansible reaches by ssh without a check of their host keys. A node whose setting
+    is not known counts as well.
 
-    :param of_nodes: variables of each node, as they are written
-    :param hostvars: variables of each node, which are evaluated when they are read; None if templates are unknown
+    :param of_nodes: variables of each node as they are written, with templates, by node
+    :param hostvars: variables of each node by node, whose templates are evaluated when a variable is read; None if they
+        are not available
     """
     options, ssh = _Options(), _Ssh()
     return sum(_is_unchecked(_Node(node, of_node, hostvars or {}), options, ssh) for node, of_node in of_nodes.items())
 
 
 class _Node:
-    """The variables of one node. Only those that are templates are evaluated, because that takes long for a thousand
-    nodes.
+    """The connection variables of one node. Only variables that are templates are evaluated, because the evaluation
+    takes long for a thousand nodes.
+
+    :param name: name of the node
+    :param written: variables of the node as they are written, with templates
+    :param hostvars: variables of all nodes, which evaluate templates when they are read
     """
 
     def __init__(self, name: str, written: Variables, hostvars: typing.Mapping[str, Variables]) -> None:
         self._name, self._written, self._hostvars = name, written, hostvars
 
     def read(self, names: typing.Iterable[str], otherwise: typing.Any) -> typing.Any:
-        """Return the value of the first variable that is set, or ``otherwise``. A template that cannot be evaluated is
-        unknown.
+        """Return the value of the first variable that is set, or ``otherwise`` if none is set. Return ``_UNKNOWN`` for
+        a template that cannot be evaluated.
+
+        :param names: names of variables, in order of precedence
         """
         name = next((name for name in names if self._written.get(name) is not None), "")
         value = self._written[name] if name else otherwise
@@ -93,7 +100,7 @@ class _Node:
 
     @property
     def address(self) -> str:
-        """The address to which ssh connects."""
+        """Return the address to which ssh connects: a variable of the node, or else its name."""
         return str(self.read(("ansible_ssh_host", "ansible_host"), self._name))
 
 
@@ -104,7 +111,12 @@ class _Options:
         self._read: dict[tuple[str, str], typing.Any] = {}
 
     def read(self, plugin: str, name: str, otherwise: typing.Any = None) -> typing.Any:
-        """Return the value of an option of a connection plugin, or ``otherwise`` if the plugin is not installed."""
+        """Return the value of an option of a connection plugin. Return ``otherwise`` if the plugin is not installed, or
+        does not have the option.
+
+        :param plugin: name of the connection plugin
+        :param name: name of the option
+        """
         key = (plugin, name)
         if key not in self._read:
             try:
@@ -118,10 +130,10 @@ class _Options:
 
 
 class _Ssh:
-    """The program ssh, which reports the settings that it uses with given arguments: those of its own files, and of the
-    file of its option -F. It is asked once for each different list of arguments, so a setting that applies to one of
-    several hosts with the same arguments may not be noticed. Answers that take long, as by a command of a Match block
-    in the files of ssh, use up the seconds for all of them. Then the words of the arguments decide.
+    """The program ssh, which reports the settings that it uses with given arguments, including those of its
+    configuration files. The program is run once for each different list of arguments, so a setting that applies to one
+    of several hosts with the same arguments may not be noticed. All runs together have a limit of ``_ALL_SECONDS``,
+    since a command in a Match block of the configuration may take long.
     """
 
     def __init__(self) -> None:
@@ -129,10 +141,11 @@ class _Ssh:
         self._left = _ALL_SECONDS
 
     def is_off(self, arguments: str, host: str) -> typing.Optional[bool]:
-        """Return whether ssh accepts any host key. Return None if ssh does not report it.
+        """Return whether ssh accepts any host key. Return None if ssh does not report this, or if the limits for the
+        number and the duration of its runs are exceeded.
 
-        :param arguments: arguments of ssh
-        :param host: host to which it would connect
+        :param arguments: arguments of ssh, as one line
+        :param host: host to which ssh would connect
         """
         arguments = _ALIAS.sub(r"\g<1>host", arguments)
         if arguments not in self._known and len(self._known) < _MOST and self._left > 0:
@@ -175,9 +188,10 @@ def _is_unchecked(node: _Node, options: _Options, ssh: _Ssh) -> bool:
 
 
 def _accepts_any_key(node: _Node, options: _Options, ssh: _Ssh, checked: bool) -> bool:
-    """Return whether ssh accepts any host key with the arguments that Ansible gives it, or these are not known.
+    """Return whether ssh accepts any host key with the arguments that Ansible passes to it. Return True as well if
+    these arguments are not known. If ssh does not report its settings, the text of the arguments decides.
 
-    :param checked: value of the option host_key_checking
+    :param checked: value of Ansible's option host_key_checking
     """
     words = {name: node.read((f"ansible_{name}",), options.read("ssh", name)) for name in (_FIRST, *_LATER)}
     if any(value is _UNKNOWN for value in words.values()):

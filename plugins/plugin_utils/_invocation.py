@@ -26,10 +26,11 @@ _NAME = re.compile(r"linerate\.rdma\.(\w{1,60})", re.ASCII)
 
 
 def list_playbooks(given: typing.Iterable[str], folders: typing.Collection[str]) -> tuple[str, ...]:
-    """Return the names of the playbooks on the command line. Return an empty tuple unless all of them are playbooks of
-    this collection, since other playbooks have tags of their own.
+    """Return the short names of the playbooks on the command line, such as ``site``. Return an empty tuple unless all
+    of them are playbooks of this collection, since other playbooks have tags of their own.
 
-    :param given: playbooks as they were typed, by full name or by path; paths without symbolic links
+    :param given: playbooks as they were typed, by full name (``linerate.rdma.site``) or by path; paths without symbolic
+        links
     :param folders: folders with the playbooks of this collection
     """
     names = []
@@ -83,7 +84,7 @@ def explain_refusal(
     :param tags: values of ``--tags``
     :param skip_tags: values of ``--skip-tags``
     :param start_at_task: value of ``--start-at-task``; None if it is not set
-    :param playbooks: names of the playbooks. A playbook other than site has one tag, which is its name
+    :param playbooks: short names of the playbooks. A playbook other than site has only one tag, its own name
     """
     tags, skip_tags = list(dict.fromkeys(map(str, tags))), list(dict.fromkeys(map(str, skip_tags)))
     own = [name for name in playbooks if name != SITE]
@@ -110,7 +111,9 @@ def explain_refusal(
 
 
 def _describe_tags(playbooks: typing.Sequence[str]) -> tuple[str, str]:
-    """Return the kind of the tags of these playbooks, and the sentence that lists them."""
+    """Return two texts for messages: what a tag of these playbooks is, such as ``stage``, and the list of their tags as
+    a sentence.
+    """
     if SITE in playbooks:
         return "stage", f"the stages are {', '.join(STAGES)}, followed by report"
     called = ", ".join(f"linerate.rdma.{name}" for name in playbooks)
@@ -129,12 +132,13 @@ def _name_way_in(playbooks: typing.Sequence[str]) -> str:
 
 def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str, has_nodes: bool = False) -> str:
     """Return the reason why a run with ``--limit`` would check nothing: ``--limit`` excludes localhost, on which each
-    playbook begins and reports its verdict. Return an empty text if localhost is included.
+    playbook begins and reports its verdict. Return an empty text if there is no ``--limit``, or if it includes
+    localhost.
 
     :param patterns: parts of the value of ``--limit``
     :param by_inventory: whether localhost is among the hosts of the run
-    :param cause: reason why a source of the inventory has no nodes, which is added to the result; empty if all were
-        read
+    :param cause: reason why a source of the inventory has no nodes, which is added to the result; empty if all sources
+        were read
     :param has_nodes: whether other sources of the inventory have nodes
     """
     if not patterns or by_inventory or _has_implicit_localhost(patterns):
@@ -149,8 +153,10 @@ def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str
 
 
 def _has_implicit_localhost(patterns: typing.Sequence[str]) -> bool:
-    """Return whether ``--limit`` selects the implicit localhost, which no inventory contains. Only its name selects it,
-    and neither "all" nor a wildcard pattern.
+    """Return whether ``--limit`` selects the implicit localhost, which no inventory contains. Only a pattern with its
+    name (or its address) selects it. The pattern ``all`` and wildcards do not.
+
+    :param patterns: parts of the value of ``--limit``; ``!`` excludes, and ``&`` requires
     """
     narrowed = [pattern[1:] for pattern in patterns if pattern.startswith("&")]
     return (

@@ -23,16 +23,17 @@ _NAMED = 5
 
 
 class LimitError(RdmaError):
-    """Raised if ``--limit`` excludes nodes that would change."""
+    """The error that ``--limit`` excludes nodes that would change."""
 
 
 def list_excluded(
     loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str]
 ) -> list[str]:
-    """Return those of the nodes that ``--limit`` excludes, in the given order.
+    """Return those of the nodes that ``--limit`` excludes, in the given order. The result is empty without ``--limit``.
 
     :param loader: data loader of the task
     :param groups: magic variable ``groups`` of Ansible, which ignores ``--limit``
+    :param nodes: names of the nodes to examine
     """
     subset = context.CLIARGS.get("subset")
     if not subset:
@@ -51,9 +52,9 @@ def list_excluded(
 def refuse_limit(
     loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str], part: str
 ) -> None:
-    """Raise an error if ``--limit`` excludes some of the nodes that a stage or a teardown changes. These are all nodes
-    of the run, because it plans them together: which of them may be away at the same time, and in which order. Call it
-    before the first write, because the message states that nothing was changed.
+    """Raise an error if ``--limit`` excludes some of the nodes of the run. A stage or a teardown that calls this
+    changes all nodes of the run, since it plans together which nodes may be unavailable at the same time, and in which
+    order. It must be called before the first write, because the message states that nothing was changed.
 
     :param loader: data loader of the task
     :param groups: magic variable ``groups`` of Ansible, which ignores ``--limit``
@@ -71,13 +72,14 @@ def refuse_limit(
 
 
 def find_limit(action: ActionBase, variables: typing.Mapping[str, typing.Any], part: str) -> typing.Optional[RdmaError]:
-    """Return the error of ``refuse_limit`` for the task of an action plugin with the options ``facts_dir`` and ``run``.
-    Return None if ``--limit`` excludes no node of the run, in check mode, and without a run.
+    """Return the error that :func:`refuse_limit` would raise for the task of an action plugin with the options
+    ``facts_dir`` and ``run``. Return None if ``--limit`` excludes no node of the run, in check mode, and if the task
+    names no run.
 
     :param action: action plugin of the task
     :param variables: variables of the task, with ``groups``
     :param part: subject of the message, such as ``stage platform``
-    :raises RdmaError: the start of the run cannot be read, so its nodes are unknown
+    :raises RdmaError: the start record of the run cannot be read, so its nodes are unknown
     """
     folder, run = action._task.args.get("facts_dir"), action._task.args.get("run")
     if action._task.check_mode or not context.CLIARGS.get("subset") or not folder or not run:
@@ -91,8 +93,8 @@ def find_limit(action: ActionBase, variables: typing.Mapping[str, typing.Any], p
 
 
 def find_excluded(action: ActionBase, variables: typing.Mapping[str, typing.Any]) -> list[str]:
-    """Return the nodes that ``--limit`` excludes, for the task of an action plugin whose module works on the nodes of
-    the option ``nodes``, or else on all nodes of the run of the options ``facts_dir`` and ``run``.
+    """Return the nodes that ``--limit`` excludes from the nodes of a task. These are the nodes of its option ``nodes``,
+    or, if that is empty, all nodes of the run of the options ``facts_dir`` and ``run``.
 
     :param action: action plugin of the task
     :param variables: variables of the task, with ``groups``
@@ -110,8 +112,8 @@ def find_excluded(action: ActionBase, variables: typing.Mapping[str, typing.Any]
 def add_excluded(
     action: ActionBase, variables: typing.Mapping[str, typing.Any], options: typing.Mapping[str, typing.Any]
 ) -> dict[str, typing.Any]:
-    """Return the options of a module with the option ``excluded``: the nodes that ``--limit`` excludes, beside those
-    that the task names. Without any, the options are unchanged.
+    """Return the options of a module with the option ``excluded``: the nodes that the task names there, and the nodes
+    that ``--limit`` excludes. If there are no such nodes, the options are returned unchanged.
 
     :param action: action plugin of the task
     :param variables: variables of the task, with ``groups``
@@ -123,8 +125,8 @@ def add_excluded(
 
 
 class LimitedAction(ActionBase):
-    """The base class of the action plugin of a module with the option ``excluded`` and without a progress file. It sets
-    the option to the nodes that ``--limit`` excludes, because a module does not know it.
+    """The base class of the action plugin of a module with the option ``excluded`` and without a progress file. The
+    plugin adds the nodes that ``--limit`` excludes to this option, because a module does not know ``--limit``.
     """
 
     TRANSFERS_FILES = False

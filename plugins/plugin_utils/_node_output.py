@@ -59,8 +59,8 @@ _MAY_HAVE_TYPES = ("__ansible_type", "\\u00")
 
 @contextlib.contextmanager
 def marked_loss() -> typing.Iterator[None]:
-    """Convert, as a context, each lost connection of any connection plugin to an Unreachable. Shorten and escape the
-    message of each other error of Ansible.
+    """Provide a context in which a lost connection of any connection plugin is raised as Unreachable, and the message
+    of each other error of Ansible is shortened and escaped.
 
     The text that a host sends before the login has no length limit, and neither has its message about a file that it
     refuses. ansible-core shows both unchanged, together with the error that caused them.
@@ -86,13 +86,14 @@ def words_of(error: Exception) -> str:
 @contextlib.contextmanager
 def limit_answers(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
     """Provide a context in which the size of the answers that a node sends to an action is limited, and the text
-    outside of a module's JSON is escaped.
+    outside of a module's JSON is escaped. An answer that exceeds a limit is raised as AnsibleConnectionFailure.
 
-    The pod connection plugin stops at the limit. The connection plugins of ansible-core have read the whole answer by
-    then, but an answer that is too large is not decoded. A node that exceeded the timeout of an earlier task of the run
-    is not queried.
+    The pod connection plugin stops reading at the limit. The connection plugins of ansible-core have read the whole
+    answer by then, but an answer that is too large is not decoded. A node that exceeded the timeout of an earlier task
+    of the run is not queried.
 
     :param action: action plugin, whose connection and parser are replaced during the context
+    :param node: name of the node, for messages
     :param most: maximum number of bytes for one command, stdout and stderr together
     """
     connection = action._connection
@@ -155,6 +156,7 @@ def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
     """Refuse texts of a node with more lines than any module prints. ansible-core makes a list of the lines before a
     plugin sees the answer, and the list takes twenty times the memory of the text [plugins/action/__init__.py].
 
+    :param node: name of the node, for messages
     :raises AnsibleConnectionFailure: a text has more than _MOST_LINES lines
     """
     for text in texts:
@@ -172,12 +174,12 @@ def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
 
 @contextlib.contextmanager
 def quiet_ansible(indent: str = "") -> typing.Iterator[None]:
-    """Provide a context in which the text that ansible-core itself shows is shortened and escaped. It quotes a node
-    before any plugin has seen the answer, such as the message of an ``rm`` that failed, or a key that it drops.
+    """Provide a context in which each text that ansible-core itself shows is shortened and escaped. Before any plugin
+    has seen the answer of a node, ansible-core may quote the node, such as the message of a failed ``rm``, or a key
+    that it drops. Each task runs in a process of its own, so the output of other tasks is not affected.
 
-    Each task runs in a process of its own, so the output of other tasks is not affected.
-
-    :param indent: text before each line of a message but the first, so that a line cannot imitate a line of the output
+    :param indent: text before each line of a message except the first, so that a line of the message cannot imitate a
+        line of the output
     """
     display = Display()
 
@@ -213,10 +215,11 @@ def _escape_message(text: str, most: int) -> str:
 
 @contextlib.contextmanager
 def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
-    """Provide the context for removing the temporary folder of a task from a node. A lost connection is ignored in it.
-    The result of the task is therefore kept even if the connection is lost, or the node is not queried any more.
+    """Provide the context in which the temporary folder of a task is removed from a node. A lost connection is ignored,
+    so the result of the task is kept even if the connection is lost, or the node is not queried any more.
 
     :param action: action plugin of the task
+    :param node: name of the node, for messages
     :param most: maximum number of bytes of the answer of the node
     """
     with contextlib.suppress(AnsibleConnectionFailure), marked_loss(), limit_answers(action, node, most):
@@ -224,8 +227,8 @@ def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typin
 
 
 def remove_junk(output: str) -> str:
-    """Return the output of a module from the line in which its JSON begins. The text after the JSON, or the whole
-    output if it has no JSON, is shortened, and its non-printing characters are escaped.
+    """Return the output of a module from the line on in which its JSON begins. The text after the JSON, or the whole
+    output if it contains no JSON, is shortened, and its non-printing characters are escaped.
 
     ansible-core drops the lines before the JSON, and warns about those after it with the text of the node. It processes
     all of them line by line, so that 16 MiB of short lines would take a gigabyte of memory [ansible-core

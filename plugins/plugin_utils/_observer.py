@@ -30,8 +30,12 @@ FOLDER_OPTIONS = ("facts_dir", "run")
 class ObserverAction(ActionBase):
     """The base class of the action plugin of a module that observes a node.
 
-    With the options ``facts_dir`` and ``run``, the value of each key of ``KINDS`` becomes a fact of the node. Without
-    them, the result is the answer of the module.
+    With the options ``facts_dir`` and ``run``, the values in the module's answer become facts of the node, and the
+    result of the task contains only their sizes. Without these options, the result is the answer of the module.
+
+    :ivar MODULE: full name of the module
+    :ivar KINDS: kind of the fact, by the key in the module's answer
+    :ivar MOST_BYTES: maximum number of bytes of the answer
     """
 
     TRANSFERS_FILES = False
@@ -45,7 +49,8 @@ class ObserverAction(ActionBase):
     _asked = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """Return the arguments of the module. A subclass may compute some of them from stored facts.
+        """Return the arguments of the module. The base class returns the options of the task. A subclass may compute
+        some of them from stored facts.
 
         :param folder: folder of the facts; None if the task does not set it
         :param given: options of the task
@@ -53,20 +58,22 @@ class ObserverAction(ActionBase):
         return given
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
-        """Return the kinds of facts that this call writes, by the key in the module's answer. A subclass may choose
-        them by the options.
+        """Return the kinds of facts that this call writes, by the key in the module's answer. If the result is empty,
+        the module is not run. A subclass may choose the kinds by the options.
 
-        :param given: options of the task
+        :param given: options of the task, from which a subclass may remove those that the module does not have
         """
         return self.KINDS
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """Run the module and return its answer. A subclass may add data that only the controller has."""
+        """Run the module and return its result. A subclass may run the module repeatedly, or add data that only the
+        controller has.
+        """
         return remove_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """Return additional keys for the result of the task, which otherwise contains only counts. A subclass may
-        compare the answer with stored facts here.
+        """Return additional keys for the result of the task, which otherwise contains only counts. The base class
+        returns none. A subclass may compare the answer with stored facts here.
 
         :param answer: answer of the module
         """
@@ -112,8 +119,12 @@ class ObserverAction(ActionBase):
     def _collect_node_facts(
         self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables
     ) -> Result:
-        """Run the module, and write its answer as facts. If the module fails, write its error as facts. If ``kinds`` is
-        empty, do not run the module.
+        """Run the module, and write its answer as facts. If the module fails, or the node cannot be reached, write the
+        error as facts. If ``kinds`` is empty, do not run the module.
+
+        :param kinds: kinds of facts to write, by the key in the module's answer
+        :param arguments: arguments of the module
+        :returns: the result of the task, with the size of each fact in ``counts``
         """
         if not kinds:
             return {"changed": False, "counts": {}}
@@ -160,8 +171,8 @@ class ObserverAction(ActionBase):
 
 
 def measure_size(value: typing.Any) -> int:
-    """Return the count that a result shows for a value: for a dictionary the length of its longest list, or without
-    lists the number of its entries; for a list its length; for any other value 1, and for None 0.
+    """Return the count that a result shows for a value. For a dictionary this is the length of its longest list, or the
+    number of its entries if it contains no lists. For a list it is the length, for None 0, and for any other value 1.
     """
     if isinstance(value, dict):
         return max((len(item) for item in value.values() if isinstance(item, (list, tuple))), default=len(value))
@@ -174,8 +185,8 @@ def _write_error_facts(folder: FactFolder, node: str, kinds: typing.Iterable[str
 
 
 def _describe_failure(result: Result) -> str:
-    """Return the message of a failed result. It includes the stderr of the Python interpreter, which has the cause if
-    the module did not answer.
+    """Return the message of a failed result, followed by its stderr if there is any. The stderr of the Python
+    interpreter contains the cause if the module did not answer. Return ``no message`` if the result has neither.
     """
     parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
     return "; ".join(part for part in parts if part) or "no message"

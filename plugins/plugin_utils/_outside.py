@@ -112,7 +112,7 @@ _DIFF_TEXTS, _DIFF_SIZES = (
 
 def mark_outside(value: Value) -> Value:
     """Return a value with all of its texts marked as unsafe, so that Ansible does not evaluate them as templates. The
-    value may contain lists and dictionaries, whose keys are marked too. The result equals the value.
+    value may contain lists and dictionaries, whose keys are marked too. The result compares equal to ``value``.
     """
     return typing.cast(Value, wrap_var(value))
 
@@ -128,15 +128,15 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
 
 def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Return the answer of a module on a node without the keys on which ansible-core acts. Values that ansible-core
-    reads are converted to the type that it expects, or removed.
+    reads are converted to the type that it expects, or removed. Other keys are kept unchanged.
 
     The Python interpreter of a node is under the control of the node. An answer with ``ansible_facts`` would set
     variables of the host that override those of the inventory, such as the kubeconfig of tasks on the controller, or
     the address of the node's BMC. Before 2.19, a key with another type, such as ``results`` with a number in it, ends
     ansible-playbook for all nodes.
 
-    ansible-core shows some texts unchanged, so non-printing characters in them are escaped. For a failed answer these
-    are all values, and the names of the keys.
+    Texts that ansible-core shows unchanged are shortened, and their non-printing characters are escaped. For a failed
+    answer these are all values, and the names of the keys.
     """
     kept: dict[str, typing.Any] = {}
     for key, value in answer.items():
@@ -204,14 +204,16 @@ def _coerce_result_value(key: str, value: typing.Any) -> typing.Any:
 
 
 def _limit_warnings(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
-    """Return the first warnings, followed by a text with the number of the remaining ones."""
+    """Return the first _MOST_WARNINGS warnings, followed by a text with the number of the remaining ones if there are
+    any.
+    """
     more = len(warnings) - _MOST_WARNINGS
     return [*warnings[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
 
 
 def format_said(value: typing.Any) -> str:
-    """Return a text unchanged, and any other value as JSON. A value that is too large to be shown is replaced by the
-    name of its type.
+    """Return a text unchanged, and any other value as JSON. A value that is too large to be shown is replaced by a note
+    with its type.
     """
     if isinstance(value, str):
         return value
@@ -219,8 +221,8 @@ def format_said(value: typing.Any) -> str:
 
 
 def _shorten_failed_value(value: typing.Any) -> typing.Any:
-    """Return a value of a failed result, shortened to the length that is shown, with escapes for non-printing
-    characters.
+    """Return a value of a failed result with escapes for non-printing characters. A text is cut to _MOST_SHOWN
+    characters. Any other value that is too large is replaced by a note with its type.
     """
     if isinstance(value, str):
         return escape_nonprinting(cut_text(value, _MOST_SHOWN))
@@ -232,7 +234,9 @@ def _left_out(value: typing.Any) -> str:
 
 
 def _is_large(value: typing.Any) -> bool:
-    """Return whether a value is too large to be shown. Each character and each contained value counts as one."""
+    """Return whether a value is too large to be shown. Each character of its texts and each item of its lists and
+    mappings counts as one, and the limit is _MOST_SHOWN.
+    """
     left, open_values = _MOST_SHOWN, [value]
     while open_values:
         item = open_values.pop()
@@ -274,8 +278,8 @@ def _clean_diff(item: typing.Any) -> typing.Any:
 
 
 def _side(value: typing.Any) -> typing.Any:
-    """Return one side of a diff, ``before`` or ``after``, shortened to the length that is shown, with escapes for
-    non-printing characters. A short mapping remains a mapping.
+    """Return the text ``before`` or ``after`` of a diff, shortened to the length that is shown, with escapes for
+    non-printing characters. A short mapping remains a mapping, and any other value becomes JSON.
     """
     text = format_said(value)
     is_short = len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES
@@ -315,9 +319,9 @@ def escape_nonprinting(value: typing.Any) -> typing.Any:
 
 
 def remove_internals(answer: typing.Any) -> typing.Any:
-    """Return the decoded answer of a module without the keys that only ansible-core may set. ansible-core would drop
-    them as well, but quotes their values, which before 2.19 takes half a minute for a value of 15 MiB [ansible-core
-    vars/clean.py, remove_internal_keys].
+    """Return the decoded answer of a module without the keys that only ansible-core may set. An answer that is not a
+    mapping is returned unchanged. ansible-core would drop these keys as well, but quotes their values, which before
+    2.19 takes half a minute for a value of 15 MiB [ansible-core vars/clean.py, remove_internal_keys].
     """
     if not isinstance(answer, dict):
         return answer
@@ -332,7 +336,8 @@ def remove_internals(answer: typing.Any) -> typing.Any:
 
 
 def remove_tags(node: str, answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Return the decoded answer of a module with plain values only.
+    """Return the decoded answer of a module with plain Python values only, except for warnings, deprecations and errors
+    of ansible-core under their usual keys.
 
     From 2.19 on, ansible-core converts each mapping with the key ``__ansible_type`` to an object of its own, even if a
     node has sent the mapping. Such an object can make later templates show texts of the node, and makes a callback
@@ -340,8 +345,8 @@ def remove_tags(node: str, answer: typing.Mapping[str, typing.Any]) -> dict[str,
     _json/_profiles/__init__.py].
 
     :param node: name of the node, for the message
-    :raises AnsibleConnectionFailure: the answer has such an object that is not a warning, a deprecation or an error, or
-        is not where ansible-core expects it
+    :raises AnsibleConnectionFailure: the answer contains another object of ansible-core, or one in an unusual place, or
+        is nested too deeply
     """
     try:
         return {
@@ -352,11 +357,12 @@ def remove_tags(node: str, answer: typing.Mapping[str, typing.Any]) -> dict[str,
 
 
 def _make_plain(node: str, value: typing.Any, summary: str = "") -> typing.Any:
-    """Return a value with plain Python types instead of the types of ansible-core.
+    """Return a value with plain Python types instead of the types of ansible-core. A tuple becomes a list.
 
     :param node: name of the node, for the message
     :param value: a part of the decoded answer
-    :param summary: name of the class of ansible-core that the value, or each item of it, may have
+    :param summary: name of the only class of ansible-core that the value, or each item of it, may have; empty if no
+        such class is permitted
     :raises AnsibleConnectionFailure: the value has another type
     """
     kind = type(value)
@@ -377,7 +383,9 @@ def _make_plain(node: str, value: typing.Any, summary: str = "") -> typing.Any:
 
 
 def _make_summary_plain(value: typing.Any) -> typing.Any:
-    """Return a warning, a deprecation or an error of ansible-core without tags on its texts."""
+    """Return a warning, a deprecation or an error of ansible-core whose texts are plain ``str`` objects, without the
+    tags that ansible-core adds to texts.
+    """
     if isinstance(value, str) and not isinstance(value, enum.Enum):
         return str.__str__(value)
     if isinstance(value, tuple):

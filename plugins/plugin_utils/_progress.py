@@ -31,13 +31,13 @@ def run_with_progress(
     options: typing.Optional[typing.Mapping[str, typing.Any]] = None,
 ) -> dict[str, typing.Any]:
     """Run the module of an action plugin with the option ``progress_file``, show each line that the module writes to
-    that file, and return the result of the module. If the task sets the option, or the module runs on another machine,
-    no line is shown.
+    that file, and return the result of the module. No line is shown if the task sets the option itself, or if the
+    module runs on another machine.
 
     :param action: action plugin of the task
     :param module: full name of the module
-    :param task_vars: variables of the task
-    :param options: options of the module; the default is those of the task
+    :param task_vars: variables of the task; None if there are none
+    :param options: options of the module; None for the options of the task
     """
     arguments = dict(action._task.args if options is None else options)
     # a file of this machine is of no use to a module on another one
@@ -60,8 +60,8 @@ def run_with_progress(
 
 
 class ProgressAction(ActionBase):
-    """The base class of the action plugin of a module with a progress file. It provides the file, unless the task sets
-    the option ``progress_file``.
+    """The base class of the action plugin of a module with a progress file. The plugin creates the file and shows its
+    lines while the module runs, unless the task sets the option ``progress_file``.
     """
 
     TRANSFERS_FILES = False
@@ -77,7 +77,7 @@ class ProgressAction(ActionBase):
         return {**super().run(tmp, task_vars), **run_with_progress(self, self.MODULE, task_vars, options)}
 
     def make_options(self, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-        """Return the options of the module, those of the task. A subclass may add some.
+        """Return the options of the module. The base class returns those of the task, and a subclass may add some.
 
         :param variables: variables of the task
         """
@@ -85,8 +85,11 @@ class ProgressAction(ActionBase):
 
 
 def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing.Any]) -> None:
-    """Show each complete line of the file. Return once ``done`` is set and all lines are shown.
+    """Show each complete line of a file that another process writes. Return once ``done`` is set and all complete lines
+    are shown.
 
+    :param path: path of the file
+    :param done: set when the other process has ended
     :param show: function that shows a line
     """
     with open(path, encoding="utf-8", errors="replace") as file:

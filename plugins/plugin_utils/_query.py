@@ -24,7 +24,9 @@ _MOST_OF_AN_ERROR = 300
 
 
 class QueryError(RdmaError):
-    """The error of an invalid query. For a syntax error, the message shows its position."""
+    """The error of an invalid query, or of a query that could not be evaluated for any node. For a syntax error, the
+    message shows its position.
+    """
 
 
 def compile_query(query: str) -> typing.Any:
@@ -59,8 +61,8 @@ def ask(
     :param question: compiled query
     :param facts: three values for each node: its name, ``{kind: value}``, and ``{kind: error}`` for the facts that
         contain an error
-    :returns: ``{node, answer}`` of the nodes with an answer, and ``{node, kind, error}`` for each fact with an error
-        and each node whose facts the query cannot process
+    :returns: two lists: ``{node, answer}`` of each node with an answer that is not empty, and ``{node, kind, error}``
+        for each fact with an error and each node whose facts the query cannot process
     :raises QueryError: the query failed for at least one node, and returned a result for no node
     """
     answers, unread, asked, refused = [], [], 0, []
@@ -87,7 +89,7 @@ def ask(
 
 def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> list[str]:
     """Return lines for a terminal: each item of an answer with its node, followed by the facts and nodes with an error.
-    Each of these two lists is limited to MOST_LINES lines.
+    Each of these two lists is cut to MOST_LINES lines and a line with the number of the remaining ones.
 
     :param answers: answers by node, as dictionaries with ``node`` and ``answer``
     :param unread: errors, as dictionaries with ``node``, ``kind`` and ``error``

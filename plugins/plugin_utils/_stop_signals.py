@@ -11,11 +11,11 @@ import typing
 
 @contextlib.contextmanager
 def handle_stop_signals() -> typing.Iterator[typing.Callable[[], bool]]:
-    """Provide a context with a function that returns whether the roll must end before the next node. It returns True
-    after the first SIGINT or SIGTERM.
+    """Provide a context with a function that returns whether the roll must end before the next node. The function
+    returns True after the first SIGINT or SIGTERM.
 
-    A second signal raises KeyboardInterrupt. The next run then continues with the node in the state in which this run
-    left it. The previous signal handlers are restored at the end.
+    A second signal raises KeyboardInterrupt. The node that is being rolled then remains in its present state, and the
+    next run continues from there. The previous signal handlers are restored at the end.
     """
     told: list[int] = []
 

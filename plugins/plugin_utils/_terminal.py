@@ -31,10 +31,11 @@ Result = typing.Mapping[str, typing.Any]
 class Stage:
     """A stage of this run, with its times and its result for the terminal.
 
-    :ivar began: start time of a monotonic clock, in seconds
+    :ivar name: name of the stage
+    :ivar began: time of a monotonic clock at the start, in seconds
     :ivar usual: duration in earlier runs in seconds, and the number of these runs; None if no earlier run is stored
     :ivar seconds: duration in seconds; None if the stage did not run, or has no result yet
-    :ivar end: result in one line
+    :ivar end: result in one line; empty if there is no result yet
     """
 
     name: str
@@ -44,11 +45,15 @@ class Stage:
     end: str = ""
 
     def heading(self) -> str:
-        """Return the first line of the stage, with its usual duration if that is known."""
+        """Return the first line of the stage, such as ``== fabric (usually 42 s, based on 3 previous runs)``. The usual
+        duration is left out if it is not known.
+        """
         return f"== {self.name}{f' ({describe_usual(self.usual)})' if self.usual else ''}"
 
     def row(self) -> str:
-        """Return the line of the stage in the summary at the end of the run."""
+        """Return the line of the stage in the summary at the end of the run: name, duration and result. A missing
+        duration is ``-``, a missing result ``not judged``.
+        """
         seconds = "         -  " if self.seconds is None else f"{self.seconds:9.1f} s"
         return f"  {self.name:<20}{seconds}  {self.end or 'not judged'}"
 
@@ -67,9 +72,9 @@ def describe_usual(known: tuple[float, int]) -> str:
 
 
 def format_span(seconds: float) -> str:
-    """Return a duration in a readable form. Example::
+    """Return a duration as text: up to 119 seconds in seconds, longer ones in minutes and seconds. Example::
 
-        >>> format_span(42.4), span(130)
+        >>> format_span(42.4), format_span(130)
         ('42 s', '2 min 10 s')
 
     :param seconds: duration in seconds
@@ -79,8 +84,8 @@ def format_span(seconds: float) -> str:
 
 
 def describe_changed(by_host: typing.Mapping[str, int]) -> str:
-    """Return a line with the number of tasks that changed something, counted as in Ansible's own recap. For a second
-    run it shows whether it changed nothing. Example::
+    """Return a line with the number of tasks that changed something, counted as in Ansible's own recap, and the hosts
+    with the most changes. For a second run the line shows whether the run changed nothing. Example::
 
         >>> describe_changed({"localhost": 3, "worker-1": 0})
         '  changed             3 tasks: localhost 3'
@@ -97,9 +102,13 @@ def describe_changed(by_host: typing.Mapping[str, int]) -> str:
 def describe_waiting(
     task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float
 ) -> str:
-    """Return the line for a task that still runs: its duration, its hosts, and how long its stage usually takes.
+    """Return the line for a task that still runs: its duration, its hosts, and how long its stage has taken and usually
+    takes.
 
+    :param task: name of the task
+    :param hosts: hosts that have not answered yet. Only the first three are named
     :param seconds: seconds since the task began
+    :param stage: stage to which the task belongs; None if it belongs to none
     :param now: time of a monotonic clock, in seconds
     """
     more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
@@ -125,13 +134,18 @@ def lines_of(result: Result) -> typing.Optional[list[str]]:
 
 
 def describe_unreachable(result: Result) -> list[str]:
-    """Return why a host is unreachable, as lines. Since ansible-core 2.19 the reason follows a prefix of Ansible."""
+    """Return the reason why a host is unreachable, as lines. The prefix that ansible-core adds since version 2.19 is
+    removed. Return a line that says so if Ansible gives no reason.
+
+    :param result: result of the task on the host
+    """
     said = "\n".join(lines_of(result) or ()).removeprefix("Task failed: ").strip()
     return said.split("\n") if said else ["Ansible gives no reason"]
 
 
 def describe_stop(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
-    """Return the last line of a run that ended without a verdict. Example::
+    """Return the last line of a run that ended without a verdict: the first line of the message, and a reference to the
+    output above if the message has more lines. Example::
 
         >>> describe_stop("stage fabric", ["no kubeconfig. Name one"])
         'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
@@ -153,10 +167,10 @@ def describe_stop(where: str, said: typing.Optional[typing.Sequence[str]]) -> st
 
 
 def goes_on(task: typing.Any) -> bool:
-    """Return whether the run continues if a task fails. It does if a block around the task has a rescue, and the task
-    is not part of that rescue.
+    """Return whether the run continues if a task fails. The run continues if a block around the task has a rescue, and
+    the task is not part of that rescue.
 
-    :param task: task of Ansible
+    :param task: Ansible's ``Task``
     """
     inner, outer = task, getattr(task, "_parent", None)
     while outer is not None:
@@ -167,8 +181,8 @@ def goes_on(task: typing.Any) -> bool:
 
 
 def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
-    """Return those lines of a message that are shown. If a stage did not start and all of its problems are skipped
-    checks, only the first line is shown, because the cause was shown at an earlier stage.
+    """Return those lines of a stage's message that are shown. If the stage did not start and all of its problems are
+    skipped checks, only the first line is shown, because the cause was shown at an earlier stage.
 
     :param lines: lines of the message
     :param go: whether the stage started
@@ -179,8 +193,8 @@ def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
 
 
 def choose_tone(line: str, before: str) -> str:
-    """Return the tone of a line in the result of a stage: ``bad``, ``warn`` or ``good``. A continuation line, which
-    begins with a space, has the tone of the previous line.
+    """Return the tone of a line in the result of a stage, by which the line is colored: ``bad``, ``warn`` or ``good``.
+    A continuation line, which begins with a space, has the tone of the previous line.
 
     :param before: tone of the previous line
     """

@@ -38,9 +38,8 @@ _MOST_NAME = 200
 
 def describe_error(error: Exception, where: str) -> str:
     """Return a message for an unexpected exception: its class, the file and line that raised it, and a remedy. The text
-    of the exception is left out, except for an error of the operating system, whose meaning and file are included.
-
-    With -vvv the traceback is shown as source lines, without values.
+    of the exception is left out. Only for an error of the operating system, its meaning and its file are included. With
+    -vvv the traceback is displayed as source lines, without values.
 
     :param where: name of the plugin, with which the message begins
     """
@@ -64,7 +63,7 @@ def describe_error(error: Exception, where: str) -> str:
 
 
 def plugin_name(of: type) -> str:
-    """Return the fully qualified name of a plugin.
+    """Return the fully qualified name of a plugin, such as ``linerate.rdma.judge``.
 
     :param of: class of the plugin, whose module determines the name
     """
@@ -72,8 +71,9 @@ def plugin_name(of: type) -> str:
 
 
 def guard_action(run: Run) -> Run:
-    """Wrap ``run`` of an action plugin. An unexpected exception becomes a failed result. Errors of Ansible are raised
-    again, with their message or their result marked as unsafe where ansible-core does not do it.
+    """Wrap ``run`` of an action plugin, as a decorator. An unexpected exception becomes a failed result. Errors of
+    Ansible are raised again. Where ansible-core does not mark their message or their result as unsafe, the wrapper
+    does.
     """
 
     @functools.wraps(run)
@@ -95,13 +95,15 @@ def guard_action(run: Run) -> Run:
 
 
 def guard_filter(work: Run) -> Run:
-    """Wrap a filter. All exceptions except errors of Ansible and undefined variables become an AnsibleFilterError."""
+    """Wrap the function of a filter, as a decorator. Each exception becomes an AnsibleFilterError, except errors of
+    Ansible and undefined variables, which are raised again.
+    """
     return _guard_with_error(work, lambda _first: f"linerate.rdma.{work.__name__}", AnsibleFilterError)
 
 
 def guard_lookup(run: Run) -> Run:
-    """Wrap ``run`` of a lookup plugin. All exceptions except errors of Ansible and undefined variables become an
-    AnsibleLookupError.
+    """Wrap ``run`` of a lookup plugin, as a decorator. Each exception becomes an AnsibleLookupError, except errors of
+    Ansible and undefined variables, which are raised again.
     """
     return _guard_with_error(run, lambda lookup: plugin_name(type(lookup)), AnsibleLookupError)
 
@@ -123,8 +125,8 @@ def _guard_with_error(work: Run, name: typing.Callable[[typing.Any], str], kind:
 
 
 def guard_callback(made: Class) -> Class:
-    """Wrap the methods of a callback plugin that ansible-core calls. An exception in them becomes a warning without the
-    text of the exception, which ansible-core would show unchanged.
+    """Wrap the methods of a callback plugin that ansible-core calls, as a class decorator. An exception in such a
+    method becomes a warning without the text of the exception, which ansible-core would show unchanged.
     """
     for name in {name for of in made.__mro__[:2] for name in vars(of) if name.startswith("v2_")}:
         setattr(made, name, _guard_with_warning(getattr(made, name), plugin_name(made)))

@@ -36,8 +36,8 @@ _MOST_PLACES, _DEEPEST = 10_000, 20
 
 
 def describe_installer(variables: Variables) -> str:
-    """Return the name of the user who started the run, for the header of the report: the AWX user and job, or otherwise
-    the local user and the name of this machine.
+    """Return who started the run, for the header of the report: the AWX user and job, such as ``admin (AWX job 12)``,
+    or otherwise the local user and this machine, such as ``root on host-1``.
     """
     for prefix in ("awx", "tower"):
         user, job = (variables.get(f"{prefix}_{name}") for name in ("user_name", "job_id"))
@@ -52,7 +52,7 @@ def describe_installer(variables: Variables) -> str:
 
 
 def is_extra_variable(name: str, loader: DataLoader) -> bool:
-    """Return whether a variable is set by the command (``-e``), which overrides its value in the inventory.
+    """Return whether a variable is set on the command line (``-e``), which overrides its value in the inventory.
 
     :param loader: loader of Ansible, which reads files of variables
     """
@@ -60,15 +60,16 @@ def is_extra_variable(name: str, loader: DataLoader) -> bool:
 
 
 def list_names(variables: Variables) -> tuple[str, ...]:
-    """Return the sorted names of those variables that have the prefix of the collection, or are a misspelling of one of
-    its variables.
+    """Return the names of those variables that have the prefix of the collection, or are a misspelling of one of its
+    variables, sorted.
     """
     return list_own_names(map(str, variables))
 
 
 def read_as_written(nodes: typing.Iterable[str], variables: Variables) -> dict[str, Variables]:
-    """Return the variables of each node as they are written, because to template those of a thousand nodes takes long.
-    Call it only once in a task: Ansible merges the variables of a node at each call.
+    """Return the variables of each node as they are written, with templates that are not evaluated, by node. To
+    evaluate the templates of a thousand nodes takes long. Call this function only once in a task, because Ansible
+    merges the variables of a node at each call.
 
     :param variables: variables of the task, with ``hostvars``
     """
@@ -80,8 +81,8 @@ def read_as_written(nodes: typing.Iterable[str], variables: Variables) -> dict[s
 
 def find_misspelt_of_nodes(of_nodes: typing.Mapping[str, Variables], variables: Variables) -> dict[str, str]:
     """Return the misspelled variable names of nodes that localhost does not have, such as ``rdma_bmc_adress`` in
-    ``host_vars``, each with the place in which it is written. If Ansible does not know the file, the place is the first
-    node that has the variable.
+    ``host_vars``, and by name the file and line in which the variable is written. If Ansible does not know the file,
+    the name of the first node with the variable is given instead.
 
     :param of_nodes: variables of each node, with templates that are not evaluated
     :param variables: variables of localhost
@@ -101,8 +102,8 @@ def find_misspelt_of_nodes(of_nodes: typing.Mapping[str, Variables], variables: 
 
 
 def find_mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> dict[str, str]:
-    """Return the invalid values of public variables, as text, by variable. A value that cannot be templated yet is left
-    out.
+    """Return the invalid values of public variables by variable, as texts of at most _MOST_OF_A_VALUE characters. A
+    value that cannot be templated yet is left out.
 
     :param template: function that evaluates a templated value
     """
@@ -119,11 +120,13 @@ def find_mistyped(variables: Variables, template: typing.Callable[[typing.Any], 
 
 
 def find_origins(variables: Variables, names: typing.Iterable[str]) -> dict[str, str]:
-    """Return the place in which the user wrote each variable and each part of it, by path: ``{"rdma_fabrics[0].name":
-    "group_vars/all.yml, line 3"}``.
+    """Return the file and line in which the user wrote each variable and each part of it, by path:
+    ``{"rdma_fabrics[0].name": "group_vars/all.yml, line 3"}``.
 
-    A templated part has no parts of its own. The result is empty before ansible-core 2.19, which does not know files
-    and lines.
+    The parts of a templated value are left out, and so are variables that do not exist. The result is empty before
+    ansible-core 2.19, which does not know files and lines.
+
+    :param names: names of the variables
     """
     found: dict[str, str] = {}
     for name in names:
@@ -147,8 +150,9 @@ def _note_origins(found: dict[str, str], path: str, key: typing.Any, value: typi
 
 
 def _describe_origin(value: typing.Any) -> str:
-    """Return the file and line from which a value was read, or an empty text if they are not known. The path is
-    relative if the file is below the current folder. A value without a file has the description that Ansible gives it.
+    """Return the file and line from which a value was read, such as ``group_vars/all.yml, line 3``. The path is
+    relative if the file is below the current folder. For a value without a file, return the description that Ansible
+    gives it. Return an empty text if neither is known.
     """
     origin = Origin.get_tag(value) if Origin is not None and value is not None else None
     if origin is None:

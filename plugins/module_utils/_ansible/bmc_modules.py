@@ -33,9 +33,10 @@ def _read_secret(name: str) -> dict[str, typing.Any]:
 
 def make_bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
     """Return the argument spec of a module that queries BMCs: nodes with their BMCs, TLS options and time limit. The
-    doc fragment linerate.rdma._options.bmcs documents it.
+    doc fragment linerate.rdma._options.bmcs documents these options.
 
     :param seconds: default time limit for all requests to one BMC, in seconds
+    :param more: further options of the module, as entries of an argument spec
     """
     of_one: dict[str, typing.Any] = {
         "node": {"type": "str", "required": True},
@@ -77,14 +78,16 @@ def list_bmcs(module: AnsibleModule) -> list[Bmc]:
 
 
 def read_claims(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
-    """Return the identities of the nodes from the module options, and the address of each BMC."""
+    """Return the identities by which a BMC is recognized as that of its node: UUID and serial number from the module
+    options, and the address of each BMC.
+    """
     told = {one["node"]: make_identity(one["uuid"], [one["serial"]]) for one in module.params["bmcs"]}
     return Claims(looked=told, places={bmc.node: bmc.place for bmc in bmcs})
 
 
 def collect_wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
-    """Return the desired BIOS settings of each node: the settings for all nodes, overridden by the settings of that
-    node.
+    """Return the desired BIOS settings of each node, by node name: the settings for all nodes, overridden by the
+    settings of that node.
 
     :raises RdmaError: a key or a value is invalid
     """
@@ -104,7 +107,7 @@ def read_bmc(one: Options, options: Options) -> Bmc:
     """Return a BMC with its address and credentials, after their validation.
 
     :param one: options of this BMC
-    :param options: options that apply to all BMCs, used where the BMC has no credentials
+    :param options: options that apply to all BMCs. Their credentials are used if the BMC has none
     :raises RdmaError: the credentials are incomplete, or an option is invalid
     """
     node, own = one["node"], one.get("token") or one.get("user")
@@ -138,7 +141,7 @@ def read_bmc_of_node(node: str, variables: Options) -> Bmc:
     """Return the BMC of a node from its inventory variables. Credentials that the inventory lacks come from environment
     variables.
 
-    :param variables: variables without the prefix rdma_bmc_. Empty values count as not set
+    :param variables: variables by name without the prefix rdma_bmc_. Empty values count as not set
     :raises RdmaError: the credentials are incomplete, or a variable is invalid
     """
     told = {name: str(value).strip() for name, value in variables.items() if value is not None}

@@ -69,28 +69,31 @@ def say_how_to_install() -> str:
 
 
 def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """Return an argument spec with the authentication options of kubernetes.core, and the given options. The module
-    also needs the doc fragment linerate.rdma._authentication.options.
+    """Return an argument spec with the authentication options of kubernetes.core and the given options. The
+    documentation of the module must also use the doc fragment linerate.rdma._authentication.options.
 
+    :param options: further options of the module, as entries of an argument spec
     """
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 
 def make_facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Return an argument spec with three kinds of options: for authentication at the API server, for storing the result
-    of the module as a fact, and the given ones. The module also needs the doc fragments
+    of the module as a fact, and the given ones. The documentation of the module must also use the doc fragments
     linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts.
 
+    :param options: further options of the module, as entries of an argument spec
     """
     return make_cluster_spec(**FACT_SPEC, **options)
 
 
 def make_pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Return an argument spec for a module that runs pods on the nodes of the intent: options for authentication, for
-    storing the result as a fact, for the intent, the nodes and the wait for pods, and the given ones. The module
-    also needs the doc fragments linerate.rdma._authentication.options and linerate.rdma._options.cluster_facts,
-    .intent and .pods.
+    storing the result as a fact, for the intent, the nodes and the wait for pods, and the given ones. The documentation
+    of the module must also use the doc fragments linerate.rdma._authentication.options and
+    linerate.rdma._options.cluster_facts, .intent and .pods.
 
+    :param options: further options of the module, as entries of an argument spec
     """
     nodes = {"type": "list", "elements": "str"}
     return make_facts_spec(
@@ -103,7 +106,7 @@ def connect(module: AnsibleModule) -> Cluster:
     kubernetes.core. Fail the module if the library kubernetes is not installed.
 
     :raises ApiError: the configuration is missing or invalid, or the API server does not answer
-    :raises OtherClusterError: the run of the module began with another cluster
+    :raises OtherClusterError: the run to which the module belongs began with another cluster
     """
     if not HAS_KUBERNETES:
         module.fail_json(msg=missing_required_lib("kubernetes"))
@@ -125,7 +128,7 @@ def select_options(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def get_library_version() -> str:
-    """Return the version of the installed Python library kubernetes; empty if it is not installed."""
+    """Return the version of the installed Python library kubernetes. Return an empty string if it is not installed."""
     return str(kubernetes.__version__) if HAS_KUBERNETES else ""
 
 
@@ -163,10 +166,11 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
 
 
 def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
-    """Call a function in a thread, and return its result or raise its error.
+    """Call a function in a thread, and return its result or raise its error. If the time limit is exceeded, the thread
+    is abandoned.
 
     :param limit: time limit in seconds
-    :param ask: function that is called in the thread
+    :param ask: function without arguments that is called in the thread
     :param where: source of the credentials, for the error message
     :raises ApiError: there is no result within the limit
     """
@@ -192,8 +196,8 @@ def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str)
 
 
 def end_by_interrupt() -> None:
-    """Install a handler that raises KeyboardInterrupt on SIGTERM, so that a terminated module removes its pods before
-    it ends, like an interrupted one.
+    """Install a handler that raises KeyboardInterrupt on SIGTERM. A terminated module then removes its pods before it
+    ends, as a module that the user interrupts does.
     """
 
     def interrupt(number: int, frame: typing.Any) -> None:
@@ -204,10 +208,12 @@ def end_by_interrupt() -> None:
 
 @contextlib.contextmanager
 def open_progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
-    """Open the file at ``path`` and yield a function that appends a line to it. The action plugin displays these lines
-    while the module runs.
+    """Provide a context with a function that appends a line to the file at ``path``. The action plugin displays these
+    lines while the module runs.
 
-    Without a path the lines are discarded. Lines are cut to MOST_LINE characters.
+    Without a path the lines are discarded. A line is cut to MOST_LINE characters.
+
+    :param path: path of the file; None or empty for no file
     """
     if not path:
         yield lambda line: None
@@ -223,10 +229,10 @@ def open_progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable
 
 
 def format_difference(outcomes: typing.Iterable[Outcome]) -> list[dict[str, str]]:
-    """Return each changed object before and after the change, in the format that Ansible displays with --diff. In check
-    mode these are the objects that would change.
+    """Return each changed object before and after the change as YAML, in the format that Ansible displays with --diff.
+    In check mode these are the objects that would change. The text of an object that does not exist is empty.
 
-    :param outcomes: outcome of each object that was applied
+    :param outcomes: outcome of each object that was applied. Unchanged objects are left out
     """
 
     def text(resource: typing.Any) -> str:

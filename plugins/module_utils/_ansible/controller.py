@@ -75,7 +75,7 @@ def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
 
 def find_helm(binary: str) -> HelmFacts:
     """Run helm and return its version, such as ``3.19.4`` for the output ``v3.19.4+g7cfb6e4``. If helm cannot be run,
-    return the error.
+    or does not report its version, return the error instead.
 
     :param binary: path or name of the program
     """

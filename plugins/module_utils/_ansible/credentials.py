@@ -65,11 +65,11 @@ _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 class Credentials:
     """The credentials that kubernetes.core uses for the API server, with the source from which it reads them.
 
-    :ivar given: values by option name. The environment provides the value of an option that is not set
+    :ivar given: values by option name, of the options that are set in the module or else in the environment
     :ivar source: source that kubernetes.core uses
     :ivar named: whether the user has configured the source; False if it is a default
-    :ivar kubeconfig: path of the kubeconfig, several paths as in KUBECONFIG, or its content
-    :ivar by: description of the variable or option that sets the kubeconfig
+    :ivar kubeconfig: path of the kubeconfig, several paths as in KUBECONFIG, or its content; None for another source
+    :ivar by: description of the variable or option that sets the kubeconfig; empty for another source
     """
 
     given: typing.Mapping[str, typing.Any]
@@ -93,7 +93,9 @@ class Credentials:
 
     @property
     def place(self) -> str:
-        """Return the kubeconfig by file name and folder, as text for messages. Several paths are listed one by one."""
+        """Return the kubeconfig as text for messages: ``kubeconfig config in /root/.kube``, or several joined by
+        ``and``.
+        """
         return f"kubeconfig {describe_kubeconfig(self.kubeconfig)}"
 
     @property
@@ -106,7 +108,7 @@ class Credentials:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Return the parts of the credentials that must not appear in messages."""
+        """Return the parts of the credentials that must not appear in messages: tokens, passwords and users."""
         headers = self.given.get("proxy_headers") or {}
         pairs = [_convert_to_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
         texts = (
@@ -120,12 +122,12 @@ class Credentials:
         return frozenset(part for text in texts for part in (text, *text.split()) if part.strip())
 
     def redact_server(self, server: typing.Any) -> str:
-        """Return the URL of an API server without secrets."""
+        """Return the URL of an API server for messages, without user, password, query and fragment."""
         # what follows '?' or '#' can't be part of an API server's address, and may be a token
         return self.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0])
 
     def redact_credentials(self, text: str) -> str:
-        """Return ``text`` with the secrets redacted."""
+        """Return ``text`` with a placeholder for the secrets of the credentials and texts that look like secrets."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, REDACTED)
         return redact_text(text)
@@ -161,7 +163,8 @@ class Credentials:
 def find_credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
     """Return the credentials that get_api_client of kubernetes.core will use.
 
-    :param options: options of the module. None counts as not set
+    :param options: options of the module by name. None counts as not set
+    :param environment: environment variables of the module by name
     """
     given = _read_given_credentials(options, environment)
     path, by = _kubeconfig(options, given, environment)
@@ -219,7 +222,7 @@ def _name_variable(name: str) -> str:
 
 
 def _describe_origin(name: str) -> str:
-    """Return the environment variable that may have set an option, in parentheses for a message."""
+    """Return the environment variable that may have set an option, for a message: ``(K8S_AUTH_HOST)`` after a blank."""
     names = [_name_variable(true_name) for true_name, own in AUTH_ARG_MAP.items() if own == name] or [
         _name_variable(name)
     ]
@@ -249,8 +252,8 @@ def _in_pod() -> bool:
 
 
 def describe_kubeconfig(path: typing.Any) -> str:
-    """Return the path of a kubeconfig as file name and folder, or several paths one by one. The paths are rewritten
-    because Ansible masks the text of the option itself, which may contain a whole configuration.
+    """Return the path of a kubeconfig as file name and folder, or several paths joined by ``and``. The literal value is
+    not used, because Ansible masks it: it may be a whole configuration. For such a value, return a note of its type.
     """
     if not isinstance(path, str):
         return "given as a mapping"
@@ -321,11 +324,11 @@ def _examine(path: str, where: str, by: str) -> None:
 def make_kubeconfig(
     configuration: typing.Any, headers: typing.Mapping[str, str], context: str
 ) -> dict[str, typing.Any]:
-    """Return the content of a kubeconfig with the credentials of a client, including secrets, for a tool that reads
-    only kubeconfigs.
+    """Return the content of a kubeconfig with the credentials of a client, including secrets. It is for a tool that can
+    only read kubeconfigs.
 
     :param configuration: a kubernetes.client.Configuration
-    :param headers: headers that the client adds to each request
+    :param headers: headers that the client adds to each request, by name
     :param context: name of the only context
     """
     cluster: dict[str, typing.Any] = {"server": configuration.host}

@@ -34,22 +34,25 @@ Result = dict[str, typing.Any]
 
 
 def find_folder(module: AnsibleModule) -> typing.Optional[FactFolder]:
-    """Return the folder in which the module stores its fact. Return None if the options facts_dir and run are not
-    set.
-    """
+    """Return the folder in which the module stores its fact. Return None if the option facts_dir or run is not set."""
     options = module.params
     return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
 
 
 def run_with_fact(
-    module: AnsibleModule, work: typing.Callable[[], Result], fact: str, keep: typing.Container[str] = ()
+    module: AnsibleModule,
+    work: typing.Callable[[], Result],
+    fact: str,
+    keep: typing.Container[str] = (),
+    stores: typing.Callable[[Result], bool] = lambda _answer: True,
 ) -> None:
     """Run the work of a module, and end the module with its result. If the module options name a folder, the result or
     the error is stored there as a fact, and Ansible gets only the length of each list and mapping.
 
-    :param work: function that returns the result of the module
+    :param work: function without arguments that returns the result of the module
     :param fact: kind of the fact, which the option ``fact`` overrides. If empty, no fact is stored
     :param keep: names of lists and mappings in the result that Ansible gets too
+    :param stores: function that returns whether the result replaces the fact. An error always does
     """
 
     def kept() -> Result:
@@ -69,7 +72,7 @@ def run_with_fact(
                 folder.write(module.params["fact"] or fact, error=str(wrap_unforeseen(error, module._name)))
             raise
         shown = {"changed", *(["diff"] if module._diff else [])}
-        if fact:
+        if fact and stores(answer):
             folder.write(
                 module.params["fact"] or fact,
                 value={name: value for name, value in answer.items() if name not in ("changed", "diff")},
@@ -118,8 +121,8 @@ def _list_all_nodes(module: AnsibleModule) -> tuple[str, ...]:
 
 
 def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
-    """Return the rail of each HCA, by fabric, node and PCI address, from the option ``rails``. If the option is empty,
-    the rails are determined from the facts of the run.
+    """Return the number of the rail of each HCA, by fabric, node and PCI address, from the option ``rails``. If the
+    option is empty, the rails are determined from the facts of the run. Without a run the result is empty.
     """
     folder = find_folder(module)
     if module.params["rails"] or folder is None:
@@ -129,8 +132,9 @@ def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
 
 
 def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
-    """Return the Kubernetes objects to apply, each with the name of its fabric. They come from the option ``objects``,
-    or from the fact that network_objects has stored.
+    """Return the Kubernetes objects to apply, as mappings with ``object`` and the name of its ``fabric``. They come
+    from the option ``objects``, or, if ``objects_from`` is set, from the fact of this kind that network_objects has
+    stored.
 
     :param parts: parts of the fact to read: ``hosts``, ``objects``
     :raises RdmaError: the option objects_from is set without facts_dir and run
@@ -147,11 +151,11 @@ def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
 
 
 class NicUses(typing.NamedTuple):
-    """The use of NICs by the nodes themselves.
+    """The use of NICs by the nodes themselves, such as for the address of the node.
 
-    :ivar functions: use of physical functions, by node and by interface or PCI address
-    :ivar driven: use of NICs whose driver NVIDIA's network operator replaces, by node and by interface; None if nothing
-        is known of the nodes
+    :ivar functions: description of the use of physical functions, by node and by interface or PCI address
+    :ivar driven: description of the use of NICs whose driver NVIDIA's network operator replaces, by node and by
+        interface; None if the use of NICs is unknown
     """
 
     functions: dict[str, dict[str, str]]
@@ -159,18 +163,18 @@ class NicUses(typing.NamedTuple):
 
 
 def read_nics_in_use(module: AnsibleModule) -> NicUses:
-    """Return the use of NICs by the nodes themselves, from the fact that network_objects has stored. It is unknown if
-    the objects do not come from this fact.
+    """Return the use of NICs by the nodes themselves, from the fact that network_objects has stored in this run. The
+    use is unknown if the option ``objects_from`` does not name this fact.
     """
     folder, kind = find_folder(module), module.params["objects_from"]
     return _parse_nic_uses(folder.value(kind) if kind and folder is not None else None)
 
 
 def read_last_nics_in_use(report_dir: typing.Optional[str]) -> NicUses:
-    """Return the use of NICs by the nodes themselves, as the run in a report folder saw it. It is unknown if the folder
-    has no run, or a run without stage network.
+    """Return the use of NICs by the nodes themselves, from the last run in a report folder. The use is unknown if the
+    folder has no readable run, or a run without stage network.
 
-    :param report_dir: report folder of the stages; None for none
+    :param report_dir: report folder of the stages; None if there is none
     """
     try:
         start = read_start(report_dir) if report_dir else None
@@ -190,8 +194,10 @@ def _parse_nic_uses(fact: typing.Any) -> NicUses:
 
 
 def read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
-    """Return the observers of the run. Return None if it has none or could not start them. The measurement then runs
-    without them.
+    """Return the observers of the run. Return None if the run has none or could not start them, or if there is no run.
+    The measurement then runs without observers.
+
+    :param folder: fact folder of the run; None if the module does not belong to a run
     """
     try:
         fact = folder.value("observers") if folder is not None else None

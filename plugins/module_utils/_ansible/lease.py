@@ -42,9 +42,9 @@ LEASE_SPEC: dict[str, typing.Any] = {"holder": {"type": "str"}}
 class HeldLease:
     """A cluster that the module may change, because the run holds the Lease.
 
-    :ivar cluster: the API server. Each write is preceded by a check that the run still holds the Lease
-    :ivar run: id of the owner of new objects
-    :ivar guard: check for writes outside of the API server that the run still holds the Lease
+    :ivar cluster: client of the API server, which verifies before each write that the run still holds the Lease
+    :ivar run: ID of the run, or of the module if it belongs to no run, which becomes the owner of new objects
+    :ivar guard: verifies before a write outside of the API server that the run still holds the Lease
     """
 
     cluster: Cluster
@@ -60,7 +60,7 @@ def hold_lease(
     stop as soon as the Lease is lost. In check mode the Lease is not taken, and every write is refused.
 
     :param cluster: client of the API server
-    :param wait: longest wait in seconds for another run that holds the Lease; None: ``WAIT``
+    :param wait: longest wait in seconds for another run that holds the Lease; None for the default ``WAIT``
     :raises LeaseHeld: another run holds the Lease
     :raises LeaseLost: this run held the Lease before, and no longer does
     :raises OtherClusterError: the run began with another cluster
@@ -90,11 +90,11 @@ def hold_lease(
 
 
 def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool, wait: typing.Optional[float] = None) -> None:
-    """Take the Lease. While another run holds it, wait, and report that as progress.
+    """Take the Lease. While another run holds it, wait, and report the wait as progress.
 
     :param keeper: client of the Lease
     :param noted: whether this run has recorded that it holds the Lease
-    :param wait: longest wait in seconds; None: ``WAIT``
+    :param wait: longest wait in seconds; None for the default ``WAIT``
     :raises LeaseHeld: another run still holds the Lease after the wait
     """
     with open_progress(module.params.get("progress_file")) as say:
@@ -103,8 +103,9 @@ def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool, wait: typing
 
 @contextlib.contextmanager
 def renew_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]:
-    """Provide a context in which the Lease is renewed, if the run holds it. This is for a module that changes nothing,
-    but that may take longer than the Lease lasts without a renewal.
+    """Provide a context with a client of the API server in which the Lease is renewed, if the run holds it. Otherwise
+    the context provides ``cluster`` unchanged. It is for modules that change nothing, but may take longer than the
+    Lease lasts without a renewal.
 
     :raises LeaseLost: the run has lost the Lease
     """
@@ -115,9 +116,10 @@ def renew_lease(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Clus
 
 
 def verify_lease(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
-    """Verify that this run holds the Lease, immediately before a write on a node, which the API server cannot guard.
+    """Verify that this run holds the Lease. It must be called immediately before a write on a node, because the API
+    server cannot refuse such a write.
 
-    :param seconds: longest duration of the write in seconds
+    :param seconds: longest duration of the write in seconds, for which the Lease must remain valid
     :raises LeaseHeld: another run holds the Lease
     :raises LeaseLost: this run has lost the Lease, or no run holds it
     :raises ApiError: the API server refuses, or cannot be reached
@@ -134,7 +136,7 @@ def has_taken(module: AnsibleModule) -> bool:
 def release_lease(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
     """Release the Lease. A run that never held the Lease does not contact the API server.
 
-    :param connect: returns a client of the API server
+    :param connect: function that returns a client of the API server for the module
     :returns: whether this run held the Lease
     :raises ApiError: the API server refuses, or cannot be reached
     """
@@ -155,7 +157,7 @@ def _name_module(module: AnsibleModule) -> str:
 
 
 def _identify_holder(module: AnsibleModule) -> Holder:
-    """Return the holder of the Lease: the run, or the module itself if it does not belong to a run."""
+    """Return who holds the Lease: the run, or the process of the module if the module does not belong to a run."""
     run, host = module.params.get("run"), socket.gethostname()
     if run:
         return Holder(run, host, module.params.get("holder") or "")

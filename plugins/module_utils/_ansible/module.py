@@ -52,7 +52,8 @@ def run(module: AnsibleModule, work: typing.Callable[[], dict[str, typing.Any]])
     RdmaError, its subclasses and LoadError become one message, with the structured key ``failure`` beside it. Any other
     exception is a defect, and Ansible reports its traceback.
 
-    :param work: returns the result of the module. ``changed`` is False unless the result contains it
+    :param work: function without arguments that returns the result of the module. ``changed`` is False unless the
+        result contains it
     """
     try:
         result = work()

@@ -19,8 +19,9 @@ SCOPE_SPEC: dict[str, typing.Any] = {"fabrics": {"type": "raw"}, "cluster": {"ty
 
 
 def read_scope(options: typing.Mapping[str, typing.Any], cluster: Cluster) -> typing.Optional[Scope]:
-    """Return the objects of the intent, with what the cluster shows about their owners. Return None if the module was
-    given no intent: then its selector alone decides.
+    """Return which objects in the cluster belong to the intent. The result also contains what the cluster shows about
+    other owners: whether another intent may have the same name, and the fabrics whose policies are not of this intent.
+    Return None if the module was given no intent: the label selector of the module alone then selects objects.
 
     :param options: options of the module
     :param cluster: client of the API server

@@ -20,7 +20,7 @@ def conclude_module_findings(
     """Return the verdict on findings as the result of a module that is not part of a stage: ``gate``, ``lines`` and
     ``findings``. Fail the module if a finding that no waiver covers closes the gate.
 
-    :param subject: subject of the findings, for the first line of the message
+    :param subject: name of what was judged, with which the first line of the message begins
     """
     gate = judge(findings, waivers)
     moment = format_now()

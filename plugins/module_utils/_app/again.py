@@ -41,11 +41,11 @@ Data = dict[str, typing.Any]
 
 
 def start_of(report_dir: str, variable: str = "rdma_report_dir") -> RunStart:
-    """Return the start record of the run in a folder: its id, its nodes and its variables.
+    """Return the start record of the run in a folder: its ID, its nodes and its variables.
 
     :param report_dir: folder of the run
-    :param variable: variable with which a user names the folder, for the error message
-    :raises FileError: the folder contains no run
+    :param variable: name of the Ansible variable in which the user sets this folder, for the error message
+    :raises FileError: the folder contains no run, or the record is invalid
     """
     start = read_start(report_dir)
     if start is None:
@@ -58,9 +58,9 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     """Judge a run again, and write the new records and the new report into a separate folder.
 
     :param report_dir: folder of the run; nothing in it changes outside of ``target``
-    :param target: folder for records and report; empty: ``judged`` in ``report_dir``
-    :param wishes: intent to judge by, with the keys ``fabrics``, ``waivers`` and ``cluster``. The run supplies each
-        value that is missing or None. ``applied`` is False for an intent that is not applied yet
+    :param target: folder for records and report; empty for the folder ``judged`` in ``report_dir``
+    :param wishes: intent to judge by, with the keys ``fabrics``, ``waivers`` and ``cluster``. For a value that is
+        missing or None, that of the run is used. The key ``applied`` is False for an intent that is not applied yet
     :param ansible_version: version of ansible-core that judges, for the report
     :returns: the result of the module ``judge``
     :raises FileError: the folder contains no run, ``target`` is the folder of the run, or a file cannot be read or
@@ -86,7 +86,7 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     applied = wishes.get("applied") is not False
 
     def refused(stage: str) -> typing.Sequence[str]:
-        """Return the facts that could not be used since the last call, each with the reason, as text.
+        """Return the facts that could not be used since the last call of this function, each as a text with the reason.
 
         :param stage: name of the stage for which the facts were read
         """
@@ -94,8 +94,8 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
         return found
 
     def facts(stage: str) -> typing.Any:
-        """Return the facts by which a stage is judged, and the number of facts of each kind. If the run is judged by
-        another intent than its own, the positions in the files of its own intent (``origins``) are left out.
+        """Return the facts by which a stage is judged, and the number of facts of each kind. If any part of the intent
+        is not that of the run, the positions in the files of the run's own intent (``origins``) are left out.
         """
         found, counts = read_facts(folder, stage)
         own = all(wishes.get(name) is None for name in chosen)
@@ -134,8 +134,8 @@ def _describe_record(record: Record) -> typing.Sequence[str]:
 
 
 def write_pages(report_dir: str, ansible_version: str) -> None:
-    """Write the report of a run again from its facts and records, which do not change. This is for a folder from an
-    unpacked archive, whose report pages cannot be trusted.
+    """Write the report pages of a run again from its facts and records. These do not change. It is used for a folder
+    from an unpacked archive, whose report pages cannot be trusted.
 
     :param report_dir: folder of the run
     :param ansible_version: version of ansible-core that writes the report, for its page
@@ -174,10 +174,10 @@ def sign_sheet(report_dir: str, sheet: str, archive: str, sha256: str, parties: 
 
 def read_snapshot(report_dir: str, variable: str = "rdma_report_dir") -> Snapshot:
     """Return the results of a run that a comparison with another run needs. A fact that cannot be read becomes an error
-    of its node. The result also names the records and figures that could not be read.
+    of its node. Records and figures that cannot be read are listed in the field ``unread``.
 
     :param report_dir: folder of the run
-    :param variable: variable with which a user names the folder, for the error message
+    :param variable: name of the Ansible variable in which the user sets this folder, for the error message
     :raises FileError: the folder contains no run
     """
     start = start_of(report_dir, variable)
@@ -206,7 +206,8 @@ def read_snapshot(report_dir: str, variable: str = "rdma_report_dir") -> Snapsho
 def _read_collectives(
     folder: FactFolder,
 ) -> tuple[typing.Optional[tuple[StepFigures, ...]], tuple[LatencyFigures, ...]]:
-    """Return the measured figures of the collectives, and their latencies. The figures are None if none were measured.
+    """Return the measured figures of each step of the collectives, and the measured latencies. Return None and an empty
+    tuple if the run has not measured collectives.
 
     :raises RdmaError: the fact cannot be read, or is an error
     """
@@ -219,10 +220,11 @@ def _read_collectives(
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:
-    """Return a fact, or an error in its place if the fact does not have the form that this version expects.
+    """Return a fact unchanged if it has the form that this version expects. Otherwise return an error in its place.
 
     :param form: type of the fact
     :param what: description of the fact, for the error
+    :param fact: mapping with ``value`` and ``error``
     """
     error = load(form, fact, what).error
     return fact if error is None else {"value": None, "error": error}
@@ -249,9 +251,9 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
 
 
 def compare_with_kept(before_dir: str, report_dir: str) -> Since:
-    """Compare a run with a kept earlier run, and write the differences into the folder of the later run. Return the
-    number and the description of the differences. If the earlier run cannot be compared, for example because another
-    version wrote it, return the reason instead.
+    """Compare a run with a kept earlier run, and write the differences into the folder of the later run. Return the ID
+    and the start of the earlier run, and the number and the descriptions of the differences. If the earlier run cannot
+    be compared, for example because another version wrote it, the result contains the reason instead.
 
     :param before_dir: folder of the earlier run
     :param report_dir: folder of the later run
@@ -284,9 +286,10 @@ def _write_differences(
 
 
 def _remove_old_reports(target: str, below: str) -> None:
-    """Remove existing records and reports from the target folder. If a judgment ends early, no older report is then
-    mistaken for its own.
+    """Remove existing records and reports from the target folder, so that none of them is mistaken for the result of a
+    judgment that ends early.
 
+    :param target: folder for the new records and report
     :param below: folder below which files may be removed
     """
     for stage in STAGES:

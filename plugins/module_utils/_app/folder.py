@@ -41,9 +41,11 @@ DISTURBING = ("SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "NicClusterPol
 def read_facts(
     folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
 ) -> tuple[Data, tuple[FactCount, ...]]:
-    """Return the facts by which a stage is judged, as plain data, and the number of facts of each kind.
+    """Return the facts by which a stage is judged, as plain data by field, and the number of facts of each kind. A fact
+    that does not exist is left out.
 
-    :param parts: fields of the stage's facts to read; None: all. Reading all facts of a large cluster takes long
+    :param parts: fields of the stage's facts to read; None for all fields. Reading all facts of a large cluster takes
+        long
     :raises FileError: a file cannot be read
     """
     start, data, counts = folder.start(), {}, []
@@ -64,9 +66,9 @@ def read_facts(
 
 
 def list_changes(folder: FactFolder, stage: str) -> list[str]:
-    """Return the changes that the stage made, or would make in check mode, as lines of text without duplicates. If the
-    plan of drains and reboots was refused, there are none. Check mode leaves it out if all objects that it is about
-    were refused.
+    """Return the changes that the stage made, or would make in check mode, as lines of text without duplicates. Return
+    no changes if the plan of drains and reboots of stage network was refused outside of check mode. In check mode, that
+    plan is left out if all objects that would drain or reboot nodes were refused.
 
     :raises FileError: a file cannot be read
     """
@@ -94,10 +96,10 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
 
 
 def _are_all_refused(applied: typing.Any) -> bool:
-    """Return whether each object that would disturb nodes was refused or is unchanged, and at least one was refused.
-    Then the plan of drains and reboots does not come about.
+    """Return whether each object that would disturb nodes was refused or is unchanged, and at least one was refused. In
+    this case nothing of the plan of drains and reboots is carried out.
 
-    :param applied: fact with the objects that stage network applied; None if there is none
+    :param applied: fact with the objects that stage network applied; None if there is no such fact
     """
     items = applied.get("applied") if isinstance(applied, dict) else None
     actions = {
@@ -110,9 +112,9 @@ def _are_all_refused(applied: typing.Any) -> bool:
 
 def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
     """Return the kinds of node facts that a stage needs and that this run has not yet read on every node. If the stage
-    needs LLDP neighbors, also store as a fact which nodes must listen for them.
+    needs LLDP neighbors, also store a fact with the nodes that must listen for them.
 
-    :param intent: function that returns the intent; called only for stages that need it
+    :param intent: function without arguments that returns the intent; called only for stages that need it
     :raises FileError: the folder cannot be written
     """
     nodes = folder.start().nodes
@@ -126,11 +128,11 @@ def list_unread_kinds(folder: FactFolder, stage: str, intent: typing.Callable[[]
 def find_missing_since(
     folder: FactFolder, node: str, moment: str, hcas: typing.Any
 ) -> typing.Optional[tuple[str, ...]]:
-    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, as text; None if either
-    state is unknown.
+    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, each as text. Return
+    None if the HCAs of either moment are unknown.
 
     :param moment: suffix of the earlier fact, which is stored as ``hcas_<moment>``
-    :param hcas: current data of the fact ``hcas``
+    :param hcas: current value of the fact ``hcas``; None if it is unknown
     :raises FileError: the earlier fact cannot be read
     :raises LoadError: one of the facts does not have the form that this version expects
     """
@@ -141,7 +143,7 @@ def find_missing_since(
 
 
 def read_answers(folder: FactFolder) -> NodeAnswers:
-    """Return the HCAs and the subnet managers of the nodes for which the run has these facts.
+    """Return the HCAs and the subnet managers of the nodes, as far as the run has these facts.
 
     :param folder: fact folder of the run
     :raises FileError: this run has read the HCAs of no node, so a plan would be empty
@@ -160,8 +162,8 @@ def read_answers(folder: FactFolder) -> NodeAnswers:
 
 
 def read_subnets(folder: FactFolder) -> typing.Mapping[str, tuple[SeenSubnet, ...]]:
-    """Return only the subnet managers that the ports of each node see. The HCAs are not read, because their facts are
-    about a hundred times as large.
+    """Return the subnet managers that the ports of each node see, by node. Unlike :func:`read_answers`, this does not
+    read the HCAs, because their facts are about a hundred times as large.
 
     :raises LoadError: a fact does not have the form that this version expects
     """
@@ -195,10 +197,11 @@ def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) 
 
 
 def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
-    """Return whether the fact of a source exists, and its value.
+    """Return whether the data of a source exist, and these data.
 
     :param start: start record of the run
-    :param source: description of a fact, or of a field of the run's start record
+    :param source: description of one or more facts of a kind, or of a field of the run's start record
+    :raises FileError: a fact cannot be read
     """
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
@@ -224,8 +227,8 @@ def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[b
 
 
 def _read_mapping(folder: FactFolder, kind: str) -> Data:
-    """Return the value of a fact about the cluster; empty if the fact does not exist. The type is checked because users
-    edit and assemble these files by hand.
+    """Return the value of a fact about the cluster, or an empty mapping if the fact does not exist. The type is checked
+    because users edit and assemble these files by hand.
 
     :raises FileError: the value is not a mapping
     """
@@ -238,8 +241,8 @@ def _read_mapping(folder: FactFolder, kind: str) -> Data:
 
 
 def _list_names(folder: FactFolder, kind: str) -> typing.Any:
-    """Return the nodes that a fact about the cluster names, as a list or as keys of a mapping; None if the fact does
-    not exist.
+    """Return the value of a fact about the cluster that names nodes: a list of names, or a mapping with the names as
+    keys. Return None if the fact does not exist.
 
     :raises FileError: the value is neither a list nor a mapping
     """

@@ -73,7 +73,7 @@ Data = dict[str, typing.Any]
 
 
 def new_run() -> str:
-    """Return an id for a new run. Ids sort by time, and two runs that begin in the same second get different ids."""
+    """Return an ID for a new run. IDs sort by time, and two runs that begin in the same second get different IDs."""
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
@@ -83,10 +83,10 @@ def records_dir(report_dir: str) -> str:
 
 
 def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolder:
-    """Begin a run: write its id, its nodes and its variables into the folder of the report. Return this folder.
+    """Begin a run: write its ID, its nodes and its variables into the folder of the report. Return this folder.
 
-    :param options: options of the frame, as the user wrote them
-    :param start: nodes and variables of the run; this function adds the id, the time, the intent and the versions
+    :param options: options of the task that begins the run, as the user wrote them
+    :param start: nodes and variables of the run; this function adds the ID, the time, the intent and the versions
     :param ansible_version: version of ansible-core, for the report
     :raises FileError: the folder cannot be written
     """
@@ -114,13 +114,15 @@ def resume_run(
 
     :param options: options of the module ``stage_begin``, as the user wrote them
     :param nodes: nodes of this invocation, which must be those of the run
-    :param strict_images: the variable rdma_strict_images of this invocation
-    :param images: images that variables of this invocation name in addition to those of the intent, by variable
-    :param process: identity of the process ansible-playbook of this invocation
-    :param access: source of the credentials, context and API server of this invocation
-    :param cluster_uid: uid of the namespace kube-system of its cluster; empty if it is not known
+    :param check_mode: whether this invocation runs in check mode
+    :param strict_images: value of the variable rdma_strict_images in this invocation
+    :param images: images that variables of this invocation name in addition to those of the intent, by variable; None
+        if there are none
+    :param process: identity of the ansible-playbook process of this invocation
+    :param access: source of the credentials, context and API server of this invocation, as text
+    :param cluster_uid: uid of the namespace kube-system of the cluster of this invocation; empty if it is not known
     :param boots: ID of the present boot of each node, as its kubelet reports it; None if they were not read
-    :param warn: called with a warning for the user
+    :param warn: function that is called with the text of a warning for the user
     :returns: the folder of the run
     :raises ResumeError: the folder contains no run, or the run cannot be resumed by this invocation
     :raises FileError: the folder cannot be read or written
@@ -163,7 +165,11 @@ def resume_run(
 
 
 def _read_facts(folder: FactFolder, start: RunStart, kinds: typing.Iterable[str]) -> typing.Iterator[Fact]:
-    """Yield the facts of some kinds. Unreadable facts are skipped: the stage that reads them reports the error."""
+    """Yield the facts of the given kinds, of the cluster and of each node of the run, as far as they exist. Unreadable
+    facts are skipped, because the stage that needs them reports the error.
+
+    :param start: start record of the run
+    """
     for kind in sorted(kinds):
         for node in (CLUSTER, *start.nodes):
             with contextlib.suppress(FileError):
@@ -201,8 +207,9 @@ def begin_stage(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
 
 def _describe_look(kinds: typing.Sequence[str]) -> Data:
-    """Return the keys of a module's result that list the facts to read: their kinds (``look``), the machines on which
-    they are read (``look_at``), and the kinds that observer pods read (``look_by_observers``).
+    """Return the keys of a module's result that list the facts to read: their kinds (``look``), the places on which
+    they are read, such as the nodes or the fabric (``look_at``), and the kinds that observer pods read
+    (``look_by_observers``).
 
     :param kinds: kinds of facts that must still be read from the nodes
     """
@@ -217,9 +224,10 @@ def pass_over(
     options: Data, folder: FactFolder, check_mode: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]
 ) -> Data:
     """Record all later stages as not run, because the gate of this stage is closed. The records are the same as if each
-    stage had been started. Return the names of these stages (``stages``) and a line that reports them (``lines``).
+    stage had been started. Return the names of the stages that were not run (``stages``), and a line that reports them
+    (``lines``), which is missing if there are none.
 
-    :param options: options of the frame, with the stage whose gate is closed
+    :param options: options of the task, with the stage whose gate is closed
     :param tags: tags of the run; a stage that the tags exclude gets no record
     :param skip_tags: tags that the run skips
     :raises FileError: the folder cannot be read or written
@@ -248,14 +256,20 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
 
 def cut_lines(lines: list[str]) -> list[str]:
-    """Return at most ``MOST_LINES`` lines of a judgment for a terminal, followed by the number of omitted lines."""
+    """Return the lines of a judgment for a terminal: at most ``MOST_LINES`` lines and, if there are more, one line with
+    the number of the omitted ones.
+    """
     if len(lines) <= MOST_LINES:
         return lines
     return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines; the record contains all of them"]
 
 
 def _report_kept_stage(options: Data, run: str) -> Data:
-    """Return the result for a stage that a resumed run does not repeat. Its record remains."""
+    """Return the result of the module ``stage_begin`` for a stage that a resumed run does not repeat. The stage does
+    not start, and its earlier record remains valid.
+
+    :param run: ID of the run
+    """
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
         f"{record.stage}: kept from {record.finished}, the run resumes at stage {options['resume_from']} -"
@@ -274,12 +288,12 @@ def _report_kept_stage(options: Data, run: str) -> Data:
 
 
 def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
-    """Return the usual duration of a stage for its heading: the median in seconds over the kept earlier runs, and the
-    number of these runs. Return an empty dictionary if there are none. Only runs with the same check mode count, in
-    which the gate of the stage was not closed.
+    """Return the usual duration of a stage for its heading: the median over the kept earlier runs in seconds
+    (``usual_seconds``), and the number of these runs (``usual_runs``). Only runs with the same check mode count in
+    which the gate of the stage was not closed. Return an empty dictionary if there are none.
 
     :param options: options of the module ``stage_begin``
-    :param run: id of the current run
+    :param run: ID of the current run
     """
     report_dir, stage = options["report_dir"], options["stage"]
     heads = (
@@ -296,8 +310,8 @@ def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
 
 def _make_context(options: Data, run: str, check_mode: bool) -> StageContext:
     """Return the context in which a stage is judged: the run, the times, the check mode and the records of earlier
-    stages. A record that cannot be read counts as missing: the report gives the reason and judges the stage as not
-    run.
+    stages. A record that cannot be read is left out. The report gives the reason and shows the stage of this record as
+    not run.
 
     :param options: options of the module that begins or judges the stage
     """
@@ -317,8 +331,8 @@ def _build_raw_intent(options: Data) -> RawIntent:
 
 
 def _finish_stage_action(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
-    """Return the result of the action that begins or judges a stage, and write the record if there is one. The result
-    never contains ``changed``, because a record is not a change that the user requested.
+    """Write the record of a stage if there is one, and return the result of the task that begins or judges the stage.
+    The result never contains ``changed``, because a record is not a change that the user requested.
 
     :param record: record of the stage; None if the stage starts
     :raises FileError: the record cannot be written

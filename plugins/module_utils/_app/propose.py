@@ -39,12 +39,12 @@ _MOST_REASONS, _MOST_OF_A_REASON = 3, 500
 
 
 class ProposalError(RdmaError):
-    """An error that is raised if no intent can be proposed, or if there is no valid path for the file."""
+    """The error that no intent can be proposed, or that there is no valid path for the file of the proposal."""
 
 
 def _in_short(reasons: typing.Sequence[str]) -> str:
-    """Return the first reasons on one line, each of them shortened, because the output of a module on a node may be
-    long.
+    """Return the first three reasons on one line, each shortened to 500 characters, and the number of the other
+    reasons. The output of a module on a node may be long.
     """
     lines = [cut_text(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
     return join_first(lines, _MOST_REASONS, "; ")
@@ -52,9 +52,9 @@ def _in_short(reasons: typing.Sequence[str]) -> str:
 
 def default_path(inventory_dir: str) -> str:
     """Return the default path of the proposal: ``group_vars/all/rdma.yml`` beside the inventory. These variables apply
-    to all hosts, localhost included.
+    to all hosts, including localhost.
 
-    :param inventory_dir: folder of the inventory; empty if the inventory is not in a folder
+    :param inventory_dir: folder of the inventory; empty for the current folder
     :raises ProposalError: ``group_vars/all.yml`` exists. Ansible reads either the folder ``group_vars/all`` or this
         file, never both
     """
@@ -77,11 +77,12 @@ def default_path(inventory_dir: str) -> str:
 def collect_inputs(
     folder: FactFolder, namespace: str = "", image: typing.Optional[NamedImage] = None
 ) -> ProposalInputs:
-    """Return the facts of a run on which a proposal is based, as far as they exist.
+    """Return the facts of a run on which a proposal is based. Facts about the cluster that do not exist or cannot be
+    read are None in the result, and its field ``unread`` gives the reasons.
 
     :param namespace: namespace of the pods; empty if the user gave none
     :param image: image of the observers; None if the user named none
-    :raises FileError: this run has read no node
+    :raises FileError: the folder contains no run, or the fact about the chosen InfiniBand ports cannot be read
     :raises LoadError: a fact does not have the form that this version expects
     """
     nodes = folder.start().nodes
@@ -144,10 +145,13 @@ def propose_intent(
 
     :param path: path of the file
     :param namespace: namespace of the pods; empty if the user gave none
-    :param fabrics: value of ``rdma_fabrics``; None if not set. ``cluster`` is the value of ``rdma_cluster``
-    :param cause: known reason why nodes could not be found or read; it replaces all other reasons in the error
-    :param unread_source: why a source of the inventory could not be read, while others have nodes; empty if all were
-        read. A proposal without the nodes of a source would be wrong
+    :param fabrics: value of ``rdma_fabrics``; None if not set
+    :param cluster: value of ``rdma_cluster``; None if not set
+    :param check_mode: whether no file is written
+    :param cause: known reason why nodes could not be found or read, which replaces all other reasons in the error;
+        empty if none is known
+    :param unread_source: reason why a source of the inventory could not be read although others have nodes; empty if
+        all were read. A proposal without the nodes of a source would be wrong, so it is refused
     :param image: image of the observers; None if the user named none
     :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks`` (paths of values
         that the user must fill in) and ``diff``

@@ -41,8 +41,8 @@ def report_of(
 ) -> Report:
     """Build the report of a run as data, which is then rendered in several formats.
 
-    :param facts: folder and run of the figures
-    :param records: records by stage, of any run
+    :param facts: fact folder of the run, with its ID
+    :param records: records of stages by stage. Records of another run are permitted, and the report marks them
     :param unreadable: reason why the record of a stage could not be read, by stage
     :param versions: software versions that the report shows, by name
     """
@@ -65,8 +65,9 @@ def report_of(
 
 
 def _describe_scope(facts: FactFolder, start: RunStart) -> Data:
-    """Return the header of the report: the cluster, the number of nodes, the fabrics, and the user of the run. The
-    intent is used as the user wrote it, and may be invalid.
+    """Return the header of the report as texts by label: the cluster (``Cluster``), the number of nodes (``Nodes``),
+    the fabrics (``Fabrics``), and the user of the run (``By``). An unknown cluster or user is left out. The intent is
+    used as the user wrote it, and may be invalid.
     """
     fabrics = start.fabrics if isinstance(start.fabrics, (list, tuple)) else ()
     names = [str(fabric.get("name", "")) for fabric in fabrics if isinstance(fabric, dict)]
@@ -93,12 +94,12 @@ def publish(
 ) -> Data:
     """Write the report of a run in all formats.
 
-    :param facts: folder and run of the figures
+    :param facts: fact folder of the run, with its ID
     :param target: folder for the report
-    :param records: records by stage, of any run
+    :param records: records of stages by stage. Records of another run are permitted, and the report marks them
     :param unreadable: reason why the record of a stage could not be read, by stage
     :param versions: versions of the calling software, by name
-    :param since: differences from the previous run; None if none was kept
+    :param since: differences from the previous run; None if no previous run was kept
     :param pages: URL template of the pages that explain findings; ``{page}`` is replaced by the name of the page
     :param errors: error counters that the earlier kept runs have read; None if there are none
     :returns: the result of the module ``report``: verdict, summary, statistics, changes and the paths of the files

@@ -22,12 +22,12 @@ Begun = typing.Literal["teardown", "run"]
 
 
 class OtherClusterError(RdmaError):
-    """The error that a teardown, a new run or a module uses another cluster than the run of the report folder."""
+    """The error for a teardown, a new run or a module that uses another cluster than the run in the report folder."""
 
 
 def read_run_uid(folder: FactFolder, start: typing.Optional[RunStart] = None) -> str:
-    """Return the uid of the namespace kube-system of the cluster of a run: from its start record, or else as stage
-    validate has read it. Return an empty text if it is not known.
+    """Return the uid of the namespace kube-system of the cluster of a run, which identifies the cluster. It comes from
+    the start record, or else from the fact that stage validate has stored. Return an empty text if it is not known.
 
     :param start: start record of the run; None if it is not known
     """
@@ -41,13 +41,14 @@ def read_run_uid(folder: FactFolder, start: typing.Optional[RunStart] = None) ->
 
 
 def refuse_other_cluster(runs_dir: str, access: str, cluster_uid: str, begun: Begun = "teardown") -> None:
-    """Raise an error if the run in a report folder used another cluster. If the uid of the namespace kube-system is not
-    known on both sides, the URLs of the API servers decide. A folder without a readable run proves nothing.
+    """Raise an error if the run in a report folder used another cluster than this invocation. If the uid of the
+    namespace kube-system is unknown for the run or for this invocation, the URLs of the API servers are compared
+    instead. If the folder has no readable run, no error is raised.
 
     :param runs_dir: report folder of the stages
     :param access: source of the credentials, context and API server of this invocation
-    :param cluster_uid: uid of the namespace kube-system of its cluster; empty if it is not known
-    :param begun: what begins: a teardown, or a new run of the stages
+    :param cluster_uid: uid of the namespace kube-system of the cluster of this invocation; empty if it is not known
+    :param begun: whether a teardown or a new run of the stages begins
     :raises OtherClusterError: the run used another cluster
     """
     start = _read_start(runs_dir)
@@ -79,13 +80,13 @@ def refuse_other_cluster(runs_dir: str, access: str, cluster_uid: str, begun: Be
 
 
 def refuse_switched_server(folder: FactFolder, server: str, read_uid: typing.Callable[[], str]) -> None:
-    """Raise an error if a module of a run uses another API server than the run, and it is not proven that both serve
-    the same cluster. The kubeconfig, or its current context, may have been changed since the run began.
+    """Raise an error if a module of a run uses another API server than the run, unless the uid of the cluster proves
+    that both serve the same cluster. The kubeconfig, or its current context, may have been changed since the run began.
 
     :param folder: fact folder of the run
     :param server: API server of the module, in the form of :func:`find_server`
-    :param read_uid: function that returns the uid of the namespace kube-system by this API server; empty if it cannot
-        be read
+    :param read_uid: function without arguments that asks this API server for the uid of the namespace kube-system, and
+        returns it, or an empty text if it cannot be read
     :raises OtherClusterError: the API server is another one
     """
     start = _read_start(folder.report_dir, folder.run)
@@ -98,11 +99,12 @@ def refuse_switched_server(folder: FactFolder, server: str, read_uid: typing.Cal
 
 
 def refuse_switched_cluster(folder: FactFolder, read_uid: typing.Callable[[], str]) -> None:
-    """Raise an error if a run that is about to take the Lease uses another cluster than at its begin. A uid that is not
-    known on one side proves nothing.
+    """Raise an error if a run that is about to take the Lease uses another cluster than at its begin. No error is
+    raised if the uid of the cluster is unknown, either at the begin or now.
 
     :param folder: fact folder of the run
-    :param read_uid: function that returns the uid of the namespace kube-system of the cluster that the run uses now
+    :param read_uid: function without arguments that returns the uid of the namespace kube-system of the cluster that
+        the run uses now; empty if it cannot be read
     :raises OtherClusterError: the cluster is another one
     """
     then = read_run_uid(folder, _read_start(folder.report_dir, folder.run))
@@ -121,9 +123,10 @@ def _raise_switched(run: str, seen: str) -> typing.NoReturn:
 
 
 def _read_start(report_dir: str, run: str = "") -> typing.Optional[RunStart]:
-    """Return the start record of the run in a folder. Return None if there is none, or if it cannot be read.
+    """Return the start record of the run in a folder. Return None if there is no record, if it cannot be read, or if it
+    belongs to another run than ``run``.
 
-    :param run: id of the run, without which a record of any run counts
+    :param run: ID of the expected run; empty to accept any run
     """
     try:
         start = read_start(report_dir)

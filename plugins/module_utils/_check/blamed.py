@@ -28,10 +28,10 @@ Judge = typing.Callable[[typing.Any], typing.Sequence[Finding]]
 
 @dataclasses.dataclass(frozen=True)
 class _Verdict:
-    """The nodes without whose answers a check passes.
+    """The nodes whose answers make a check raise an exception.
 
-    :ivar guilty: error that the check raises over the facts of a single node, by node
-    :ivar doubted: error that the check raises only over the facts of several nodes together, by these nodes
+    :ivar guilty: error that the check raises as soon as the answer of this single node is included, by node
+    :ivar doubted: error that the check raises only over the answers of several nodes together, by these nodes
     """
 
     guilty: typing.Mapping[str, str]
@@ -147,8 +147,9 @@ def _find_blamed_nodes(trial: _Trial) -> typing.Optional[_Verdict]:
 
 
 def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
-    """Return the names of a small set of nodes without whose facts the check raises no exception. It contains the
-    responsible nodes, and few innocent ones. Return None if no small set is found.
+    """Return the names of a small set of nodes without whose facts the check raises no exception.
+
+    The set contains the responsible nodes, and few other nodes. Return None if no small set is found.
 
     :param trial: check and facts of the nodes
     """
@@ -189,7 +190,11 @@ def _end_of_shortest(trial: _Trial, kept: typing.Sequence[str], rest: typing.Seq
 
 
 def _group_by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.Any]]:
-    """Return the fields of the facts that hold an observation of each node, by the name of the field."""
+    """Return those fields of the facts that hold an observation of each node: by the name of the field, the
+    observations by node. Empty fields are left out.
+
+    :param facts: the stage's ``Facts``, a dataclass
+    """
     fields = {field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)}
     return {
         name: value

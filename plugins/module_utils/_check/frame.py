@@ -42,14 +42,14 @@ class RawIntent:
     cluster: typing.Any = None
 
     def intent(self) -> Intent:
-        """Return the intent, parsed from the values that the user wrote.
+        """Return the intent, loaded from the values that the user wrote.
 
-        :raises IntentError: the variables do not fit the schema
+        :raises IntentError: a value is not what the schema of the intent allows
         """
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
     def variables(self) -> dict[str, typing.Any]:
-        """Return the variables by name, in the order in which stage validate reports findings on them."""
+        """Return the value of each variable by its name, in the order in which stage validate sorts its findings."""
         return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
 
 
@@ -73,8 +73,9 @@ class StageContext:
     records: dict[str, Record]
 
     def waits_for(self) -> set[str]:
-        """Return the earlier stages that would change something, if the run is in check mode. This stage then observes
-        a state without their changes. Return an empty set outside of check mode.
+        """Return the earlier stages that would change something, if the run is in check mode.
+
+        This stage then observes a state without these changes. Return an empty set outside of check mode.
         """
         return {
             record.stage
@@ -187,8 +188,9 @@ def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typin
 
 
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
-    """Validate the intent on behalf of any stage, and return the record of that stage. The findings keep their
-    ``validate.*`` ids.
+    """Validate the intent in place of the stage that is about to start, and return the record of that stage.
+
+    The findings keep their ``validate.*`` ids.
 
     :param context: the stage that the record is for
     :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them
@@ -212,7 +214,7 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     """Return the record of a stage whose role failed in a task.
 
     In check mode the gate may be pending, since a change of an earlier stage may resolve the failure. If the API server
-    denied access, the gate is closed.
+    denied access, the gate is closed in any case.
 
     :param context: the stage that is judged
     :param raw: values of the public variables (rdma_fabrics, ...), as the user wrote them

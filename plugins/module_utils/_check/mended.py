@@ -66,15 +66,17 @@ KNOWN = (
 
 
 def is_left_unmeasured(finding: Finding) -> bool:
-    """Return whether a finding of a run in check mode is unknown because check mode starts no measuring pods. A run
-    without check mode decides it, whether or not that run changes anything else.
+    """Return whether a finding of a run in check mode is unknown because check mode starts no measuring pods.
+
+    A run without check mode decides such a finding, whether or not that run changes anything else.
     """
     return finding.status == UNKNOWN and finding.check.partition(".")[0] in _MEASURED and finding.check not in NEVER
 
 
 def may_resolve(finding: Finding, changed: typing.Collection[str]) -> bool:
-    """Return whether a finding may be resolved by the changes that some stages would make. The finding that a stage did
-    not run can be resolved by any change.
+    """Return whether the changes that some stages would make may resolve a finding.
+
+    Any change may resolve the finding that a stage did not run.
 
     :param changed: stages that would change something
     """

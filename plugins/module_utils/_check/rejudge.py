@@ -78,7 +78,9 @@ def judge_again(
 
 
 def is_observation_only(stage: str) -> bool:
-    """Return whether a stage comes before those that apply the intent, so that its facts do not depend on it.
+    """Return whether a stage comes before those that apply the intent.
+
+    The facts of such a stage do not depend on the intent.
 
     :param stage: name of the stage
     """
@@ -86,8 +88,9 @@ def is_observation_only(stage: str) -> bool:
 
 
 def was_run(record: Record) -> bool:
-    """Return whether a stage was observed. Stage ``validate`` needs no observation. Any other stage has neither an
-    error nor an intent in its record if it was prevented from running.
+    """Return whether a stage was observed. Stage ``validate`` needs no observation, so the result is True for it.
+
+    The record of any other stage has neither an error nor an intent if the stage was prevented from running.
     """
     return record.stage == "validate" or record.error is not None or record.intent is not None
 
@@ -189,6 +192,8 @@ def _not_run(context: StageContext, old: Record) -> Record:
 
 def _format_lost_kinds(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> str:
     """Return, as text, the kinds of cluster facts by which the run was judged and which can no longer be read.
+
+    The text is empty if all of them can be read.
 
     :param before: counts of facts when the run was judged
     :param now: counts of facts in the folder now

@@ -61,9 +61,9 @@ def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
 class Invocation(typing.NamedTuple):
     """The settings of an invocation of ansible-playbook that resumes a run, beside the intent and the nodes.
 
-    :ivar version: of the collection
+    :ivar version: version of the collection
     :ivar strict_images: the variable rdma_strict_images
-    :ivar images: that variables name beside those of the intent, by variable
+    :ivar images: names of the images that variables set beside the images of the intent, by variable
     :ivar access: source of the credentials, context and API server, as in :class:`RunStart`
     :ivar cluster_uid: uid of the namespace kube-system of the cluster; empty if it is not known
     """
@@ -177,8 +177,8 @@ def explain_unproven_cluster(access: str, then: str, now: str) -> str:
 
 
 def find_server(access: str) -> str:
-    """Return the API server in a description of the access to the cluster, such as ``API server
-    https://api.example:6443``. Return an empty text if it names none.
+    """Return the part of a description of the access to the cluster that names the API server, such as ``API server
+    https://api.example:6443``. Return an empty text if the description names none.
     """
     _before, marker, server = access.rpartition("API server ")
     return f"{marker}{server.partition(' ')[0]}" if marker else ""

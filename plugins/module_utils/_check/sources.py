@@ -18,9 +18,9 @@ class OfNodes(typing.NamedTuple):
     """A source that gives a fact of each node: its value, or the error of the node.
 
     :ivar kind: kind of the fact
-    :ivar key: key of the value, where only this part is used
+    :ivar key: key in the value, if only this part is used; empty for the whole value
     :ivar listed_by: kind of the cluster fact that lists the nodes that were asked; all other nodes count as read, with
-        an empty value
+        an empty value. Empty if all nodes were asked
     """
 
     kind: str
@@ -41,12 +41,14 @@ class OfListedNodes(typing.NamedTuple):
 
 
 class OfNodesThatHaveIt(typing.NamedTuple):
-    """A source that gives the value of a fact of each node that has this fact. Nodes without it do not count as
-    missing.
+    """A source that gives the value of a fact of each node that has this fact.
+
+    Nodes without it do not count as missing.
 
     :ivar kind: kind of the fact
-    :ivar no_hcas: whether a fact that is not read, because it is one of the largest of too large a kind, counts as one
-        without HCAs; the check then reports its node as unknown. Otherwise the stage cannot be judged
+    :ivar no_hcas: whether a fact counts as one without HCAs if it was not read because the facts of its kind are too
+        large together; the check then reports its node as unknown. If False, the stage cannot be judged with such a
+        fact
     """
 
     kind: str
@@ -307,9 +309,9 @@ PLANNED_BY: dict[str, tuple[OfNodes, ...]] = {
 
 
 def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
-    """Return the kinds of facts that these sources read.
+    """Return the kinds of facts that these sources read, and those of the cluster facts that list their nodes.
 
-    :param sources: sources of the fields of one stage
+    :param sources: sources of the fields of one stage, or of several
     """
     kinds: set[str] = set()
     for source in sources:
@@ -362,8 +364,9 @@ def observes_nodes(stage: str) -> bool:
 
 
 def observes_again(stage: str, intent: typing.Callable[[], Intent]) -> bool:
-    """Return whether the stage may change the state of the nodes, so that facts which this run has already read must be
-    read again.
+    """Return whether the stage may change the state of the nodes.
+
+    Facts that this run has already read must then be read again.
 
     :param stage: name of the stage
     :param intent: function that returns the loaded intent; it may raise, since stage validate may not have judged the

@@ -214,8 +214,12 @@ def _check_copy(subject: str, item: AppliedObject) -> Finding:
 
 
 def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
-    """Return a warning on an object that may belong to another intent of the cluster. It does not close the gate,
-    because that intent needs the object.
+    """Return a warning on an object that may belong to another intent of the cluster.
+
+    Such an object does not close the gate, because that intent needs it.
+
+    :param subject: subject of the finding
+    :param item: result of the deletion
     """
     delete = describe_delete(item.kind, item.name, item.namespace)
     remedy = (
@@ -234,8 +238,10 @@ def _check_other_intent(subject: str, item: AppliedObject) -> Finding:
 
 
 def _check_namespace(subject: str, item: AppliedObject) -> Finding:
-    """Return the finding on a namespace of linerate.rdma that was not deleted: a failed one if it contains objects not
-    managed by linerate.rdma, one of status ``unknown`` if its content could not be read.
+    """Return the finding on a namespace of linerate.rdma that was not deleted.
+
+    It fails if the namespace contains objects not managed by linerate.rdma. The status is ``unknown`` if its content
+    could not be read.
 
     :param subject: subject of the finding
     :param item: result of the deletion
@@ -487,10 +493,11 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
 
 
 def _find_foreign_drop_in(state: typing.Optional[str], cluster: ClusterIntent) -> str:
-    """Return the intent that wrote the drop-in of containerd, as the finding names it; empty if the drop-in may be of
-    this intent.
+    """Return the intent that wrote the drop-in of containerd, as the finding names it.
 
-    :param state: state of the drop-in that the node reports
+    The text is empty if the drop-in may be of this intent, and if there is no state.
+
+    :param state: state of the drop-in that the node reports; None if it reports none
     :param cluster: settings of the intent
     """
     if state == UNNAMED:
@@ -505,6 +512,7 @@ def _check_foreign_drop_in(name: str, writer: str, expected: str) -> Finding:
 
     :param name: name of the node
     :param writer: intent that wrote it, as _find_foreign_drop_in returns it
+    :param expected: expected value, as text for the finding
     """
     return Finding(
         "teardown.drop_in",
@@ -522,6 +530,7 @@ def _check_foreign_settings(name: str, stays: typing.Sequence[str], expected: st
 
     :param name: name of the node
     :param stays: files with the name of their intent, as the module reports them
+    :param expected: expected value, as text for the finding
     """
     files = " ".join(f"/{path}" for path in (SYSCTL, TMPFILES) if any(item.startswith(f"/{path} ") for item in stays))
     return Finding(

@@ -27,7 +27,7 @@ _MOST = 65536
 
 def place_of(said: typing.Any) -> typing.Optional[Place]:
     """Parse the destination of the report's archive: a folder, or an HTTP address that accepts PUT. Return None if the
-    value is None or empty.
+    value is None or an empty text.
 
     :param said: value of the variable with which the user sets the destination, of any type
     :raises ArchiveError: the value is neither the path of a folder nor a valid address
@@ -96,8 +96,8 @@ def _parse_archive_address(said: str) -> Address:
 
 
 def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
-    """Return the time at which a presigned S3 address expires. Return None if the query has no valid date and
-    duration.
+    """Return the time (UTC) at which a presigned S3 address expires: the date in its query plus the duration. Return
+    None if the query does not contain both in a valid form.
     """
     found = {match[1]: match[2] for match in _SIGNED.finditer(address.query[:_MOST])}
     try:
@@ -110,8 +110,8 @@ def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
 
 
 def refusal_words(text: str) -> str:
-    """Return the error code and the message from the XML body with which S3, or a compatible server, refuses a request.
-    Return an empty string if the text has neither.
+    """Return the error code and the message from the XML body with which S3, or a compatible server, refuses a request,
+    as ``code: message``. Return only one of them if the other is missing, and an empty string if both are.
     """
     head = text[:_MOST]
     code, message = _CODE.search(head), _MESSAGE.search(head)

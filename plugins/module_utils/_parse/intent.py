@@ -29,8 +29,9 @@ MOST_FABRICS = 100
 class IntentError(RdmaError):
     """The error for user variables that do not form a valid intent.
 
-    :ivar problems: one error for each invalid part, in the order of the variables, with its path as the user wrote it
-    :ivar partial: the intent with the parts that could be read. Access to any other part raises ``Unread``
+    :ivar problems: one error for each invalid part, with its path as the user wrote it. Placeholders that are not
+        filled in come last
+    :ivar partial: the intent with the variables that could be read. Access to any other field raises ``Unread``
     """
 
     def __init__(self, problems: typing.Sequence[LoadError], partial_intent: Intent) -> None:
@@ -69,7 +70,8 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
 
 
 def mirror_of(data: typing.Any) -> Mirror:
-    """Load the value of ``rdma_cluster.mirror``. Return an empty mapping if the value is None or empty.
+    """Load the value of ``rdma_cluster.mirror`` as a mapping from an original registry to its mirror. A text is the
+    mirror of all images. Return an empty mapping if the value is None or empty.
 
     :raises LoadError: the value is neither a text nor a mapping of texts
     """
@@ -78,8 +80,8 @@ def mirror_of(data: typing.Any) -> Mirror:
 
 
 def _normalize_mirror(data: typing.Any) -> typing.Any:
-    """Return a mirror as a mapping. A text becomes the mirror of all images. None and an empty text become an empty
-    mapping.
+    """Return a mirror as a mapping from an original registry to its mirror. A text becomes the mirror of all images.
+    None and an empty text become an empty mapping. Any other value is returned unchanged, and is validated later.
     """
     return {} if data is None or data == "" else {EVERYTHING: data} if isinstance(data, str) else data
 
@@ -116,8 +118,10 @@ def _on_mirror(intent: Intent) -> Intent:
 
 
 def _list_placeholder_errors(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
-    """Yield an error for each value that is still the placeholder of a generated proposal, which the user must replace.
+    """Yield an error for each text in a value, at any depth, that is still the placeholder of a generated proposal,
+    which the user must replace.
 
+    :param data: value of a user variable, or a part of it
     :param path: path of the value in the user variables, for messages
     """
     if isinstance(data, dict):
@@ -132,8 +136,8 @@ def _list_placeholder_errors(data: typing.Any, path: str) -> typing.Iterator[Loa
 
 
 def _normalize_subnet_managers(fabrics: typing.Any) -> typing.Any:
-    """Return the fabrics with each ``subnet_managers`` that is not a list replaced by a list of one item, because most
-    users write only ``any``.
+    """Return the fabrics with each ``select.subnet_manager`` that is a text replaced by a list of this one text, and
+    each null by an empty list. Most users write only ``any``. An invalid value is returned unchanged.
 
     :param fabrics: value of ``rdma_fabrics`` as the user wrote it
     """
@@ -151,8 +155,8 @@ def _add_managers(fabric: typing.Any) -> typing.Any:
 def _load_list(
     cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Optional[tuple[typing.Any, ...]]:
-    """Load a list of fabrics or waivers. Return the items. Return None if the value is not a list, has too many items,
-    or is an empty list of fabrics.
+    """Load a list of fabrics or waivers, and return the items, of which invalid ones may be incomplete. Return None if
+    the value is not a list, has too many items, or is an empty list of fabrics.
 
     :param cls: dataclass of an item
     :param data: value of the variable as the user wrote it

@@ -58,8 +58,8 @@ def decode_json(
     :param most_bytes: maximum number of bytes, or of characters of a text. The decoded values may take four times as
         many bytes of memory
     :param most_depth: maximum number of levels of lists and mappings
-    :param unique: reject a key that occurs twice in one mapping. If False, which is for tools that may write such
-        mappings, the last value counts
+    :param unique: whether a key that occurs twice in one mapping is an error. If False, which is for tools that may
+        write such mappings, the last value is used
     :raises ParseError: the data is not valid text, is too large or too deep, or is not JSON; or it has a duplicate key,
         NaN, Infinity, an integer of more than 64 digits, a number beyond the range of 64-bit floating point, or half of
         a surrogate pair
@@ -111,13 +111,15 @@ def _list_texts(data: typing.Any) -> typing.Iterator[str]:
 
 
 def longest_text(data: typing.Any) -> int:
-    """Return the number of characters of the longest text or key in lists and mappings of any depth."""
+    """Return the number of characters of the longest text or key in lists and mappings of any depth. Return 0 if there
+    is no text.
+    """
     return max(map(len, _list_texts(data)), default=0)
 
 
 def describe_excess(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:
     """Return the reason why JSON exceeds the limits with which the collection reads its own files: too many bytes,
-    values or levels, or a number of too many digits. Return an empty string if it does not.
+    values or levels, or a number of too many digits. Return an empty string if it is within the limits.
 
     :param text: JSON of ASCII characters, as the collection would write it
     :param most_bytes: maximum number of bytes
@@ -134,8 +136,8 @@ def describe_excess(text: str, most_bytes: int = MOST_BYTES, most_depth: int = M
 
 
 def _find_long_number(text: str) -> str:
-    """Return a message if a JSON text has a whole number of too many digits. Return an empty string if it has none;
-    digits inside of a string do not count.
+    """Return a message if a JSON text has a whole number of more than 64 digits. Return an empty string if it has none.
+    Digits inside of a string are not examined.
     """
     try:
         json.loads(text, parse_int=_parse_integer)
@@ -145,18 +147,20 @@ def _find_long_number(text: str) -> str:
 
 
 def count_values(text: typing.Union[str, bytes]) -> int:
-    """Return an upper limit of the number of values in a JSON text: the number of its commas and opening brackets."""
+    """Return an upper limit of the number of values in a JSON text: the number of its commas and opening brackets,
+    including those in strings. It is faster than :func:`count_values_outside_strings`.
+    """
     if isinstance(text, bytes):
         return text.count(b",") + text.count(b"[") + text.count(b"{")
     return text.count(",") + text.count("[") + text.count("{")
 
 
 def count_values_outside_strings(text: bytes) -> int:
-    """Return an upper limit of the number of values in a JSON text: the number of its commas and opening brackets
-    outside of strings.
+    """Return a closer upper limit of the number of values in a JSON text than :func:`count_values`: the number of its
+    commas and opening brackets outside of strings.
 
-    This takes three times the memory of the text, and more time than to count them in the whole text. If the text has
-    more strings than its values allow, it is not JSON, and commas and brackets in strings count too.
+    This takes three times the memory of the text, and more time than :func:`count_values`. If the text has more strings
+    than its values allow, it is not JSON, and the result is that of :func:`count_values`.
     """
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     most = count_values(text)
@@ -168,14 +172,14 @@ def count_values_outside_strings(text: bytes) -> int:
 def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_values: int = 0) -> typing.Any:
     """Decode the response of an API server, which may be a list of thousands of objects.
 
-    The depth is checked in the text, which is much faster than a walk through the values. A list or mapping below
-    ``most_depth`` levels is replaced by null. No kind of Kubernetes uses so many levels, and the other objects of the
-    list stay readable.
+    A list or mapping that is nested deeper than ``most_depth`` levels is replaced by None. No kind of Kubernetes uses
+    so many levels, and the other objects of the list stay readable. The depth is checked in the text, which is much
+    faster than a walk through the values.
 
     :param what: name of the response in messages
     :param most_depth: maximum number of levels of lists and mappings
     :param most_values: maximum number of values; 0 for no limit, as for a list
-    :raises ParseError: the response has more values, is not JSON, or has NaN, Infinity, an integer of more than 64
+    :raises ParseError: the response has too many values, is not JSON, or has NaN, Infinity, an integer of more than 64
         digits or a number beyond the range of 64-bit floating point
     """
     if most_values and count_values(text) > most_values and count_values_outside_strings(text) > most_values:
@@ -201,7 +205,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
 def _is_deep(text: bytes, most: int) -> bool:
-    """Return whether a list or mapping in a JSON text is nested deeper than ``most`` levels."""
+    """Return whether a list or mapping in a JSON text is nested deeper than ``most`` levels. Unlike
+    :func:`_may_be_deep`, the result is exact.
+    """
     depth = 0
     for token in _TOKEN.finditer(text) if _may_be_deep(text, most) else ():
         depth += 1 if token[0] in b"[{" else -1 if token[0] in b"]}" else 0
@@ -211,8 +217,8 @@ def _is_deep(text: bytes, most: int) -> bool:
 
 
 def _may_be_deep(text: bytes, most: int) -> bool:
-    """Return False if no list or mapping in a JSON text can be nested deeper than ``most`` levels. Return True if one
-    may be. This estimate is much faster than an exact count of the levels.
+    """Return False if no list or mapping in a JSON text can be nested deeper than ``most`` levels, otherwise True.
+    Unlike :func:`_is_deep`, this is an estimate: it may return True for a text that is not so deep, and is much faster.
     """
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next
@@ -226,7 +232,9 @@ def _may_be_deep(text: bytes, most: int) -> bool:
 
 
 def _cut_deep_values(text: bytes, most: int) -> bytes:
-    """Return the same JSON, with null in place of each list and mapping that is nested deeper than ``most`` levels."""
+    """Return a JSON text with null in place of each list and mapping that is nested deeper than ``most`` levels. A text
+    that ends within such a list or mapping is returned unchanged.
+    """
     if not _may_be_deep(text, most):
         return text
     kept, end, depth = [], 0, 0
@@ -250,8 +258,8 @@ def _decode_utf8(text: bytes, what: str) -> str:
 
 
 class _Refused(Exception):
-    """Raised if JSON contains a value that the decoder rejects although Python's decoder accepts it: a duplicate key,
-    NaN, Infinity, or a number that is too long or too large.
+    """The error for a value in JSON that Python's decoder accepts, but this collection does not: a duplicate key, NaN,
+    Infinity, or a number that is too long or too large.
 
     :ivar seen: the value
     :ivar expected: description of an allowed value
@@ -290,11 +298,10 @@ def _refuse_constant(text: str) -> typing.NoReturn:
 
 
 def _limit_depth(data: typing.Any, what: str, most: int) -> None:
-    """Raise an error if decoded JSON has too many levels.
+    """Verify that decoded JSON has at most ``most`` levels of lists and mappings.
 
     :param what: tool, API or file that the data is from, for messages
-    :param most: maximum number of levels
-    :raises ParseError: the data has more than ``most`` levels
+    :raises ParseError: the data has more levels
     """
     level = [data]
     for _depth in range(most):

@@ -28,8 +28,8 @@ _MOST_ANSWER = 8 * MIB
 
 
 def parse_challenge(header: str) -> typing.Optional[Challenge]:
-    """Parse the header WWW-Authenticate. Return None if it requires a scheme other than Basic and Bearer, or a Bearer
-    token without a realm.
+    """Parse the header WWW-Authenticate: the scheme Basic, or Bearer with the realm, the service and the scope of the
+    token. Return None for any other scheme, and for Bearer without a realm.
     """
     scheme, _space, rest = header[:_MOST].strip().partition(" ")
     if scheme.lower() == "basic":
@@ -52,8 +52,8 @@ def parse_challenge(header: str) -> typing.Optional[Challenge]:
 
 
 def _decode_answer(text: str) -> typing.Any:
-    """Decode JSON. Return None if the text is not valid JSON. The text may contain a secret, so no error message quotes
-    it.
+    """Decode JSON. Return None if the text is not valid JSON, instead of raising an error whose message quotes the
+    text, because the text may contain a secret.
     """
     try:
         return decode_json(text, "registry", most_bytes=_MOST_ANSWER, unique=False)
@@ -63,7 +63,7 @@ def _decode_answer(text: str) -> typing.Any:
 
 def parse_logins(text: str) -> Logins:
     """Return the credentials in a file of the form of docker's config.json or auth.json, by registry, or by registry
-    and path.
+    and path. Entries without valid credentials are left out.
 
     :raises RdmaError: the text is not such a file. The message does not quote it
     """

@@ -40,6 +40,9 @@ from .machine_roll import add_rolls, read_held
 
 _RANK: dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
+#: why a node is not taken down that another client has cordoned, such as an admin, kured or Cluster API
+CORDONED = "the node is cordoned, but not by this roll, so the roll neither resets nor uncordons it"
+UNCORDON = "When the work on the node is done, uncordon it, then rerun: kubectl uncordon {node}"
 _BROKEN = f"The annotation {ANNOTATION} of the node could not be read, so it is unknown whether the node was reset"
 
 
@@ -65,6 +68,24 @@ class RollCluster(GateInputs, PodsOfCluster):
     kubelets: tuple[HostConfig, ...] = ()
     machines: frozenset[str] = frozenset()
     paused_by_others: frozenset[str] = frozenset()
+
+    @property
+    def has_machine_configs(self) -> bool:
+        """Whether the machine config operator manages nodes of the cluster, also while it changes all of them."""
+        return bool(self.machines) or super().has_machine_configs
+
+    @property
+    def cordoned(self) -> frozenset[str]:
+        """The names of the nodes that a roll has cordoned, according to their marks."""
+        return frozenset(name for name, mark in self.marks.items() if mark is not None and mark.cordoned)
+
+    def explain_cordon(self, node: ClusterNode) -> str:
+        """Return why a roll must not take a node down because another client has cordoned it, with a remedy. Return an
+        empty text if it may, or if an operator takes the node down, which cordons it too.
+        """
+        if not node.unschedulable or node.name in self.cordoned or node.name in self.taken:
+            return ""
+        return f"{CORDONED}. {UNCORDON.format(node=node.name)}."
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
         """Return the reason why a node must not be reset by its BMC, with a remedy: the machine config operator reboots
@@ -190,9 +211,10 @@ def choose_turn(
     known = {node.name: node for node in cluster.nodes}
     going = [step for step in wave if step.phase != "begin" or not step.goes]
     begun = {step.node for step in going}
-    # a node that is cordoned and has a turn of its own is not away by that
-    later = {step.node for step in planned.steps if step.goes and step.node not in finished}
-    mine = {step.node for step in wave if step.node in begun or step.node not in cluster.taken}
+    # a node that an earlier run has cordoned and that has a turn of its own is not away by that
+    later = {step.node for step in planned.steps if step.goes and step.node not in finished} & cluster.cordoned
+    foreign = {node.name: cordon for node in cluster.nodes if (cordon := cluster.explain_cordon(node))}
+    mine = {step.node for step in wave if step.node in begun or step.node not in {*cluster.taken, *foreign}}
     free = find_room(cluster, intent, inventory, mine, later)
     room, control, why = (
         planned.most - free.number - len(going),
@@ -210,6 +232,7 @@ def choose_turn(
             kept = _explain_taken(step.node, cluster)
         if not kept and step.pool:
             kept = _explain_unfinished(cluster, finished)
+        kept = kept or foreign.get(step.node, "")
         if not kept and not step.pool and room < 1:
             kept = (
                 f"no further node may be reset ({planned.limit}), because {', '.join(free.away[:5]) or 'another node'}"
@@ -272,9 +295,9 @@ def explain_turns(
     :param inventory: names of the nodes of the inventory
     :param finished: names of the nodes whose turn of this roll is over
     """
-    # a node with a mark is reset at the same time as this one
+    # a node with a mark is reset at the same time as this one, and the cordon of another is not one of this roll
     ours = {step.node for step in planned.steps if step.goes}
-    room = find_room(cluster, intent, inventory, (node,), ours - cluster.marks.keys() - set(finished))
+    room = find_room(cluster, intent, inventory, (node,))
     busy = [name for name in room.away if name in cluster.taken]
     why = _explain_taken(node, cluster) or (room.refusal if busy else "")
     passes = not explain_unread_turns(cluster) and cluster.taken.keys() <= ours - {node}
@@ -510,17 +533,19 @@ def _looked_into(
             "the kubelet of the node does not report a boot ID, so a reset could not be verified. Restart the kubelet."
         )
     elif node.boot_id == cluster.own_boot and not step.pool:
-        # the machine config operator goes on without this run, and uncordons the node
+        # the machine config operator goes on without this run, and uncordons the node. A copied boot ID keeps only the
+        # node that copies it from its reset
         blockers.append(
             "ansible-playbook runs on this node (its machine has the same boot ID), so the reset would end the run, and"
             " the node would stay cordoned. Run the playbook on a machine that is not reset, such as another node."
         )
     blockers += list_drain_blockers(going, intent.drain)
-    blockers += list_node_blockers(node, cluster, intent.pause_health_checks, awaited)
+    blockers += list_node_blockers(node, cluster, intent, intent.pause_health_checks, awaited)
     # a node whose reset an earlier run has begun waits for the same upgrade
-    blockers += filter(
-        None, (explain_upgrade(cluster), _explain_too_many(step, node, cluster), cluster.in_the_way(node, inventory))
-    )
+    busy = cluster.in_the_way(node, inventory)
+    blockers += filter(None, (explain_upgrade(cluster), _explain_too_many(step, node, cluster), busy))
+    # the machine config operator cordons a node that it reboots
+    blockers += filter(None, ("" if busy else cluster.explain_cordon(node),))
     if not step.pool:
         blockers += filter(None, (_explain_taken(node.name, cluster),))
     if cluster.marks.get(node.name) is None:

@@ -15,6 +15,7 @@ from .._model.operators.drivers import OF_GPUS, OF_NICS
 from .._model.operators.olm import OPENSHIFT_CATALOGS
 from .._model.operators.operators import (
     GPU,
+    KUEUE,
     MADE_FOR,
     NETWORK,
     NFD,
@@ -34,6 +35,9 @@ from .operator_requests import ChartWish, OperatorRequests, PackageWish
 
 #: operators of which another release, or other values, can restart drivers of nodes. They drain the nodes for that
 _OF_DRIVERS = (SRIOV, NETWORK, GPU)
+#: operators with webhooks of failurePolicy Fail for the jobs of all namespaces [kubernetes-sigs/kueue
+#: charts/kueue/templates/webhook/webhook.yaml]
+_GUARDS = (KUEUE,)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Release:
     :ivar serves: whether the operator runs, or has run
     :ivar pinned: whether the user chose the chart or its version
     :ivar chosen: whether the user chose the values
+    :ivar guards: whether its webhooks refuse objects of all namespaces while it does not serve, so that it must not
+        stay if it never serves
     """
 
     operator: str
@@ -62,6 +68,7 @@ class Release:
     serves: bool = True
     pinned: bool = False
     chosen: bool = False
+    guards: bool = False
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
@@ -105,6 +112,7 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
             _has_served(operator, seen),
             _is_pinned(operator, wishes),
             wishes.charts.get(operator.name, ChartWish()).values is not None,
+            operator.name in _GUARDS,
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)

@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.nics
     find_nics_in_use,
     is_needed,
     is_network,
+    is_unread,
     list_node_addresses,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
@@ -27,13 +28,25 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform
 PF, VF = "0000:01:00.0", "0000:01:00.2"
 
 
-def hca(address: str, netdev: str, bond: typing.Optional[str] = None, of: typing.Optional[str] = None) -> Hca:
+def hca(
+    address: str,
+    netdev: str,
+    bond: typing.Optional[str] = None,
+    of: typing.Optional[str] = None,
+    bridge: typing.Optional[str] = None,
+) -> Hca:
     function = PciFunction(address, "15b3", "101d", "0200", "mlx5_core")
-    return Hca(netdev, pci=function, netdevs=(Netdev(netdev, "aa", 1500, "up", bond=bond),), physical_function=of)
+    return Hca(
+        netdev,
+        pci=function,
+        netdevs=(Netdev(netdev, "aa", 1500, "up", bond=bond, bridge=bridge),),
+        physical_function=of,
+    )
 
 
 def platform(*uplinks: str) -> ObservedPlatform:
-    return ObservedPlatform(NodePlatform(kernel="6.8.0", machine="x86_64", functions=(), uplinks=uplinks), None)
+    value = NodePlatform(kernel="6.8.0", machine="x86_64", functions=(), uplinks=uplinks, networks=())
+    return ObservedPlatform(value, None)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +57,20 @@ def platform(*uplinks: str) -> ObservedPlatform:
         ((hca(PF, "eth1", "bond0"),), ("bond0", "eth1"), {"bond0": UPLINK, "eth1": UPLINK, PF: UPLINK}),
         ((hca(PF, "eth1", "bond1"),), (), {"eth1": "the bond bond1", PF: "the bond bond1"}),
         ((hca(PF, "eth1"), hca(VF, "eth1v0", of=PF)), ("eth1v0",), {"eth1v0": UPLINK, PF: UPLINK}),
+        ((hca(PF, "eth1", bridge="br1"),), (), {"eth1": "the bridge br1", PF: "the bridge br1"}),
+        ((hca(PF, "eth1", bridge="br1"),), ("br1", "eth1"), {"br1": UPLINK, "eth1": UPLINK, PF: UPLINK}),
         ((hca(VF, "eth1v0", of=PF), hca(PF, "eth1", "bond1")), ("eth1v0",), {"eth1v0": UPLINK, PF: UPLINK}),
     ],
-    ids=["its interface", "another interface", "a bond with the route", "a bond", "a virtual function", "both"],
+    ids=[
+        "its interface",
+        "another interface",
+        "a bond with the route",
+        "a bond",
+        "a virtual function",
+        "a bridge",
+        "a bridge with the route",
+        "both",
+    ],
 )
 def test_functions_of_the_default_route_and_of_bonds_are_in_use(
     hcas: tuple[Hca, ...], uplinks: tuple[str, ...], used: dict[str, str]
@@ -58,6 +82,28 @@ def test_default_routes_that_were_not_read_are_unknown() -> None:
     assert find_nics_in_use(NodeHcas((hca(PF, "eth1"),)), None) is None
     assert find_nics_in_use(NodeHcas((hca(PF, "eth1"),)), ObservedPlatform(None, "no answer")) is None
     assert find_nics_in_use(None, platform("eth1")) == {"eth1": UPLINK}
+
+
+@pytest.mark.parametrize(
+    ("bond", "bridge", "uplink", "use"),
+    [
+        (None, None, "eno1", "networks that were not read"),
+        ("bond0", None, "eno1", "the bond bond0"),
+        (None, "br0", "eno1", "the bridge br0"),
+        (None, None, "eth1", UPLINK),
+    ],
+)
+def test_functions_whose_networks_were_not_read_may_have_networks(
+    bond: typing.Optional[str], bridge: typing.Optional[str], uplink: str, use: str
+) -> None:
+    seen = platform(uplink)
+    assert seen.value is not None
+    value = dataclasses.replace(seen.value, networks=None)
+    found = find_nics_in_use(
+        NodeHcas((hca(PF, "eth1", bond, None, bridge),)), ObservedPlatform(value, None), ("10.0.0.5",)
+    )
+    assert found is not None and (found["eth1"], found[PF]) == (use, use)
+    assert is_unread(use) is (use == "networks that were not read")
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     OperatorTurns,
     find_turns,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import (
-    GateInputs,
-    find_room,
-    list_waiting,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs, find_room
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     LabelSelector,
     MachinePool,
-    PoolPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import NodeState
@@ -116,6 +111,7 @@ def test_operators_that_take_the_same_nodes_take_one_each() -> None:
 POOL = MachinePool(
     "gpu-b", LabelSelector({"pool": "b"}), wanted_config="b2", current_config="b1", machines=2, max_unavailable="1"
 )
+IMAGE = dataclasses.replace(POOL, current_config="b2", updated=1, conditions={"Updating": "True"})
 
 
 @pytest.mark.parametrize(
@@ -125,6 +121,10 @@ POOL = MachinePool(
         (POOL, ("b2", "b1"), {"b-2"}),
         (POOL, ("b2", ""), {"b-2"}),
         (POOL, ("b2", "b2"), set()),
+        # it changes the image of its nodes, whose MachineConfig stays
+        (IMAGE, ("b2", "b2"), {"b-1", "b-2"}),
+        (dataclasses.replace(IMAGE, updated=2), ("b2", "b2"), set()),
+        (dataclasses.replace(IMAGE, paused=True), ("b2", "b2"), set()),
         (dataclasses.replace(POOL, paused=True), ("b1", "b1"), set()),
     ],
 )
@@ -136,6 +136,3 @@ def test_nodes_of_a_pool_that_the_machine_config_operator_rolls_are_taken(
     assert stand.taken.keys() == taken
     room = find_room(stand, ClusterIntent(), ("a-1", "b-1", "b-2"), ("a-1",))
     assert ("MachineConfigPool gpu-b" in room.refusal) is bool(taken) and room.number == bool(taken)
-    # nodes of a pool wait for each other
-    roll = PoolPlan("gpu-b", ("b-1",), 1, 1, "", machines=True)
-    assert list_waiting([roll], stand) == taken

@@ -390,6 +390,17 @@ def test_a_policy_that_no_longer_selects_the_default_route_is_held_back() -> Non
     assert find(before, changed(STORAGE, name="another")) == []
 
 
+@pytest.mark.parametrize("key", ["eth1", IGB.address])
+def test_a_function_of_a_node_whose_networks_were_not_read_is_a_warning(key: str) -> None:
+    world = dataclasses.replace(WORLD, in_use={"w1": {key: "networks that were not read"}})
+    (found,) = [one for one in lint(FABRIC, (STORAGE,), world, ("w1",)) if one.check == "network.lint_uplink"]
+    assert (found.subject, found.status) == ("storage w1 eth1", "warn")
+    assert "networks of the node unknown" in found.measured and "ip -4 route" in found.remedy
+    there = changed(IGB, vfs_count=4)
+    idle = dataclasses.replace(world, states={"w1": NodeState("w1", interfaces=(there,))})
+    assert find_objections(STORAGE, idle) == ()
+
+
 def test_a_node_whose_default_route_is_unknown_is_a_warning() -> None:
     (found,) = [
         one for one in lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, in_use={}), ("w1",)) if one.status == "warn"

@@ -608,7 +608,7 @@ def test_a_pool_that_was_left_paused_before_its_roll_is_planned_to_roll() -> Non
     result, _found = of_fleet(world)
     assert {item.action for item in result.nodes} == {
         "reboot"
-    } and "left MachineConfigPool worker paused" in result.nodes[0].reasons[0]
+    } and "a run of linerate.rdma paused MachineConfigPool worker" in result.nodes[0].reasons[0]
 
 
 def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_machine_config_that_is_taken() -> None:

@@ -26,7 +26,7 @@ TABLE: dict[str, str] = {
         ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error
         remedy rights_error; CountedPair why;
         CoverPlan spread; Denied need text power; NodeDifference source key now wanted how; DisruptionPlan unread closed
-        pauses; DriverChange reason; DriverPolicy message; DriverOfNodes state; Earlier
+        pauses; DriverChange limit reason; DriverPolicy message; DriverOfNodes state; Earlier
         runs unread; EarlierCollectives runs unread; HcaErrors why;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check
         subject measured expected why remedy; Hca

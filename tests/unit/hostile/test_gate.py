@@ -34,7 +34,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import (
+    add_machine_pools,
+    read_gate_inputs,
+)
 
 CONTROL = "node-role.kubernetes.io/control-plane"
 INTENT = ClusterIntent(disruption="reboot")
@@ -74,7 +78,7 @@ def test_a_node_of_the_plan_that_is_down_already_holds_the_others(state: dict[st
     all_down = tuple(dataclasses.replace(node, **state) for node in WORKERS)
     assert ask(SRIOV, stand=dataclasses.replace(WHOLE, nodes=MASTERS + all_down[:2] + WORKERS[2:])) == ""
     assert ask(WORKER, stand=one) == "", "the machine config operator counts the nodes that are down"
-    turn = OperatorTurns("sriov", {"w0": "Draining"}, at_once=1)
+    turn = OperatorTurns("sriov", {"w0": "Draining"}, at_once=1, begun=frozenset({"w0"}))
     resumed = dataclasses.replace(one, turns=(turn,))
     assert ask(SRIOV, stand=resumed) == "", "a resumed run meets the drain of the operator"
 
@@ -263,3 +267,66 @@ def test_two_operators_do_not_reboot_the_control_plane_beside_each_other() -> No
     roll = PoolPlan("", masters, 1, 3, "the operator's default")
     refused = ask(roll, stand=dataclasses.replace(WHOLE, turns=(turn,)))
     assert "would reboot control-plane nodes while NVIDIA's NIC configuration operator reboots" in refused
+
+
+@pytest.mark.parametrize(
+    ("name", "copied", "kept"),
+    [("c0", False, ""), ("w0", False, "w0"), ("w0", True, ""), ("c0", True, "")],
+    ids=["elsewhere", "of the plan", "of the plan, and copied", "elsewhere, and copied"],
+)
+def test_a_boot_id_that_two_nodes_report_names_no_node_that_runs_the_playbook(
+    name: str, copied: bool, kept: str
+) -> None:
+    """A compromised kubelet copies that of the node on which ansible-playbook runs."""
+    nodes = changed(MASTERS + WORKERS, name, boot_id="own")
+    nodes = changed(nodes, "w1", boot_id="own") if copied else nodes
+    stand = dataclasses.replace(WHOLE, nodes=nodes, own_boot="own")
+    told = ask(SRIOV, stand=stand)
+    assert (f"{kept}: ansible-playbook runs on this node" in told) if kept else told == ""
+    planned = DisruptionPlan(tuple(NodePlan(each, "reboot", ("RDMA mode",), pool="") for each in SRIOV.nodes), (SRIOV,))
+    marked = add_gate(planned, stand, (), INTENT, ("w0", "w1"))
+    assert [node.node for node in marked.nodes if len(node.reasons) > 1] == ([kept] if kept else [])
+
+
+@pytest.mark.parametrize("roll", [SRIOV, WORKER], ids=["the SR-IOV operator", "the machine config operator"])
+def test_machine_config_pools_that_cannot_be_read_close_the_gate_of_a_cluster_that_has_them(roll: PoolPlan) -> None:
+    stand = dataclasses.replace(WHOLE, unread={"MachineConfigPool": "pools are forbidden"})
+    assert ask(roll, stand=stand) == "", "of another kind of cluster"
+    managed = dataclasses.replace(stand, nodes=changed(stand.nodes, "c0", machine_config="rendered-master-1"))
+    told = ask(roll, stand=managed)
+    assert "whether the machine config operator drains nodes (MachineConfigPool: pools are forbidden)" in told
+
+
+class Pools:
+    """A cluster whose MachineConfigPools are read, refused, or not served."""
+
+    def __init__(self, answer: typing.Union[ApiError, tuple[dict[str, typing.Any], ...]]) -> None:
+        self.answer = answer
+
+    def list(self, kind: str) -> Listing:
+        assert kind == "MachineConfigPool"
+        if isinstance(self.answer, ApiError):
+            raise self.answer
+        return Listing(self.answer, "1")
+
+    def serves(self, group: str) -> bool:
+        return not (isinstance(self.answer, ApiError) and self.answer.absent)
+
+
+@pytest.mark.parametrize(
+    ("answer", "pools", "unread"),
+    [
+        (({"kind": "MachineConfigPool", "metadata": {"name": "worker"}, "spec": {}},), ["worker"], {}),
+        (ApiError(403, "Forbidden", "forbidden", "GET"), [], {"MachineConfigPool": "forbidden", "etcd": "x"}),
+        (ApiError(404, "NotFound", "absent", "GET"), [], {}),
+    ],
+    ids=["read", "refused", "not served"],
+)
+def test_the_gate_of_the_firmware_by_the_operator_knows_the_machine_config_pools(
+    answer: typing.Any, pools: list[str], unread: dict[str, str]
+) -> None:
+    stand = dataclasses.replace(WHOLE, unread={"etcd": "x"} if "etcd" in unread else {})
+    found = add_machine_pools(typing.cast(Cluster, Pools(answer)), stand)
+    assert [pool.name for pool in found.machine_pools] == pools and found.unread == unread
+    with pytest.raises(ApiError):
+        add_machine_pools(typing.cast(Cluster, Pools(ApiError(0, "Unreachable", "refused", "GET"))), WHOLE)

@@ -21,7 +21,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     explain_why_kept,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.health_checks import (
+    CAPI_MACHINE,
     explain_remediation_risk,
+    find_machines_elsewhere,
     of_machines,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
@@ -350,17 +352,20 @@ def test_a_node_that_takes_pods_again_and_again_is_not_reset(site: Site) -> None
 def test_a_cordon_of_others_that_is_lifted_is_ours_from_then_on(site: Site) -> None:
     world = site.world
     only(site, "worker-1")
-    world.put("Node", merged(world.seen("worker-1"), {"spec": {"unschedulable": True}}))
-    original = world.do
+    original = world.pause
 
-    def do(what: str) -> None:
-        original(what)
-        if what == "set worker-1":
-            uncordoned(world, "worker-1")
+    def pause(seconds: float) -> None:
+        original(seconds)
+        if world.now > 60 and world.cordoned("worker-1") and world.did == []:
+            world.cordon_by_admin("worker-1", False)
 
-    world.do = do  # type: ignore[method-assign]
-    found = empty_at_its_reset(world)
-    assert states(site.run())["worker-1"] == "done" and found == ["worker-1"] and not world.cordoned("worker-1")
+    world.pause = pause  # type: ignore[method-assign]
+    found, roller = empty_at_its_reset(world), site.roller()
+    planned = roller.plan(NODES, REBOOT)
+    world.cordon_by_admin("worker-1", True)
+    done = roller.roll(planned)
+    assert states(done)["worker-1"] == "done" and found == ["worker-1"] and not world.cordoned("worker-1")
+    assert any(line.startswith("the next nodes wait") and "kubectl uncordon worker-1" in line for line in site.said)
 
 
 EVERYTHING = [{"operator": "Exists"}]
@@ -1288,3 +1293,48 @@ def test_a_health_check_whose_machines_are_not_known_is_about_each_node() -> Non
     assert not explain_remediation_risk(
         one, (of_machines(check, [Machine("x", "m", node="w2"), Machine("z", "m", node="w1")]),), {}, False
     )
+
+
+def manage_elsewhere(world: World) -> World:
+    """Give each node the annotation of Cluster API that names its Machine."""
+    for name in NODES:
+        note = {"cluster.x-k8s.io/machine": f"md-0-{name}", "cluster.x-k8s.io/cluster-namespace": "fleet"}
+        world.put("Node", merged(world.seen(name), {"metadata": {"annotations": note}}))
+    return world
+
+
+def test_nodes_with_machines_in_a_management_cluster_are_not_reset(certificates: Certificates) -> None:
+    with playing(certificates, manage_elsewhere(World())) as site:
+        done = site.run()
+        assert set(states(done).values()) == {"blocked"} and site.resets() == {}
+        why = of(done, "worker-1").why
+        assert "Machine md-0-worker-1 of Cluster API" in why and "rdma_cluster.management_cluster_paused: true" in why
+
+
+def test_nodes_are_reset_if_the_intent_says_that_the_management_cluster_is_paused(certificates: Certificates) -> None:
+    with playing(certificates, manage_elsewhere(World())) as site:
+        done = site.run(dataclasses.replace(REBOOT, management_cluster_paused=True))
+        assert states(done) == dict.fromkeys(NODES, "done")
+
+
+@pytest.mark.parametrize("named", [NODES, NODES[:2]])
+def test_nodes_with_machines_in_this_cluster_are_reset(certificates: Certificates, named: tuple[str, ...]) -> None:
+    world = World()
+    for group in ("config.openshift.io", "cluster.x-k8s.io"):
+        world._objects[f"/apis/{group}"], world._events[f"/apis/{group}"] = {}, []
+    world.serve("ClusterVersion", [])
+    world.serve("MachineHealthCheck.cluster.x-k8s.io", [])
+    machines = [
+        {"metadata": {"namespace": "fleet", "name": f"md-0-{name}"}, "status": {"nodeRef": {"name": name}}}
+        for name in named
+    ]
+    world.serve(CAPI_MACHINE, machines)
+    with playing(certificates, manage_elsewhere(world)) as site:
+        done = states(site.run())
+        assert done == {name: "done" if name in named else "blocked" for name in NODES}
+
+
+def test_machines_that_may_not_be_read_count_as_elsewhere() -> None:
+    nodes = [ClusterNode("w1", machine="m1"), ClusterNode("w2")]
+    assert find_machines_elsewhere(nodes, None) == {"w1"} == find_machines_elsewhere(nodes, [Machine("x", "m")])
+    assert find_machines_elsewhere(nodes, [Machine("x", "m1", node="w1")]) == frozenset()

@@ -566,6 +566,8 @@ def test_words_of_sr_iov_that_no_fabric_reads_are_told(
         ({"nodes_expected": 0}, "rdma_cluster.nodes_expected"),
         ({"wait_seconds": 0}, "rdma_cluster.wait_seconds"),
         ({"firmware": {"num_of_vfs": 0}}, "rdma_cluster.firmware.num_of_vfs"),
+        # the SR-IOV operator sets it to the virtual_functions of the fabric
+        ({"firmware": {"num_of_vfs": 64}}, "rdma_cluster.firmware.num_of_vfs"),
         ({"firmware": {"max_acc_out_read": -1}}, "rdma_cluster.firmware.max_acc_out_read"),
         ({"node_pool": {"max_unavailable": 0}}, "rdma_cluster.node_pool.max_unavailable"),
         ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),

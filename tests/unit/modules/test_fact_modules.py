@@ -115,6 +115,21 @@ def ended_with(
     return caught.value.args[0]
 
 
+def test_answer_that_replaces_no_fact_leaves_the_fact_and_an_error_replaces_it(folder: FactFolder) -> None:
+    ended_with(Module(**where(folder)))
+    later = {"changed": False, "applied": []}
+    assert ended_with(Module(**where(folder)), lambda: later, stores=lambda _answer: False)["counts"] == {"applied": 0}
+    assert folder.value("applied")["applied"] == [1, 2]
+    ended_with(Module(**where(folder)), lambda: later, stores=lambda answer: not answer["changed"])
+    assert folder.value("applied") == {"applied": []}
+
+    def fail() -> typing.Any:
+        raise RdmaError("no answer", "Rerun")
+
+    assert ended_with(Module(**where(folder)), fail, stores=lambda _answer: False)["failed"]
+    assert "no answer" in str(folder.read("applied").error)
+
+
 def test_answer_becomes_a_fact_and_ansible_gets_what_stays_small(folder: FactFolder) -> None:
     result = ended_with(Module(**where(folder)), keep=("paused",))
     assert result == {

@@ -230,6 +230,32 @@ def test_a_bond_over_two_functions(tree: Tree) -> None:
     ]  # fmt: skip
     carriers = [node.carrier(hca) for hca in node.hcas]
     assert [carrier and carrier.name for carrier in carriers] == [None, "mlx5_bond_0", None]
+    assert [netdev.bridge for hca in node.hcas for netdev in hca.netdevs] == [None, None, "br0"]
+
+
+@pytest.mark.parametrize(
+    ("masters", "bridge"),
+    [
+        ({"ens1f0": "ovs-system"}, "ovs-system"),
+        ({"ens1f0.100": "br0"}, "br0"),
+        ({"ens1f0.100": "bond0"}, None),
+        ({"ens1f0.100": ""}, None),
+    ],
+    ids=["Open vSwitch", "a VLAN in a bridge", "a VLAN in a bond", "a VLAN"],
+)
+def test_the_bridge_of_a_function_is_also_that_of_a_vlan_on_it(
+    tree: Tree, masters: dict[str, str], bridge: typing.Optional[str]
+) -> None:
+    first = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
+    tree.write("devices/virtual/net/bond0/bonding/mode", "802.3ad 4")
+    for name in ("bond0", "br0", "ovs-system"):
+        tree.netdev(None, name, "b8:3f:d2:e0:00:00")
+    tree.netdev(first, "ens1f0", "b8:3f:d2:e0:00:00", master=masters.get("ens1f0", ""))
+    if "ens1f0.100" in masters:
+        tree.netdev(None, "ens1f0.100", "b8:3f:d2:e0:00:00", master=masters["ens1f0.100"])
+        tree.link(f"{first}/net/ens1f0/upper_ens1f0.100", "devices/virtual/net/ens1f0.100")
+    (hca,) = read(tree).hcas
+    assert [(netdev.bond, netdev.bridge) for netdev in hca.netdevs] == [(None, bridge)]
 
 
 def test_virtual_functions_beside_their_physical_one(tree: Tree) -> None:

@@ -102,7 +102,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "MachineHealthCheck.machine.openshift.io": ("hostile/test_rolls.py::test_a_pause_of_others_stays",),
     "MachineHealthCheck.cluster.x-k8s.io": ("hostile/test_rolls.py::test_a_pause_of_others_stays",),
     "Node": (
-        "run/test_roll_nodes.py::test_what_others_have_cordoned_stays_cordoned",
+        "run/test_roll_nodes.py::test_a_node_that_another_client_cordoned_waits_for_its_uncordon_and_counts_as_unavailable",
         "hostile/test_rolls.py::test_a_cordon_of_others_that_is_lifted_is_ours_from_then_on",
     ),
     "Lease": (

@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import INTENT_LABEL
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import INTENT_LABEL, find_users
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.nic_policy import list_components
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.own_kinds import KINDS
@@ -158,3 +158,30 @@ def test_a_field_that_another_manager_has_too_is_not_dropped() -> None:
     policy = {"metadata": {"managedFields": [ours, theirs]}, "spec": {"nvIpam": {}, "x": {}, "y": {}}}
     assert list_components(policy) == ("x",)
     assert list_components({**policy, "metadata": {"managedFields": [ours]}}) == ("nvIpam", "x")
+
+
+@pytest.mark.parametrize(("record", "named"), [("b", True), ("default", False)])
+def test_no_command_takes_the_policy_from_an_intent_that_it_names(record: str, named: bool) -> None:
+    """The policy has the label of this intent, and the record of an intent that needs another driver."""
+    api = Api(*objects_of(intent("fa", "", **{**ALL, "ofed_driver": f"{DRIVER}8"})))
+    api.items[KEY]["metadata"]["labels"][f"linerate.rdma/intent-{record}-0123456789"] = record
+    before = policy_of(api)
+    refused = applied(api, intent("fa", "", **{**ALL, "ofed_driver": f"{DRIVER}9"}))[KEY[0]]
+    assert (refused.action, policy_of(api)) == ("refused", before)
+    said = refused.refusal
+    assert ("Ask its owner before you change it." in said) is named
+    assert ("set rdma_cluster.intent_name: b" in said) is named
+    assert ("kubectl" not in said) is named
+
+
+@pytest.mark.parametrize(("record", "named"), [("b", True), ("default", False)])
+def test_no_command_takes_the_components_of_an_intent_that_the_policy_names(record: str, named: bool) -> None:
+    """The policy has no label of an intent."""
+    api = Api(*objects_of(intent("fb", "", **ALL)))
+    labels = api.items[KEY]["metadata"]["labels"]
+    for key in (*find_users(labels), INTENT_LABEL):
+        labels.pop(key, None)
+    labels[f"linerate.rdma/intent-{record}-0123456789"] = record
+    refused = applied(api, intent("team_a", "a", "rdma_shared"))[KEY[0]]
+    assert refused.action == "refused" and ("set rdma_cluster.intent_name: b" in refused.refusal) is named
+    assert ("kubectl" not in refused.refusal) is named

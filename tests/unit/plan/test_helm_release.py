@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.cha
     is_older,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverPolicy
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import JobNeeds, OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.helm_release import parse_updated
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.helm_release import (
@@ -214,6 +214,16 @@ def test_operator_that_runs_or_has_run_serves(seen: dict[str, typing.Any], serve
     intent = parse_intent([FABRIC], None, {"host": {"gpudirect": "peermem"}})
     found = list_releases(intent, OperatorsSeen(made=("gpu-operator",), **seen), collect_requests({}, {}, []))
     assert {item.operator: item.serves for item in found}["gpu-operator"] is serves
+
+
+def test_an_operator_with_webhooks_for_the_jobs_of_others_does_not_stay_if_it_fails() -> None:
+    intent = parse_intent([FABRIC], None, {})
+    seen = OperatorsSeen(job=JobNeeds("PyTorchJob", 0, "q"), install=True)
+    found = list_releases(intent, seen, collect_requests({}, {}, []))
+    assert {item.operator: item.guards for item in found if item.operator in ("kueue", "sriov-network-operator")} == {
+        "kueue": True,
+        "sriov-network-operator": False,
+    }
 
 
 @pytest.mark.parametrize("state", ["pending-install", "pending-upgrade", "pending-rollback"])

@@ -246,3 +246,61 @@ def test_the_roll_of_a_pool_waits_for_the_operator_of_a_node_that_was_reset(
     going, why = choose_turn((ride,), cluster, RollPlan((ride,)), REBOOT, ("worker-1", "worker-2"), finished)
     assert (going == ()) is waits
     assert ("worker-1: the daemon has not started. Wait until the operator is done" in why) is waits
+
+
+@pytest.mark.parametrize(
+    ("state", "mark", "turn", "goes"),
+    [
+        ({}, None, False, ["worker-1"]),
+        # cordoned by an admin, kured or Cluster API; by an earlier run; by the operator that takes it down
+        ({"unschedulable": True}, None, False, []),
+        ({"unschedulable": True}, dataclasses.replace(BEGUN, cordoned=False), False, []),
+        ({"unschedulable": True}, dataclasses.replace(BEGUN, cordoned=True), False, ["worker-1"]),
+        ({"unschedulable": True}, None, True, []),
+        ({"ready": False}, None, False, []),
+    ],
+)
+def test_a_node_that_is_cordoned_before_its_turn_counts_unless_the_roll_cordoned_it(
+    state: dict[str, typing.Any], mark: typing.Optional[Mark], turn: bool, goes: list[str]
+) -> None:
+    names = ("worker-1", "worker-2")
+    steps = tuple(NodeStep(name, "reboot", (IOMMU,)) for name in names)
+    cluster = RollCluster(
+        nodes=(node(), node("worker-2", **state)),
+        marks={"worker-2": mark} if mark else {},
+        turns=(OperatorTurns("sriov", {"worker-2": "drains"}),) if turn else (),
+    )
+    going, why = choose_turn(steps[:1], cluster, RollPlan(steps), REBOOT, names)
+    assert [one.node for one in going] == goes and bool(why) is (not goes)
+    # its own turn
+    going, why = choose_turn(steps[1:], cluster, RollPlan(steps), REBOOT, names)
+    foreign = bool(state.get("unschedulable")) and not (mark and mark.cordoned)
+    assert bool(why) is foreign
+    assert ("kubectl uncordon worker-2" in why) is (foreign and not turn)
+
+
+@pytest.mark.parametrize("inventory", [("worker-1",), ("worker-1", "worker-2")])
+def test_the_roll_of_a_pool_waits_for_a_node_that_another_client_cordoned(inventory: tuple[str, ...]) -> None:
+    """The machine config operator would uncordon it after its reboot."""
+    ride = NodeStep("worker-2", "reboot", (IOMMU,), pool="worker")
+    cluster = RollCluster(nodes=(node(), node("worker-2", unschedulable=True)))
+    going, why = choose_turn((ride,), cluster, RollPlan((ride,)), REBOOT, inventory)
+    assert going == () and "kubectl uncordon worker-2" in why
+
+
+@pytest.mark.parametrize(
+    ("cluster", "held"),
+    [
+        ({}, False),
+        ({"machines": frozenset({"control-1"})}, True),
+        ({"nodes": (node(), node("control-1", machine_config="rendered-master-1"))}, True),
+    ],
+    ids=["another kind of cluster", "while it changes all nodes", "OpenShift"],
+)
+def test_no_bmc_resets_a_node_beside_machine_config_pools_that_cannot_be_read(
+    cluster: dict[str, typing.Any], held: bool
+) -> None:
+    """The pool of another node may be rolling."""
+    found = step(unread={"MachineConfigPool": "pools are forbidden"}, **cluster)
+    assert any("whether the machine config operator drains nodes" in why for why in found.blockers) is held
+    assert found.goes is not held

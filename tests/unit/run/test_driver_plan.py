@@ -78,6 +78,7 @@ class Cluster(Paged):
             "NicClusterPolicy": (),
             "MachineConfigPool": MISSING,
             "PodDisruptionBudget": (),
+            "MaintenanceOperatorConfig": (),
             "Pod": (),
             **changes,
         }

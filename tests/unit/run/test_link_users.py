@@ -288,3 +288,45 @@ def test_any_number_of_names_in_annotations_asks_for_one_list() -> None:
     for one in (forged, forged, attached()[0]):
         found = networks.read(one, False)
     assert asked == [""] and found.interfaces == ("ens1",)
+
+
+ON_BRIDGE = {name: {PF["pciAddress"]: "the bridge br1", PF["name"]: "the bridge br1"} for name in NAMES}
+ON_OVS = {name: {PF["pciAddress"]: "the bridge ovs-system"} for name in NAMES}
+BRIDGED: list[typing.Any] = [
+    pytest.param(ON_BRIDGE, {"type": "bridge", "bridge": "br1"}, True, id="bridge"),
+    pytest.param(ON_BRIDGE, {"type": "macvlan", "master": "br1.100"}, True, id="a macvlan over the bridge"),
+    pytest.param(ON_OVS, {"type": "ovs", "bridge": "br-ext"}, True, id="Open vSwitch"),
+    pytest.param(ON_BRIDGE, {"type": "bridge"}, False, id="another bridge, by default"),
+    pytest.param(ON_BRIDGE, {"type": "ovs", "bridge": "br1"}, False, id="Open vSwitch beside a bridge"),
+    pytest.param({}, {"type": "bridge", "bridge": "br1"}, False, id="no port of the bridge"),
+]
+
+
+@pytest.mark.parametrize("policy", [SWITCHDEV, JUMBO], ids=["eswitch", "mtu"])
+@pytest.mark.parametrize(("used", "config", "counts"), BRIDGED)
+def test_a_port_of_a_bridge_is_in_use_and_so_are_the_pods_of_networks_on_the_bridge(
+    policy: Policy, used: typing.Any, config: dict[str, str], counts: bool
+) -> None:
+    planned = world(policy, attached(), used, NetworkAttachmentDefinition=(network(**config),))
+    assert {node.action for node in planned.nodes} == {"drain" if used else "configure"}
+    found = judge(planned, "none")
+    assert found.status == ("fail" if used else "pass")
+    assert ("is a port of the bridge" in found.measured) is bool(used)
+    assert may_go_on(ClusterIntent(disruption="none"), planned, NAMES) is (not used)
+    named = " ".join(" ".join((*node.pods, *node.blockers)) for node in planned.nodes)
+    assert ("default/train-kl-c" in named) is counts
+
+
+def test_a_port_of_a_bridge_that_nothing_interrupts_is_a_warning() -> None:
+    planned = world(NOW, (), ON_BRIDGE)
+    assert {node.action for node in planned.nodes} == {"configure"}
+    found = judge(planned, "none")
+    assert found.status == "warn" and f"{PF['name']} {PF['pciAddress']} is a port of the bridge br1" in found.why
+
+
+@pytest.mark.parametrize("policy", [SWITCHDEV, JUMBO, NOW], ids=["eswitch", "mtu", "first functions"])
+def test_networks_that_were_not_read_are_a_warning(policy: Policy) -> None:
+    planned = world(policy, (), {name: {PF["pciAddress"]: "networks that were not read"} for name in NAMES})
+    assert {node.action for node in planned.nodes} == {"configure"}
+    found = judge(planned, "none")
+    assert found.status == "warn" and "may carry networks that were not read" in found.why

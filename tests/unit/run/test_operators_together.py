@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import types
 import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.action import nic_firmware_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import list_roll_blockers
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.operator_turns import (
     CardTurns,
@@ -17,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.room import GateInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import may_go_on
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
@@ -247,6 +250,35 @@ def test_a_pod_of_a_tenant_is_no_config_daemon(certificates: Certificates) -> No
         assert states(site.run())["worker-2"] == "done" and not any("wait at most" in line for line in site.said)
 
 
+@pytest.mark.parametrize(
+    ("status", "reads", "held"),
+    [(403, (1,), True), (403, (2, 3, 4), True), (403, (2,), False), (404, (1, 2, 3, 4), False)],
+    ids=["before the reset", "after the reset", "for a moment", "absent"],
+)
+def test_a_config_daemon_that_cannot_be_read_after_a_reset_holds_the_next_node(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch, status: int, reads: tuple[int, ...], held: bool
+) -> None:
+    with beside(certificates) as (site, world):
+        for name in ("worker-1", "worker-2"):
+            world.start_daemon(name, "first")
+            world.on[f"reset {name}"] = lambda name=name: world.start_daemon(name, "second")  # type: ignore[misc]
+        original, done = Api.list, typing.cast(list[str], [])
+
+        def read(self: Api, kind: str, *place: typing.Any, **more: typing.Any) -> typing.Any:
+            if "app=sriov-network-config-daemon" in place and "spec.nodeName=worker-1" in place:
+                done.append(kind)
+                if len(done) in reads or (held and len(done) > max(reads) > 1):
+                    raise ApiError(status, "NotFound" if status == 404 else "Forbidden", "pods is forbidden", "GET")
+            return original(self, kind, *place, **more)
+
+        monkeypatch.setattr(Api, "list", read)
+        second = of(site.run(), "worker-2")
+        assert second.state == ("left" if held else "done")
+        assert site.resets() == ({"worker-1": 1} if held else {"worker-1": 1, "worker-2": 1})
+        assert ("it is unknown whether the SR-IOV operator drains nodes" in second.why) is held
+        assert ("app=sriov-network-config-daemon: worker-1: pods is forbidden" in second.why) is held
+
+
 # --- the other gates ---
 
 
@@ -282,11 +314,13 @@ def test_the_nodes_of_the_same_operator_do_not_refuse_the_next_run(certificates:
     with beside(certificates) as (site, world):
         for name in ("worker-2", "worker-3"):
             world.turn(name, REQUIRED)
-        world.cordon_by_admin("worker-3", True)
         assert ask(inputs(site), dataclasses.replace(SRIOV, nodes=("worker-1",))) == ""
         # another SriovNetworkPoolConfig has a limit of its own
         other = dataclasses.replace(SRIOV, name="rack-2", nodes=("worker-1",))
         assert "worker-2: the SR-IOV operator drains it" in ask(inputs(site), other)
+        # the operator takes the next node beside a node that is cordoned while it waits
+        world.cordon_by_admin("worker-3", True)
+        assert "worker-3: NotReady or cordoned" in ask(inputs(site), dataclasses.replace(SRIOV, nodes=("worker-1",)))
 
 
 def test_an_operator_counts_as_many_nodes_as_it_takes_at_the_same_time(certificates: Certificates) -> None:
@@ -502,3 +536,47 @@ def test_teardown_counts_the_nodes_that_nvidias_operator_takes(certificates: Cer
         world.serve("NicDevice", [card("worker-3")])
         told = " ".join(list_removal_blockers(site.cluster, [policy], (), intent))
         assert "worker-3: NVIDIA's NIC configuration operator reboots it" in told and "Wait until" in told
+
+
+def change_firmware(world: World) -> str:
+    """Ask the gate of NVIDIA's operator for worker-1.
+
+    :returns: its refusal; empty if it permits the reboot
+    """
+    intent = ClusterIntent(disruption="reboot")
+    fleet = types.SimpleNamespace(intent=types.SimpleNamespace(cluster=intent))
+    known = typing.cast(typing.Any, types.SimpleNamespace(fleet=fleet, nics=types.SimpleNamespace(devices=())))
+    world.start()
+    try:
+        nic_firmware_plan._ask_gate(("worker-1",), world.client(world.url), known, NODES)
+    except RdmaError as error:
+        return str(error)
+    finally:
+        world.stop()
+    return ""
+
+
+@pytest.mark.parametrize("rolling", [False, True])
+def test_nvidias_operator_waits_for_the_machine_config_pools_of_other_nodes(rolling: bool) -> None:
+    world = World()
+    world._objects["/apis/machineconfiguration.openshift.io"] = {}
+    world._events["/apis/machineconfiguration.openshift.io"] = []
+    pools = [("a", "a1"), ("b", "b2" if rolling else "b1")]
+    world.serve(
+        "MachineConfigPool",
+        [
+            {
+                "metadata": {"name": name},
+                "spec": {"nodeSelector": {"matchLabels": {"pool": name}}, "configuration": {"name": wanted}},
+                "status": {"configuration": {"name": f"{name}1"}},
+            }
+            for name, wanted in pools
+        ],
+    )
+    for name, pool in zip(NODES, "abb"):
+        notes = {
+            f"machineconfiguration.openshift.io/{key}": value
+            for key, value in (("currentConfig", f"{pool}1"), ("desiredConfig", f"{pool}1"), ("state", "Done"))
+        }
+        world.put("Node", merged(world.seen(name), {"metadata": {"labels": {"pool": pool}, "annotations": notes}}))
+    assert ("the machine config operator may reboot" in change_firmware(world)) is rolling

@@ -234,7 +234,33 @@ def test_a_pool_that_was_left_paused_is_seen_although_nothing_is_new() -> None:
     cluster.objects["MachineConfigPool"] = (
         {**POOL, "metadata": {"name": "worker", "annotations": {"linerate.rdma/paused": "true"}}, "spec": left},
     )
-    assert "paused before rendered-2" in read_config(cluster).nodes[0].reasons[0]
+    expected = "a run of linerate.rdma paused MachineConfigPool worker before rendered-2"
+    assert read_config(cluster).nodes[0].reasons == (expected,)
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_the_plan_between_the_pools_and_the_objects_knows_the_paused_pool_and_a_node_that_went_down(down: bool) -> None:
+    """Stage network has applied the MachineConfig, and asks again before it applies the policies."""
+    cluster = OpenShift(CONFIG)
+    left = {**POOL["spec"], "paused": True, "configuration": {"name": "rendered-2"}, "maxUnavailable": 1}
+    cluster.objects["MachineConfigPool"] = (
+        {**POOL, "metadata": {"name": "worker", "annotations": {"linerate.rdma/paused": "true"}}, "spec": left},
+    )
+    (first,) = cluster.objects["Node"]
+    conditions = [{"type": "Ready", "status": "False" if down else "True"}]
+    cluster.objects["Node"] = (
+        first,
+        {
+            "metadata": {"name": "kl-b", "labels": dict(ClusterIntent().node_selector)},
+            "spec": {},
+            "status": {"conditions": conditions},
+        },
+    )
+    intent = ClusterIntent(disruption="reboot")
+    rendered = RenderedObjects((MORE,), (), (CONFIG,))
+    planned = read_plan(typing.cast(Api, cluster), "ops", rendered, ("kl-a", "kl-b"), intent)
+    refused = [text for text in planned.closed if "kl-b: NotReady or cordoned" in text]
+    assert bool(refused) is down, planned.closed
 
 
 def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unknown() -> None:

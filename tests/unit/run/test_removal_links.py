@@ -31,8 +31,8 @@ from ansible_collections.linerate.rdma.tests.unit.run.test_removal_nodes import 
     sriov,
     with_driver,
 )
-from ansible_collections.linerate.rdma.tests.unit.run.test_removed_functions import PF
-from ansible_collections.linerate.rdma.tests.unit.run.test_reset_functions import torn
+from ansible_collections.linerate.rdma.tests.unit.run.test_removed_functions import NETWORK_STATUS, PF
+from ansible_collections.linerate.rdma.tests.unit.run.test_reset_functions import on_function, torn
 
 UPLINK, ADDRESS, BOND = "the default route of the node", "the address of the node 10.0.0.5", "the bond bond0"
 STORAGE = "the network 10.9.0.0/24"
@@ -69,6 +69,26 @@ def test_other_and_unknown_uses_of_a_reset_nic_are_a_warning() -> None:
         assert f"ens1 carries {use}" in warning
     (warning,) = gate(sriov(disruption="drain"), None, A0, torn())
     assert "resets NICs of a0, whose default route is unknown: ens1" in warning
+
+
+@pytest.mark.parametrize("use", ["the bridge br1", "the bridge br2", STORAGE])
+def test_a_teardown_keeps_the_eswitch_mode_of_a_port_of_the_bridge_on_which_pods_have_a_network(use: str) -> None:
+    config = json.dumps({"cniVersion": "0.3.1", "name": "bridged", "type": "bridge", "bridge": "br1"})
+    user = on_function("0000:81:00.0")
+    entry = [{"name": "team-x/bridged", "interface": "net1", "ips": ["10.9.0.5"]}]
+    user["metadata"]["annotations"] = {NETWORK_STATUS: json.dumps(entry)}
+    attachment = {
+        "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": "bridged", "namespace": "team-x"},
+        "spec": {"config": config},
+    }
+    known, items = KnownUses({"a0": {"ens1": use}}), (A0, user, attachment, torn())
+    if use == "the bridge br1":
+        with pytest.raises(RdmaError, match="another eSwitch mode makes its devices again: team-x/train"):
+            gate(sriov(disruption="drain"), known, *items)
+    else:
+        (warning,) = gate(sriov(disruption="drain"), known, *items)
+        assert ("ens1 is a port of the bridge br2" in warning) is use.startswith("the bridge")
 
 
 def test_a_teardown_of_idle_nics_is_let_through_without_a_word() -> None:

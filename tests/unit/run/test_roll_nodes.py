@@ -331,11 +331,68 @@ def test_a_connection_that_breaks_as_the_reset_is_ordered(site: Site, late: bool
         assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
 
 
-def test_what_others_have_cordoned_stays_cordoned(site: Site) -> None:
+def test_a_node_that_another_client_cordoned_waits_for_its_uncordon_and_counts_as_unavailable(site: Site) -> None:
+    only(site, "worker-1", "worker-2")
+    site.world.cordon_by_admin("worker-1", True)
+    done = site.run()
+    assert "worker-1: NotReady or cordoned, so no other node may go down" in done.plan.refusal
+    # with room for another node, only the cordoned one is left out
+    done = site.run(ClusterIntent(disruption="reboot", node_pool=DrainPool(2)))
+    assert states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "nothing"}
+    assert "cordoned, but not by this roll" in of(done, "worker-1").why
+    assert "kubectl uncordon worker-1" in of(done, "worker-1").why
+    assert site.world.cordoned("worker-1") and not any(what.endswith("worker-1") for what in site.world.did)
+    site.world.cordon_by_admin("worker-1", False)
+    assert of(site.run(), "worker-1").state == "done" and site.resets() == {"worker-1": 1, "worker-2": 1}
+
+
+@pytest.mark.parametrize("name", ["worker-1", "worker-2"])
+def test_a_node_that_another_client_cordons_after_the_plan_ends_the_roll_while_it_is_cordoned(
+    site: Site, name: str
+) -> None:
+    only(site, "worker-1", "worker-2")
+    roller = site.roller()
+    planned = roller.plan(NODES, ClusterIntent(disruption="reboot"))
+    site.world.cordon_by_admin(name, True)
+    done = roller.roll(planned)
+    assert set(states(done).values()) == {"left", "nothing"} and site.resets() == {}
+    assert name in of(done, "worker-1").why and "uncordon" in of(done, "worker-1").why
+    assert site.world.cordoned(name) and site.world.did == []
+
+
+@pytest.mark.parametrize("point", ["note worker-1 begun", "set worker-1"])
+def test_a_node_that_another_client_cordons_in_its_turn_is_neither_reset_nor_uncordoned(site: Site, point: str) -> None:
+    world, original = site.world, site.world.do
     only(site, "worker-1")
-    site.world.put("Node", merged(site.world.seen("worker-1"), {"spec": {"unschedulable": True}}))
-    assert of(site.run(), "worker-1").state == "done" and site.world.cordoned("worker-1")
-    assert not any("cordon" in what for what in site.world.did)
+
+    def do(what: str) -> None:
+        original(what)
+        if what == point:
+            world.cordon_by_admin("worker-1", True)
+
+    world.do = do  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == "blocked" and "cordoned, but not by this roll" in first.why
+    assert "kubectl uncordon worker-1" in first.remedy
+    assert site.resets() == {} and world.cordoned("worker-1") and world.note("worker-1") is None
+    assert [what for what in world.did if "note" not in what] == ["set worker-1"]
+
+
+def test_a_node_that_another_client_cordons_anew_during_its_drain_is_neither_reset_nor_uncordoned(site: Site) -> None:
+    world, original = site.world, site.world.do
+    only(site, "worker-1")
+    world.add("web-1", "worker-1")
+
+    def do(what: str) -> None:
+        original(what)
+        if what == "evict web-1":
+            world.cordon_by_admin("worker-1", False)
+            world.cordon_by_admin("worker-1", True)
+
+    world.do = do  # type: ignore[method-assign]
+    first = of(site.run(), "worker-1")
+    assert first.state == "blocked" and "cordoned, but not by this roll" in first.why
+    assert site.resets() == {} and world.cordoned("worker-1") and "uncordon worker-1" not in world.did
 
 
 def test_nodes_that_are_away_count(site: Site) -> None:
@@ -418,5 +475,8 @@ def test_a_cordon_of_an_administrator_holds_beside_a_mark_that_a_killed_roll_lef
         only(site)
     site.world.cordon_by_admin("worker-1", True)
     site.run()
-    assert site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+    assert site.world.cordoned("worker-1") and site.resets() == {}
+    site.world.cordon_by_admin("worker-1", False)
+    site.run()
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
     assert site.resets() == ({"worker-1": 1} if differs else {})

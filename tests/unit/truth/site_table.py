@@ -32,6 +32,7 @@ _NETDEV = (
     "queue_pair",
     "port",
     "bond",
+    "bridge",
     "speed_gbps",
     "supported_gbps",
     "partner_gbps",

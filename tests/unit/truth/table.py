@@ -208,6 +208,11 @@ ROWS: tuple[Row, ...] = (
         "Before the network is made any MTU is right; stage virtual_functions compares it after.",
     ),
     Row(("hcas", "hcas_after_network"), _under(_PF, "netdevs[].bond"), "A bond with one part is none."),
+    Row(
+        ("hcas", "hcas_after_network"),
+        _under(_PF, "netdevs[].bridge"),
+        "A NIC may be a port of a bridge. Only a change of the NIC needs to know it.",
+    ),
     Row(("hcas", "hcas_after_network"), _under(_PF, "pci.vendor"), _UNSELECTED, on=INFINIBAND),
     Row(("hcas_after_network",), _under(_PF, "pci.device"), _UNSELECTED, on=INFINIBAND),
     Row(("hcas",), _under(_PF, "pci.device"), _UNSELECTED, ("unread", "broken"), INFINIBAND),
@@ -912,6 +917,12 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("operators",), ("states[].generation", "states[].rdma_mode"), _LATER),
     Row(
+        ("operators", "operators_after_network.operators"),
+        ("nodes[].machine", "states[].external_drainer"),
+        "The gate before drains and reboots asks the cluster anew; no link depends on it.",
+        BROKEN,
+    ),
+    Row(
         ("operators",),
         ("states[].sync_status",),
         "The daemon reports. Whether what it does succeeds is waited for by stage network.",
@@ -1194,6 +1205,7 @@ ROWS: tuple[Row, ...] = (
             "queue_pair",
             "port",
             "bond",
+            "bridge",
         ),
         "The CNI plugin sets it when a pod takes the VF.",
     ),

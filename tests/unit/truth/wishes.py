@@ -162,6 +162,7 @@ ELSEWHERE: typing.Mapping[str, str] = {
     "cluster.wait_seconds": _RUN,
     "cluster.drain.": _RUN,
     "cluster.pause_health_checks": _RUN,
+    "cluster.management_cluster_paused": _RUN,
     "cluster.network_operator.version": (
         "Of profiles that need NVIDIA's network operator; tests/unit/check/test_needed_operators.py has other releases."
     ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from ..._model.kubernetes.objects import ClusterNode
 from .sriov_operator import labels_match
@@ -16,10 +17,12 @@ HOW = (
     "Set rdma_cluster.pause_health_checks: true to pause the health check until the node is back, or pause it manually."
     " Then run the stage again"
 )
+#: kind of the Machines of Cluster API, which may be in another cluster than their nodes
+CAPI_MACHINE = "Machine.cluster.x-k8s.io"
 #: API groups that a cluster may serve: kind of the health check, and of what it selects
 BY_GROUP: dict[str, tuple[str, str]] = {
     "machine.openshift.io": ("MachineHealthCheck.machine.openshift.io", "Machine.machine.openshift.io"),
-    "cluster.x-k8s.io": ("MachineHealthCheck.cluster.x-k8s.io", "Machine.cluster.x-k8s.io"),
+    "cluster.x-k8s.io": ("MachineHealthCheck.cluster.x-k8s.io", CAPI_MACHINE),
     "remediation.medik8s.io": ("NodeHealthCheck", "Node"),
 }
 
@@ -60,6 +63,36 @@ def list_watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tu
     :param checks: health checks, each with the nodes that it watches
     """
     return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
+
+
+def find_machines_elsewhere(
+    nodes: typing.Iterable[ClusterNode], machines: typing.Optional[typing.Iterable[Machine]]
+) -> frozenset[str]:
+    """Return the names of the nodes whose Machines of Cluster API are not in this cluster. They are in the management
+    cluster, and so are the MachineHealthChecks that watch them.
+
+    :param machines: Machines of Cluster API of all namespaces of this cluster; None if they could not be read, so that
+        each node with a Machine counts
+    """
+    here = {machine.node for machine in machines or ()}
+    return frozenset(node.name for node in nodes if node.machine and node.name not in here)
+
+
+def explain_elsewhere(node: ClusterNode, elsewhere: typing.Container[str], intent: ClusterIntent) -> str:
+    """Return why a node must not go down because of health checks in another cluster, with the remedy. Return an empty
+    text if it has no Machine there, or if the intent says that they are paused.
+
+    :param elsewhere: names of the nodes whose Machines are in another cluster
+    :param intent: settings of the intent that all fabrics share
+    """
+    if node.name not in elsewhere or intent.management_cluster_paused:
+        return ""
+    return (
+        f"it is the Machine {node.machine} of Cluster API, which is not in this cluster, so it is unknown whether a"
+        " MachineHealthCheck of the management cluster would reprovision the node while it is down. Pause it there"
+        " (kubectl annotate machinehealthcheck -n NAMESPACE NAME cluster.x-k8s.io/paused=), set"
+        " rdma_cluster.management_cluster_paused: true, and run the stage again."
+    )
 
 
 def explain_remediation_risk(

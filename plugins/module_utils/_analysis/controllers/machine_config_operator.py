@@ -136,6 +136,19 @@ def is_current(pool: MachinePool) -> bool:
     )
 
 
+def is_changing_image(pool: MachinePool) -> bool:
+    """Return whether the operator changes the image of the nodes of a pool, but not their MachineConfig: the pool has a
+    MachineOSConfig. Which nodes have the new image already is not known. [OpenShift, image mode;
+    machine-config-operator pkg/controller/node/status.go calculateStatus]
+    """
+    return (
+        bool(pool.wanted_config)
+        and pool.wanted_config == pool.current_config
+        and pool.updated < pool.machines
+        and pool.conditions.get("Updating") == "True"
+    )
+
+
 def find_outdated_nodes_outside_run(
     pool: MachinePool,
     pools: typing.Iterable[MachinePool],
@@ -218,7 +231,7 @@ def under_way(
     """
     if pool.paused:
         return False
-    late = node.machine_config != pool.wanted_config
+    late = node.machine_config != pool.wanted_config or is_changing_image(pool)
     return late or (
         pool.wanted_config != pool.current_config
         and find_outdated_nodes_outside_run(pool, pools, nodes, inventory) is None

@@ -15,7 +15,7 @@ from ..._model.base.text import parse_number
 from ..._model.kubernetes.disruption import MachinePool, NodePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState
-from .machine_config_operator import find_at_once
+from .machine_config_operator import find_at_once, is_changing_image
 from .sriov_operator import find_machine_pool, turn_of
 
 Operator = typing.Literal["sriov", "nic_configuration", "nic_driver", "gpu_driver", "machine_config"]
@@ -155,8 +155,9 @@ def _find_sriov_turns(
         pool, limit = "", None
         if pools is not None and one.node in known:
             turn = turn_of(known[one.node], pools, nodes)
-            pool, limit = turn.pool, turn.at_once
-        limits[pool] = limit
+            # another drainer than the operator knows no pools
+            pool, limit = turn.pool, None if one.external_drainer else turn.at_once
+        limits[pool] = limit if pool not in limits or limits[pool] is not None else None
         waiting.setdefault(pool, {})[one.node] = (
             "the SR-IOV operator drains it or waits for its turn (SriovNetworkNodeState: desired-state"
             f" {one.desired_state or 'not set'}, current-state {one.current_state or 'not set'})"
@@ -177,7 +178,7 @@ def find_machine_turns(
     nodes: typing.Sequence[ClusterNode], pools: typing.Sequence[MachinePool]
 ) -> tuple[OperatorTurns, ...]:
     """Return the nodes that the machine config operator reboots, or will in its next turns: those of a pool that is not
-    paused, and whose MachineConfig is not that of the pool.
+    paused, and whose MachineConfig is not that of the pool, or all of a pool that changes its image.
 
     :param nodes: nodes of the cluster
     :param pools: MachineConfigPools of the cluster; none if the cluster is not OpenShift
@@ -191,6 +192,7 @@ def find_machine_turns(
     for pool in pools:
         mine = members.get(pool.name, [])
         late = [node for node in mine if node.machine_config != pool.wanted_config]
+        late = mine if not late and is_changing_image(pool) else late
         if pool.paused or not late:
             continue
         told = {

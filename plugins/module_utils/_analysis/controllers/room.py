@@ -10,15 +10,19 @@ import typing
 
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.control_plane import EtcdMember, HealthCheck
-from ..._model.kubernetes.disruption import MachinePool, PoolPlan
+from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import list_control_plane
-from .operator_turns import OperatorTurns, count_down, find_machine_turns, find_queue
+from .operator_turns import OperatorTurns, count_down, find_machine_turns
 
+#: in place of a kind: the pods by which it is known whether the SR-IOV operator is done with a node after its reset
+DAEMON = "Pod with the label app=sriov-network-config-daemon"
 #: operators that drain nodes in turns, by the kind of the objects that show it
 _TAKERS = {
     "SriovNetworkNodeState": "the SR-IOV operator",
+    DAEMON: "the SR-IOV operator",
     "NicDevice": "NVIDIA's NIC configuration operator",
+    "MachineConfigPool": "the machine config operator",
 }
 
 
@@ -30,6 +34,7 @@ class GateInputs:
     :ivar unread: reason for each kind that could not be read, by kind; ``etcd`` represents the pods of etcd
     :ivar etcd: members of etcd
     :ivar health_checks: MachineHealthChecks and NodeHealthChecks of the cluster
+    :ivar machines_elsewhere: names of the nodes whose Machines, and the health checks of these, are in another cluster
     :ivar upgrade: message of an upgrade of OpenShift that is in progress; empty if none is
     :ivar turns: nodes that other operators drain or reboot, or will in their next turns, without those of the machine
         config operator
@@ -45,6 +50,7 @@ class GateInputs:
     turns: tuple[OperatorTurns, ...] = ()
     own_boot: str = ""
     machine_pools: tuple[MachinePool, ...] = ()
+    machines_elsewhere: frozenset[str] = frozenset()
 
     @functools.cached_property
     def all_turns(self) -> tuple[OperatorTurns, ...]:
@@ -55,6 +61,21 @@ class GateInputs:
     def taken(self) -> dict[str, str]:
         """The nodes that other operators take down, each with the reason as text."""
         return {node: why for turn in self.all_turns for node, why in turn.nodes.items()}
+
+    @property
+    def has_machine_configs(self) -> bool:
+        """Whether the machine config operator manages nodes of the cluster. On another cluster, the API server may
+        refuse MachineConfigPools that it does not serve.
+        """
+        return any(node.machine_config for node in self.nodes)
+
+    @functools.cached_property
+    def own_node(self) -> str:
+        """The name of the node that runs ansible-playbook. It is empty if no node has the boot ID of that machine, or
+        if several nodes report it: a compromised kubelet copies the boot ID of another node.
+        """
+        names = [node.name for node in self.nodes if node.boot_id and node.boot_id == self.own_boot]
+        return names[0] if len(names) == 1 else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,18 +182,6 @@ def list_counted_nodes(
     )
 
 
-def list_waiting(rolls: typing.Iterable[PoolPlan], stand: GateInputs) -> set[str]:
-    """Return the names of the nodes that wait for the same turns of an operator as the nodes of the plans, for example
-    since an earlier run. The operator counts them itself.
-
-    :param rolls: nodes that operators will drain or reboot, by pool
-    :param stand: state of the cluster
-    """
-    queues = set(map(find_queue, rolls))
-    others = {name for turn in stand.all_turns if turn.queue not in queues for name in turn.nodes}
-    return {name for turn in stand.all_turns if turn.queue in queues for name in turn.nodes} - others
-
-
 def explain_unread_turns(stand: GateInputs) -> str:
     """Return why no node may go down because it is unknown which nodes other operators take down, with the remedy.
     Return an empty text if it is known.
@@ -180,7 +189,7 @@ def explain_unread_turns(stand: GateInputs) -> str:
     :param stand: state of the cluster
     """
     for kind, operator in _TAKERS.items():
-        if kind in stand.unread:
+        if kind in stand.unread and (kind != "MachineConfigPool" or stand.has_machine_configs):
             return (
                 f"it is unknown whether {operator} drains nodes ({kind}: {stand.unread[kind]}). Give the user of the"
                 " kubeconfig the rights in docs/rbac/look.yml."

@@ -360,6 +360,45 @@ def explain_what_holds_back(pool: MachinePool) -> str:
     return ""
 
 
+def list_drain_refusals(
+    node: ClusterNode, pool: typing.Optional[MachinePool], state: typing.Optional[NodeState]
+) -> tuple[str, ...]:
+    """Return the reasons why the operator must not drain a node, each with the remedy.
+
+    The operator ends the protections of other users after it has drained the node: it unpauses the MachineConfigPool
+    and uncordons the node. [pkg/orchestrator/openshift/openshift.go BeforeDrainNode, AfterCompleteDrainNode;
+    pkg/drain/drainer.go CompleteDrainNode]
+
+    If NVIDIA's maintenance operator drains for it, no SriovNetworkPoolConfig limits the number of nodes, and all pods
+    are evicted, those without a controller and with emptyDir data too. [Mellanox/network-operator
+    controllers/drain_controller.go, pkg/drain/drain_requestor.go setDefaultNodeMaintenance]
+
+    :param pool: MachineConfigPool of the node; None if it has none
+    :param state: SriovNetworkNodeState of the node; None if it has none
+    """
+    found = []
+    if state is not None and state.external_drainer:
+        found.append(
+            "NVIDIA's maintenance operator drains this node for the SR-IOV operator (annotation"
+            f" sriovnetwork.openshift.io/use-external-drainer of SriovNetworkNodeState {node.name}). It evicts all"
+            " pods, also those without a controller, and no SriovNetworkPoolConfig limits it. Let the SR-IOV operator"
+            " drain: install the Helm chart of NVIDIA's network operator with"
+            " operator.maintenanceOperator.useDrainControllerRequestor=false"
+        )
+    if pool is not None and pool.paused and not pool.paused_by_operator and not pool.paused_by_us:
+        found.append(
+            f"MachineConfigPool {pool.name} is paused by a user or another program, and the SR-IOV operator unpauses it"
+            " after it has drained the node. When the reason of the pause is gone, unpause the pool: oc patch"
+            f' machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"paused":false}}}}\''
+        )
+    if node.unschedulable and (state is None or state.current_state in ("", "Idle")):
+        found.append(
+            "the node is cordoned by a user or another program, and the SR-IOV operator uncordons it after it has"
+            f" drained the node. When the reason of the cordon is gone, uncordon it: kubectl uncordon {node.name}"
+        )
+    return tuple(found)
+
+
 def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
     """Return the MachineConfigPool that manages a node, or None if no pool selects it. A custom pool takes precedence
     over the pool ``worker``.

@@ -16,7 +16,7 @@ import typing
 from ..._model.base.text import join_first
 from ..._model.kubernetes.disruption import DriverAction, NodePlan
 from ..._model.run.findings import FAIL, Finding
-from ..fleet.nics_in_use import is_network
+from ..fleet.nics_in_use import describe_use, is_network
 
 #: use of the NICs with this driver by each node itself, by node and by network interface; a node whose default routes
 #: are unknown is left out. None if nothing is known of the nodes
@@ -40,7 +40,7 @@ def list_driver_uses(node: str, uses: DriverUses) -> tuple[tuple[str, ...], tupl
         return (), ()
     if node not in uses:
         return (), (_UNKNOWN,)
-    texts = {f"{name} carries {use}": is_network(use) for name, use in sorted(uses[node].items())}
+    texts = {f"{name} {describe_use(use)}": is_network(use) for name, use in sorted(uses[node].items())}
     return tuple(text for text in texts if not texts[text]), tuple(text for text in texts if texts[text])
 
 

@@ -417,7 +417,7 @@ def _report_closed(why: str) -> Finding:
     """
     text = (
         "A node that goes down now could take down the control plane, be reprovisioned, or exceed the permitted number"
-        " of unavailable nodes. Nothing was applied."
+        " of unavailable nodes. The policies, pool configs and drivers were not applied."
     )
     return Finding(
         "network.drain",

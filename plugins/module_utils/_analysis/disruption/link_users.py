@@ -25,7 +25,7 @@ from ..._model.kubernetes.disruption import FunctionHolder, NodePlan, SharedReso
 from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
 from ..controllers.drain import explain_link_users
 from ..controllers.sriov_reset import find_function_change
-from ..fleet.nics_in_use import is_network
+from ..fleet.nics_in_use import bridge_of, describe_use, is_network, is_unread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +72,12 @@ def find_link_users(
         network = in_use.get(interface.address) or in_use.get(interface.name) or ""
         if is_network(network):
             # an address of IPoIB is often left from the installation, so it is no proof of a use
-            if interrupted and (interface.link_type or "").upper() != "IB":
-                reasons.append(f"{name} carries {network} and is interrupted: {text}")
+            if interrupted and not is_unread(network) and (interface.link_type or "").upper() != "IB":
+                reasons.append(f"{name} {describe_use(network)} and is interrupted: {text}")
             else:
-                doubts[f"{name} carries {network}; {text}"] = None
-        users = [holder.pod for holder in holders or () if uses_function(holder, interface)]
+                doubts[f"{name} {describe_use(network)}; {text}"] = None
+        bridge = bridge_of(network)
+        users = [holder.pod for holder in holders or () if uses_function(holder, interface, bridge)]
         if users and interrupted:
             reasons.append(f"{name} is used by pods and is interrupted: {text}")
             pods.update(dict.fromkeys(users))
@@ -133,16 +134,18 @@ def list_claims(holders: typing.Iterable[FunctionHolder], addresses: typing.Cont
     )
 
 
-def uses_function(holder: FunctionHolder, interface: StateInterface) -> bool:
-    """Return whether a pod uses a physical function itself: by its PCI address, as the master of a network, or by a
-    resource of the shared RDMA device plugin that selects the function.
+def uses_function(holder: FunctionHolder, interface: StateInterface, bridge: str = "") -> bool:
+    """Return whether a pod uses a physical function itself: by its PCI address, as the master of a network, by a
+    network on the bridge of which the function is a port, or by a resource of the shared RDMA device plugin that
+    selects the function.
 
     :param interface: physical function as the config daemon reports it
+    :param bridge: name of the bridge of which the function is a port; empty for none
     """
-    on = {name.partition(".")[0] for name in holder.interfaces}
+    on = {*holder.interfaces, *(name.partition(".")[0] for name in holder.interfaces)}
     return (
         interface.address in holder.addresses
-        or bool(interface.name and interface.name in on)
+        or not on.isdisjoint(filter(None, (interface.name, bridge)))
         or any(shared.known and _selects(shared, interface) for shared in holder.shared)
     )
 

@@ -67,7 +67,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
         mine = [config for config in new if find_rendered_configs(pool, config, machines.pools)]
         reasons = tuple(f"{config.kind} {config.name} ({config.what})" for config in mine)
         reasons += (
-            (f"an interrupted run left MachineConfigPool {pool.name} paused before {pool.wanted_config}",)
+            (f"a run of linerate.rdma paused MachineConfigPool {pool.name} before {pool.wanted_config}",)
             if left_paused(pool)
             else ()
         )

@@ -87,7 +87,7 @@ def merge_driver(
         node = _add_driver(node, change, pods)
         nodes[name] = add_driver_uses(node, change.action, uses) if known else node
     most = change.at_once
-    limit = (
+    limit = change.limit or (
         f"maxParallelUpgrades is {0 if most is None else most}"
         if change.action == "load" or (change.action == "reload" and most is not None)
         else f"the operator {_AT_ONCE[change.action]} all nodes at the same time"

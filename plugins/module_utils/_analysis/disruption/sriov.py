@@ -41,6 +41,7 @@ from ..controllers.sriov_operator import (
     firmware_changes,
     is_evicted,
     list_changes,
+    list_drain_refusals,
     turn_of,
 )
 from .function_use import (
@@ -148,10 +149,9 @@ def add_gate(
     )
     rolls = [turn for turn in turns if turn.nodes]
     found = list_roll_blockers(rolls, drained, stand, machine_pools, cluster, inventory)
-    own = {node.name for node in stand.nodes if node.boot_id and node.boot_id == stand.own_boot}
     nodes = tuple(
         dataclasses.replace(node, reasons=(*node.reasons, _OWN_NODE))
-        if node.node in own and node.action in ("drain", "reboot")
+        if node.node == stand.own_node and node.action in ("drain", "reboot")
         else node
         for node in planned.nodes
     )
@@ -366,6 +366,7 @@ def _add_pods(
         blockers=(
             *find_held_pods(gone, full, prefix, live.budget_index),
             *filter(None, (explain_function_holders(left, prefix), held)),
+            *(() if held else list_drain_refusals(node, machines, live.states.get(node.name))),
         ),
     )
 

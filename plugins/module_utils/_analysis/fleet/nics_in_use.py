@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Find the physical functions that the node itself uses: those of its default routes, those with an address of the
-Node, those of its bonds, and those with other networks. While the SR-IOV operator changes such a function, the node
-may not be reachable over it. Pure.
+Node, those of its bonds and bridges, and those with other networks. While the SR-IOV operator changes such a function,
+the node may not be reachable over it. Pure.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ UPLINK = "the default route of the node"
 _ADDRESS = "the address of the node "
 #: begin of the use of a function with another network
 _NETWORK = "the network "
+#: begin of the use of a function that is a port of a bridge, over which pods and virtual machines may have a network
+_BRIDGE = "the bridge "
+#: use of a function of a node whose routes to networks were not read
+_UNREAD = "networks that were not read"
 #: driver that the driver container of NVIDIA's network operator unloads
 _REPLACED = "mlx5_core"
 #: networks that no NIC is needed for: every interface may have them
@@ -35,11 +39,36 @@ def is_needed(use: str) -> bool:
 
 
 def is_network(use: str) -> bool:
-    """Return whether the NIC only has another network of the node, such as one for storage.
+    """Return whether the NIC only has another network of the node, such as one for storage, is a port of a bridge, or
+    has networks that were not read.
 
     :param use: use of a physical function, as text
     """
-    return use.startswith(_NETWORK)
+    return use.startswith((_NETWORK, _BRIDGE, _UNREAD))
+
+
+def is_unread(use: str) -> bool:
+    """Return whether the networks of the NIC were not read, so that it may have an address of the node.
+
+    :param use: use of a physical function, as text
+    """
+    return use == _UNREAD
+
+
+def bridge_of(use: str) -> str:
+    """Return the name of the bridge of which a NIC is a port. Return an empty text if it has another use.
+
+    :param use: use of a physical function, as text
+    """
+    return use[len(_BRIDGE) :] if use.startswith(_BRIDGE) else ""
+
+
+def describe_use(use: str) -> str:
+    """Return the use of a NIC as predicate of a sentence about the NIC.
+
+    :param use: use of a physical function, as text
+    """
+    return f"is a port of {use}" if bridge_of(use) else f"{'may carry' if is_unread(use) else 'carries'} {use}"
 
 
 def list_node_addresses(addresses: AddressFacts) -> dict[str, tuple[str, ...]]:
@@ -79,6 +108,10 @@ def find_nics_in_use(
             use = uses.get(netdev.name, "")
             if netdev.bond and not is_needed(use):
                 use = f"the bond {netdev.bond}"
+            elif netdev.bridge and not is_needed(use):
+                use = f"{_BRIDGE}{netdev.bridge}"
+            elif value.networks is None:
+                use = use or _UNREAD
             address = hca.physical_function or (hca.pci.address if hca.pci is not None else "")
             if use and _rank(use) > _rank(found.get(address, "")):
                 found.update({netdev.name: use, **({address: use} if address else {})})

@@ -57,8 +57,11 @@ def find_announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
 
 
 def find_held_twice(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> dict[End, str]:
-    """Return a text for each pod that shares something with another pod which only one pod can have: the name of the
-    pod, its virtual function, or its HCA. The result is by rail and node; the text names the other pod.
+    """Return a text for each pod that has the same name, virtual function or HCA as another pod, although only one pod
+    may have it. The text names the other pod.
+
+    The keys are the rail and the node of the pod. Pods with an error are ignored. If the profile of the fabric gives
+    pods no functions, only the names are compared.
 
     :param pods: pods of the fabric that exist at the same time
     """

@@ -249,10 +249,11 @@ CAUSES: dict[str, Cause] = {
 
 
 def explain_cause(kind: str, fabric: Fabric) -> tuple[str, str]:
-    """Return the cause and the remedy of a kind of failure, for the link layer of the fabric. For an unknown kind, the
-    cause is that the tool ended with an unknown error.
+    """Return the cause and the remedy of a kind of failure, for the link layer of the fabric.
 
-    :param kind: kind of failure that a measurement reports
+    For an unknown kind, the cause is that the tool ended with an unknown error.
+
+    :param kind: kind of failure that a measurement reports, such as ``transport_retry``
     """
     known = COMPLETIONS.get(kind) or CAUSES.get(kind, CAUSES["exit_code"])
     why, remedy = known.on(link_of(fabric))
@@ -270,8 +271,10 @@ def name_check_of_hcas(fabric: Fabric) -> str:
 
 
 def add_stage(remedy: str) -> str:
-    """Return a remedy that ends with the stage to run again, unless it names the stage already. If it has a command in
-    a measuring pod, it also says when the pod exists.
+    """Return the remedy, followed by the instruction to run stage bandwidth again unless the remedy has it already.
+
+    If the remedy has a command to run in a measuring pod, a sentence is added that these pods exist only while the
+    stage runs.
     """
     if _IN_POD.search(remedy) and "while the stage runs" not in remedy.lower():
         remedy = f"{remedy} The measuring pods exist only while the stage runs."

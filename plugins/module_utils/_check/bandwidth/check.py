@@ -97,12 +97,14 @@ def _check_layers(
     seen: BandwidthFacts,
     facts: Facts,
 ) -> list[Finding]:
-    """Return the findings on the layer at which pairs lose bandwidth. A pair gets a finding if it was measured layer by
-    layer, or if the intent requests that and this run has not done it.
+    """Return the findings on the layer at which pairs lose bandwidth.
+
+    A pair gets a finding if it was measured layer by layer, or if the intent requests that and this run has not done
+    it.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
-    :param best: best pair of each group of comparable pairs
+    :param best: best pair of each group of comparable pairs, by the key of the group (``ground.kind``)
     :param seen: answer of rdma_bandwidth
     """
     fabric = ground.fabric
@@ -139,9 +141,10 @@ def _check_suspects(
     facts: Facts,
     rates: LineRates,
 ) -> list[Finding]:
-    """Return the findings on slow links, or on the HCAs, nodes and leaves at fault. If the rounds were planned to use
-    each link, slow links are found by the paths of the measurements. Otherwise the parts that failed pairs have in
-    common are named.
+    """Return the findings on slow links, or on the HCAs, nodes and leaves at fault.
+
+    If the rounds were planned to use each link, the paths of the measurements show which links are slow. Otherwise the
+    findings name the HCAs, nodes and leaves that failed pairs have in common.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
@@ -202,8 +205,9 @@ def _check_suspects(
 
 
 def compute_floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
-    """Return the floors of the pairs of each fabric in Gb/s, by the name of the fabric. Pairs without a measured
-    bandwidth, and pairs whose floor is unknown, are left out.
+    """Return the floors of the measured pairs of each fabric in Gb/s, by the name of the fabric.
+
+    Pairs without a measured bandwidth, and pairs whose floor is unknown, are left out.
     """
     seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
     for fabric in intent.fabrics:

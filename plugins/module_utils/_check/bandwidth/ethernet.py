@@ -30,15 +30,18 @@ COUNTERS = (
 
 
 def is_other_flow(pair: PairResult) -> bool:
-    """Return whether a pair was measured with another flow label than in the rounds. Such a flow may use other links,
-    so it proves nothing about the links of the rounds.
+    """Return whether a pair was measured with another flow label than in the rounds, and so perhaps over other links.
+
+    Such a measurement proves nothing about the links of the rounds. The result is False for a measurement without a
+    flow label.
     """
     return pair.flow_label is not None and pair.flow_label != compute_flow_label(pair.rail, pair.client, pair.server)
 
 
 def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) -> str:
-    """Return a sentence on whether a flow takes the same path each time it is measured. It does if its packets have a
-    flow label of their own.
+    """Return a text on whether a flow takes the same path each time it is measured.
+
+    It does if all pairs were measured with flow labels. Otherwise the text has the reason why they were not.
 
     :param ways: paths between the ports
     :param pairs: measured pairs of the fabric
@@ -201,7 +204,7 @@ def describe_switch_step(name: str) -> str:
 
 
 def set_step() -> str:
-    """Return the remedy for a set of links of which one is slow, but it is not known which one."""
+    """Return the remedy for a set of links of which one is slow, if it is not known which one."""
     return (
         "Read the rate and the errors of these ports: run ethtool <interface> and ethtool -S <interface> on the nodes,"
         f" and read {COUNTERS}. {_SWAP}"

@@ -55,7 +55,9 @@ NOTHING = Facts()
 
 
 def find_limits(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> PairLimits:
-    """Return the limits by which the pairs of a fabric are judged. They do not contain the HCAs of the nodes.
+    """Return the limits by which the pairs of a fabric are judged.
+
+    The mapping of the nodes' HCAs in the result stays empty.
 
     :param pods: pods of any fabric; those of other fabrics are ignored
     """
@@ -86,7 +88,7 @@ def find_membership(fabric: Fabric, facts: Facts) -> Membership:
 
 
 def locate_ends(fabric: Fabric, facts: Facts) -> dict[End, Place]:
-    """Return the location (node, HCA, rail, leaf) of each end whose HCA is known, by rail and node."""
+    """Return the location (node, HCA, rail, leaf) of each known HCA port of the fabric, by rail and node."""
     return {
         (place.rail, place.node): place
         for place in collect_places(find_membership(fabric, facts), facts.topologies).values()

@@ -84,7 +84,7 @@ def _explain_no_hca(fabric: Fabric, node: str, why: str, hcas: typing.Optional[O
     """Return cause and remedy of a node without a known HCA on the fabric.
 
     :param why: reason why the HCAs of the fabric are unknown; empty if they are known
-    :param hcas: HCAs of the node, or the error; None if node_info did not run there
+    :param hcas: HCAs of the node, or the error; None if node_info did not run on the node
     """
     again = f"then run stages {'fabric' if is_infiniband(fabric) else 'discover'} and bandwidth again."
     if hcas is None:

@@ -35,8 +35,8 @@ def format_queue_pairs(pair: PairResult) -> str:
 def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
     """Return the number of queue pairs and the message size of a measurement as text.
 
-    :param count: number of queue pairs; None if unknown
-    :param size: size of a message in bytes; None if unknown
+    :param count: number of queue pairs; None if unknown, which is written as 1
+    :param size: size of a message in bytes
     """
     many = count or 1
     return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
@@ -57,8 +57,9 @@ def _format_both_rates(pair: PairResult, average: float) -> str:
 
 
 def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
-    """Return whether the number of queue pairs explains why a pair is below its floor: it reaches the floor with more
-    of them, and no comparable pair reaches the floor with as few.
+    """Return whether the number of queue pairs explains why a pair is below its floor: the pair reaches the floor with
+    more queue pairs, and no comparable pair reaches the floor with as few. The result is False if the floor or the
+    figure with more queue pairs is unknown.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param best: best comparable pair; None if there is none
@@ -70,8 +71,9 @@ def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Bes
 
 
 def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
-    """Return whether all queue pairs of a pair take the same path, which is so on InfiniBand. Ethernet switches choose
-    a link for each queue pair, unless a flow label makes all of them one flow.
+    """Return whether all queue pairs of a pair take the same path, as on InfiniBand.
+
+    On Ethernet, switches choose a link for each queue pair, unless a flow label makes all of them one flow.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     """
@@ -81,8 +83,8 @@ def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
 def _check_proven(
     check: str, subject: str, ground: PairLimits, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
-    """Return a warning on a pair that is too slow with the configured number of queue pairs, but reaches the required
-    rate with more of them.
+    """Return the finding on a pair that is too slow with the configured number of queue pairs, but reaches the required
+    rate with more of them. It is a warning if the number explains the low rate, else the status is ``unknown``.
 
     :param check: check id of the finding
     :param subject: subject of the finding
@@ -90,7 +92,7 @@ def _check_proven(
     :param pair: result of the measurement
     :param average: measured rate in Gb/s
     :param expected: expected value, as text for the finding
-    :param explained: whether the number of queue pairs explains the low figure
+    :param explained: whether the number of queue pairs explains the low rate
     :raises ValueError: the pair was not measured with more queue pairs
     """
     found, same = pair.wider, _uses_one_path(ground, pair)
@@ -327,8 +329,9 @@ def check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: flo
 
 
 def check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
-    """Return the finding that compares the TCP bandwidth of a pair with the best pair of its network. Processors limit
-    TCP: a loss that they can explain is a warning, and a larger one is a failure.
+    """Return the finding that compares the TCP bandwidth of a pair with the best pair of its network.
+
+    CPUs limit TCP, so a loss that CPUs can explain is a warning, and a larger loss is a failure.
 
     :param subject: subject of the finding
     :param ground: bandwidth limits by which the pairs of the fabric are judged

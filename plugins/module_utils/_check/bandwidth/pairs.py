@@ -177,8 +177,8 @@ def _describe_valid_figure(kind: str, image: str, client: str) -> tuple[str, str
 
 
 def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
-    """Return cause and remedy of a pair whose small messages arrive and whose large ones do not, on link speeds that
-    only newer subnet managers support. Return None for any other pair.
+    """Return cause and remedy of a pair whose small messages arrive and whose large messages do not, on link speeds
+    that only newer subnet managers support. Return None for any other pair.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     """
@@ -241,7 +241,8 @@ def _check_sweep(subject: str, pair: PairResult) -> Finding:
 
 
 def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
-    """Return a verdict for each pair: True if its bandwidth is valid and reaches its floors, False if it does not.
+    """Return a verdict for each pair: True if its bandwidth is valid and reaches its floors, False if it failed or is
+    below a floor.
 
     Return None for a pair that proves nothing about its ends: its figure is not a valid measurement or belongs to
     another run, one of its ends was left out, or its two figures differ and the number of queue pairs does not explain

@@ -38,7 +38,7 @@ def check_pods(
     pod has, and is on the expected HCA.
 
     :param rail: number of the rail
-    :param pods: pods of all rails of the fabric by rail and node, since no two pods may share an address
+    :param pods: pods of all rails of the fabric, by rail and node; the addresses are compared over all rails
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param facts: facts of the stage, with the names of the nodes
     """
@@ -78,8 +78,8 @@ _ONE_RUN = (
 
 def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> tuple[str, str]:
     """Return a clause that names the HCA of the pod if it is not the HCA of the pod's rail, and the first step of the
-    remedy. The step is empty if the HCA of the rail is known. Both are empty if the pod is on the HCA of its rail, if
-    the HCAs of the node are unknown, or if the node has only one HCA.
+    remedy. The step is empty if the HCA of the rail is known. Both texts are empty if the pod is on the HCA of its
+    rail, if the HCAs of the node are unknown, or if the fabric has one rail and the HCA of the pod is unknown.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     """
@@ -100,9 +100,10 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
 
 
 def _why_another_port(pod: RdmaPod, membership: Membership) -> tuple[str, str]:
-    """Return a clause that the port of the fabric is not port 1 of its HCA, and the first step of the remedy. The tools
-    in the pod use port 1 of the RDMA device. Both are empty if the port is port 1, and for virtual functions, whose
-    ports have numbers of their own.
+    """Return a clause that the port of the fabric is not port 1 of its HCA, and the first step of the remedy.
+
+    The tools in the pod use port 1 of the RDMA device. Both texts are empty if the port is port 1 or unknown, if the
+    pod has no RDMA device, and for virtual functions, whose ports have numbers of their own.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     """
@@ -122,10 +123,11 @@ def _why_another_port(pod: RdmaPod, membership: Membership) -> tuple[str, str]:
 
 
 def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
-    """Return a clause that the node does not report the virtual function of the pod. Return an empty text if it does,
-    or if it reports no virtual function of the HCA.
+    """Return a clause that the node does not report the virtual function of the pod.
 
-    :param node: HCAs of the node; None if unknown
+    Return an empty text if the node reports it, or if the node reports no virtual function of the HCA.
+
+    :param node: HCAs of the node; None if unknown, for which the text is empty
     """
     if node is None or pod.physical_function is None:
         return ""

@@ -78,8 +78,10 @@ class Counted:
         }
 
     def collect_of(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
-        """Describe the counters of the ports on the path of a test that uses all of these directions. The result is
-        empty if no pair of the fabric was measured with counters.
+        """Describe the counters of the ports on the path of a test that uses all of these directions.
+
+        If no such test was measured with counters, the result says so. The result is empty if no pair of the fabric was
+        measured with counters.
 
         :param numbers: directions of links, as indices in ``PathTable.directions``
         """
@@ -93,7 +95,10 @@ class Counted:
         )
 
     def check_routing(self) -> list[Finding]:
-        """Return the finding that compares the routing in the intent with the uplinks that the tests used."""
+        """Return the finding that compares the routing in the intent with the uplinks that the tests used.
+
+        The list is empty if the uplinks prove nothing.
+        """
         return check_routing(self._fabric, self._ways, self._pairs)
 
     def describe_test(self, test: Test) -> CounterEvidence:
@@ -206,9 +211,10 @@ class Counted:
 
     def _list_slow_links(self, test: Test, pair: CountedPair) -> list[str]:
         """Return sentences with the links on the path that are slower than the other uplinks of their leaf, or slower
-        than both of their ends support.
+        than both of their ends support. The list is empty if there are no such links.
 
         :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
+        :param pair: pair that was measured with counters
         """
         words = []
         for leaf in dict.fromkeys(
@@ -275,8 +281,8 @@ class Counted:
         return [text]
 
     def _list_unknown(self, pair: CountedPair) -> list[str]:
-        """Describe the ports whose counters are not fully known: not read, cleared meanwhile, at their maximum, or
-        without a wait counter.
+        """Return a sentence for each reason why counters of ports are not fully known, with these ports: not read,
+        cleared meanwhile, at their maximum, or without a wait counter.
         """
         words = []
         unread = [f"{self._name_port(port)} ({port.why})" for port in pair.ports if port.why]

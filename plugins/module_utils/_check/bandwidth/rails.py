@@ -88,7 +88,10 @@ def check_rails(fabric: Fabric, membership: Membership, neighbours: Neighbours) 
 
 
 def _collect_cablings(membership: Membership, leaves: typing.Mapping[Port, str]) -> dict[str, Cabling]:
-    """Return the cabling of each node that is connected to at least one known leaf.
+    """Return the cabling of each node that is connected to at least one known leaf, by node.
+
+    A cabling is the name of the leaf of each rail, in the order of the rails, and None for a rail whose leaf is
+    unknown.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param leaves: name of the leaf by rail and node
@@ -102,8 +105,9 @@ def _check_model(
     fabric: Fabric, model: Cablings, membership: Membership, leaves: typing.Mapping[Port, str]
 ) -> typing.Iterator[Finding]:
     """Yield the findings on the servers of one model: one for each node with a cabling of its own, and one for each
-    pair of cablings of as many nodes.
+    pair of different cablings that equally many nodes have.
 
+    :param model: cablings of the servers of the model, with the nodes of each cabling
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param leaves: name of the leaf by rail and node
     """

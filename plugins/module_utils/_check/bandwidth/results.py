@@ -68,7 +68,8 @@ class VantagePort:
     """The port from which a fabric was read, and the LIDs of its switches and ports.
 
     :ivar node: name of the node
-    :ivar device: RDMA device of the node; ``port`` is the number of its port
+    :ivar device: RDMA device of the node
+    :ivar port: number of the port of the RDMA device
     :ivar lids: LID of each switch by its GUID, and of each port that takes part by the GUID of the port
     """
 
@@ -129,6 +130,7 @@ def collect_evidence_within(
 def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
     """Return an object that selects, while a fabric is measured, the pairs to measure again with more queue pairs.
 
+    :param pods: pods of the fabric
     :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     return TooSlow(find_limits(fabric, seen, pods))
@@ -137,15 +139,18 @@ def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHI
 def list_figures(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> list[bool]:
-    """Return for each pair whether it has a bandwidth that is a valid measurement.
+    """Return for each pair whether it has a bandwidth that is a valid measurement, in the order of the pairs.
 
+    :param pods: pods of the fabric
+    :param pairs: measured pairs of the fabric
     :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes
     """
     return list_figures_within(find_limits(fabric, seen, pods), pairs)
 
 
 def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
-    """Return for each pair whether it has a bandwidth that is a valid measurement.
+    """Return for each pair whether it has a bandwidth that is a valid measurement, as ``list_figures`` does, if the
+    limits of the pairs are already computed.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param pairs: measured pairs of the fabric
@@ -186,8 +191,8 @@ def choose_layer_tests_within(
 def keep_valid_results(
     fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING
 ) -> BandwidthFacts:
-    """Return the answer of rdma_bandwidth with only those pairs that belong to these fabrics and have no invalid
-    figure.
+    """Return the answer of rdma_bandwidth with only those pairs that belong to these fabrics and whose figure is not
+    doubtful. Pairs without a figure stay.
 
     :param measured: answer of rdma_bandwidth
     :param seen: facts that show links and paths: HCAs, subnet managers and topologies of the nodes

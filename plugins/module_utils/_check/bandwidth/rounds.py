@@ -72,8 +72,11 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
 
 
 def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
-    """Return the number of rounds in which the intent wants nodes to be paired. Return None if the time of the stage
-    determines it, or if the intent asks for rounds that use each link.
+    """Return the number of rounds for which the intent asks, at most all rounds.
+
+    Return None if the time of the stage determines the number, or if the intent asks for rounds that use each link.
+
+    :param nodes: number of nodes that take part
     """
     wanted = fabric.bandwidth.rounds
     if wanted == "all":
@@ -82,7 +85,10 @@ def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
 
 
 def describe_cover(plan: RoundPlan) -> str:
-    """Describe the number of rounds, and the share of the links that they use."""
+    """Return the number of planned rounds as text, and the share of the links that they use.
+
+    Without a plan by links, the text has the number of rounds only.
+    """
     cover = plan.cover
     if cover is None or not cover.directions:
         return count_of(plan.rounds, "round")

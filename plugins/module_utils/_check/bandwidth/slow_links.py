@@ -28,8 +28,9 @@ _EXPECTED = f"at least {SLOW:.0%} of the usual rate of paths with the same link 
 
 
 def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
-    """Return the measurements that prove something about links, with their paths. Measurements without a figure, whose
-    cause is reported elsewhere, and measurements of another flow are left out.
+    """Return the measurements that prove something about links, with their paths.
+
+    Measurements without a figure and measurements with another flow label than that of the rounds are left out.
 
     :param ways: paths between the ports
     :param pairs: pairs whose figures are valid measurements
@@ -45,11 +46,12 @@ def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[
 def compute_least_share(
     ways: PathTable, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
 ) -> typing.Optional[float]:
-    """Return the share of the rate of its slowest link that each path should carry at least. Return None without pairs,
-    or if the lowest acceptable bandwidth or a link rate of any pair is unknown.
+    """Return the share of the rate of its slower host cable that each path should carry at least.
 
-    The share is computed from the floors of the pairs, because the HCA or PCIe link behind a link may be slower than
-    the link by design.
+    Return None without pairs, or if the lowest acceptable bandwidth or the rate of a host cable of any pair is unknown.
+
+    The share is computed from the floors of the pairs, because the HCA or PCIe link behind a cable may be slower than
+    the cable by design.
 
     :param ways: paths between the ports
     :param pairs: measured pairs
@@ -251,9 +253,9 @@ class _SlowLinkReporter:
         return direction.source, direction.target
 
     def _find_cable_end(self, number: int) -> typing.Optional[End]:
-        """Return the rail and the node of the HCA port at one side of a link, or None for a link between two switches.
+        """Return the rail and the node of the HCA port at one end of a link, or None for a link between two switches.
 
-        :param number: index in ``PathTable.directions`` of one direction of a link
+        :param number: index in ``PathTable.directions`` of one direction of the link
         """
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)

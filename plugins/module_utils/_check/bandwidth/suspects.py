@@ -117,8 +117,9 @@ def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
 
 
 def _list_names(elements: typing.Sequence[Element]) -> list[str]:
-    """Return the names of the suspects. A node is left out if one of its HCAs is named, and a fabric if a part of it is
-    named.
+    """Return the names of the suspects. A node is left out if one of its HCAs is named.
+
+    Fabrics, and nodes as client or server only, are left out unless nothing else remains.
 
     :param elements: elements of a suspect, which the pairs cannot distinguish
     """

@@ -34,8 +34,10 @@ class TooSlow:
         """Return each pair with the queue pairs and message size of its second measurement, or with None if it is not
         measured again.
 
-        A pair is not measured again if ``ENOUGH`` other pairs of one of its ends, in the same role, stayed too slow:
-        more queue pairs would show nothing new. The returned pair then contains this reason.
+        A pair that is too slow is measured again, unless ``ENOUGH`` other pairs of one of its ends, in the same role,
+        stayed too slow: more queue pairs would show nothing new. The returned pair then contains this reason.
+
+        :param pairs: measurements of one round
         """
         for kind, best in self._ground.best(pairs).items():
             if kind not in self._best or best.average > self._best[kind].average:
@@ -50,7 +52,10 @@ class TooSlow:
 
     def note(self, pairs: typing.Iterable[PairResult]) -> None:
         """Count, for each end in its role as client or server, the pairs that stayed too slow or gave no second figure.
-        Otherwise an end whose pairs always fail would cost the time of a second measurement for each pair.
+
+        Without this count, an end whose pairs always fail would cost the time of a second measurement for each pair.
+
+        :param pairs: pairs after their second measurement
         """
         for pair in pairs:
             if pair.wider is not None and (pair.wider.average_gbps is None or self.is_too_slow(pair)):

@@ -44,7 +44,9 @@ class UplinkShare:
         return self.alone is None and sum(self.shares.values()) >= _ALL
 
     def text(self, name: typing.Callable[[int], str]) -> str:
-        """Return the share of each uplink as text.
+        """Return the share of each uplink as text, the largest first.
+
+        Uplinks with less than 10 % are left out; if all are, the text has their number and the largest share.
 
         :param name: function that returns the name of a link direction by its index
         """
@@ -67,8 +69,7 @@ def compute_shares(ways: PathTable, test: Test, pair: CountedPair, end: int) -> 
     :param ways: paths between the ports
     :param test: indices in ``PathTable.ends`` of the sending and the receiving HCA port
     :param pair: pair that was measured with counters
-    :param end: 0 for the uplinks out of the client's leaf, 1 for the uplinks into the server's leaf. The two directions
-        of a link have an even number and the next one
+    :param end: 0 for the uplinks out of the client's leaf, 1 for the uplinks into the server's leaf
     """
     leaf = ways.leaf(test[end])
     if pair.why or leaf is None or ways.leaf(test[0]) == ways.leaf(test[1]):
@@ -88,8 +89,10 @@ def compute_shares(ways: PathTable, test: Test, pair: CountedPair, end: int) -> 
 
 
 def _find_rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, into: bool) -> typing.Optional[int]:
-    """Return the data that passed over a link in one direction during the test, in units of 4 octets. Return None if it
-    is unknown. The counter of the port on the leaf is preferred to that of the other port of the link.
+    """Return the data that passed over a link in one direction during the test, in units of 4 octets.
+
+    Return None if it is unknown. The counter of the port on the leaf is preferred to that of the port at the other end
+    of the link.
 
     :param ports: changes of the counters during the test, by GUID and number of the port
     :param direction: direction of a link (``Direction`` of link_directions.py)

@@ -104,10 +104,13 @@ def judge_channels(
 def judge_connections(
     communicator: NcclCommunicator, log: NcclLog, wanted: RequiredProof
 ) -> typing.Iterator[ChannelVerdict]:
-    """Yield a verdict on the connections of each rank in an all-to-all test. A rank must have at least one connection
-    with each other rank, and connections with ranks of other nodes must use the network.
+    """Yield a verdict on the connections of each rank in an all-to-all test.
 
-    The log of such a test does not name the peer of a connection, so only the number of connections is checked.
+    A rank must have at least one connection with each other rank, and connections with ranks of other nodes must use
+    the network.
+
+    The log of such a test does not name the peer of a connection, so only the number of connections is checked. A
+    communicator of one rank gets no verdict.
 
     :param wanted: properties that the log must show
     """
@@ -151,8 +154,9 @@ _PROVEN: _Verdict = (PASS, "", "")
 def _judge_channel(
     channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: RequiredProof
 ) -> _Verdict:
-    """Return the verdict on a channel of a rank from its connections (routes). A failure takes precedence over an
-    unknown value.
+    """Return the verdict (status, cause, remedy) on a channel of a rank from its connections (routes).
+
+    A failure takes precedence over an unknown value.
 
     :param channel: number of the channel
     :param routes: connections of the rank on this channel
@@ -175,7 +179,7 @@ def _judge_channel(
 
 
 def _find_verdict(verdicts: typing.Sequence[_Verdict], status: Status) -> typing.Optional[_Verdict]:
-    """Return the first verdict with the given status, or None."""
+    """Return the first verdict (status, cause, remedy) with the given status, or None if no verdict has it."""
     return next((verdict for verdict in verdicts if verdict[0] == status), None)
 
 
@@ -233,10 +237,13 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
 
 
 def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
-    """Return the verdict on the HCA of a connection: it must be on the fabric. A channel through the GPU of another
-    rank (PXN) uses an HCA of the same node, and all processes of a node use the same numbers for the HCAs.
+    """Return the verdict (status, cause, remedy) on the HCA of a connection, which must be on the fabric.
+
+    A channel through the GPU of another rank (PXN) is judged by the log of this rank as well, because all processes of
+    a node number the HCAs alike.
 
     :param route: connection as the log shows it
+    :param process: process of the rank, whose log numbers the network devices
     :param wanted: properties that the log must show
     """
     allowed = wanted.hcas.get(rank.host)
@@ -290,8 +297,9 @@ def list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 
 
 def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[Finding]:
-    """Yield one finding for all channels of a rank that are not proven for the same cause. If all channels are proven,
-    yield one passed finding.
+    """Yield one finding for all channels of a rank that are not proven and have the same cause.
+
+    If all channels are proven, yield one passed finding.
 
     :param verdicts: verdicts on the channels of all ranks
     """

@@ -93,7 +93,9 @@ class JudgedRuns:
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Return findings on each pod, each test, each step of each collective, the trend, and pods that were not removed.
-    Return one passed finding where the intent does not ask for collectives.
+
+    If the intent does not ask for collectives, return one passed finding. If no fabric can be chosen, or the stage did
+    not run over it, return one finding of status ``unknown``.
     """
     wanted, expected = (
         intent.cluster.collectives,
@@ -173,7 +175,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> JudgedRuns:
     """Judge the stored runs in the order in which each collective ran them, and return the findings and the proven
-    figures. A run whose log has more ranks, channels or parts than its nodes can have is not judged.
+    figures. A run whose log has more ranks, channels or parts than its nodes can have gets a finding of status
+    ``unknown`` and counts as not proven. If all logs together are too large, nothing is judged, and one such finding is
+    returned.
 
     :param wanted: settings of the collectives in the intent
     :param seen: result of the module rdma_collectives: the pods and the completed tests
@@ -264,10 +268,12 @@ def judge_facts(intent: Intent, facts: Facts) -> JudgedRuns:
 def list_courses(
     wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
 ) -> tuple[Course, ...]:
-    """Return the course (sequence of tests) of each requested collective, before its first test. The result is empty if
-    no pod can be used.
+    """Return the course (sequence of tests) of each requested collective, before its first test.
+
+    The result is empty if no pod can be used.
 
     :param wanted: settings of the collectives in the intent
+    :param pods: pods of the stage; those with an error are left out
     """
     usable = [pod for pod in pods if not pod.error]
     if not usable:
@@ -298,9 +304,10 @@ def collect_hardware(
     wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
 ) -> NodesHardware:
     """Return the HCAs of the nodes' pods, with the rates that stage bandwidth measured, and a first assignment of GPUs
-    to rails.
+    to rails: the GPUs are divided equally among the rails, in the order of their numbers.
 
     :param wanted: settings of the collectives in the intent
+    :param pods: usable pods of the stage
     """
     rates = collect_rates(fabric, facts.bandwidth)
     hcas = {
@@ -318,11 +325,14 @@ def collect_hardware(
 def collect_leaves(
     wanted: Collectives, fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of each leaf. The leaves come from the intent if it names them, else from the topology or LLDP.
-    A node whose leaf is unknown on any rail is assigned to an unknown leaf of its own. If no leaf is known, all nodes
-    are on one unknown leaf.
+    """Return the nodes of each leaf, by the name of the leaf.
+
+    The leaves come from the intent if it names them, else from the topology or LLDP. A node whose leaf is unknown on
+    any rail is assigned to an unknown leaf of its own. If no leaf is known, all nodes are on one unknown leaf. The key
+    of an unknown leaf is an ``UnknownLeaf``.
 
     :param wanted: settings of the collectives in the intent
+    :param nodes: names of the nodes with a usable pod
     """
     if wanted.leaves:
         grouped = {leaf: tuple(node for node in nodes if node in members) for leaf, members in wanted.leaves.items()}
@@ -347,9 +357,10 @@ def collect_leaves(
 def _report_without_leaf(
     wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts
 ) -> typing.Iterator[Finding]:
-    """Report the nodes that took no part in the steps by leaves, because their leaf is unknown. If no leaf is known,
-    there are no such steps. This is reported only if LLDP was read, the intent names no leaves, and there are more than
-    two usable pods.
+    """Report the nodes that took no part in the steps by leaves, because their leaf is unknown.
+
+    If no leaf is known, there are no steps by leaves. This is one finding of status ``unknown`` if the intent names
+    leaves, and one warning if it names none, LLDP was read, and there are more than two usable pods.
 
     :param wanted: settings of the collectives in the intent
     :param seen: result of the module rdma_collectives: the pods and the completed tests

@@ -61,7 +61,8 @@ _MOST_ITERATIONS = 10**9
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
-    """Return the key by which a test of a collective is found among the stored runs.
+    """Return the key by which a test of a collective is found among the stored runs: collective, step, nodes, rail
+    (None for a test over all rails), and change of a repetition (empty for any other test).
 
     :param name: name of the collective
     """
@@ -95,6 +96,7 @@ class Course:
         :param ground: GPUs and HCAs of the nodes, with measured rates
         :param leaves: names of the nodes by leaf
         :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
+        :param ended: reason why the stage ended before its last test; empty if it did not
         :raises ValueError: a node belongs to two leaves, or there is no rail
         """
         self.name, self._wanted, self.leaves = name, wanted, leaves
@@ -166,7 +168,7 @@ class Course:
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
     ) -> dict[Test, str]:
-        """Evaluate the results of a round, and return a description of the verdict on each test.
+        """Evaluate the results of a round, and return the verdict on each test as text, by test.
 
         :param round_of: tests and runs that ``next`` returned
         :param results: results by test; a test without a result did not run
@@ -220,7 +222,8 @@ class Course:
         return self._wanted.latency and self.name == LATENCY
 
     def _take_small(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Evaluate the latency test of a pair with small messages, and return the description of the verdict.
+        """Evaluate the latency test of a pair with small messages, and return the latency as text, or that it is not
+        valid.
 
         :param test: pair of nodes that was tested
         :param run: command and nodes that were planned for the test
@@ -349,7 +352,10 @@ class Course:
         return f"{self.name}, {test.kind}: {join_first(test.nodes, _NAMED) or 'no node'}{more}"
 
     def _is_slow(self, group: CollectiveGroup) -> bool:
-        """Return whether the last run of a group gave a verified figure, so that the group can only be slow."""
+        """Return whether the last run of a group gave a verified figure.
+
+        A suspected group with such a figure can only be slow.
+        """
         runs = self._runs_of.get(group, [])
         return bool(runs) and runs[-1].bus_gbs is not None
 
@@ -370,7 +376,7 @@ class Course:
 
 
 def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
-    """Return a sort key by which groups with all rails rank above pairs tested rail by rail, and then groups with more
-    nodes above smaller ones.
+    """Return a sort key by which the group for the soak is chosen: groups with all rails rank above pairs of nodes,
+    which are tested rail by rail, and larger groups above smaller groups.
     """
     return group.kind != "two nodes", len(group.nodes)

@@ -120,8 +120,11 @@ class GroupRun:
 
 
 def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Iterator[Finding]:
-    """Report a group that failed or was slow at first, and passed when it ran again without a change. Its fault may
-    recur.
+    """Yield a finding on a group that failed or was slow at first, and passed when it ran again without a change, since
+    its fault may recur. Yield nothing for any other group.
+
+    The finding is a warning if no run failed and the last figure is hardly higher than the lowest; otherwise its status
+    is ``unknown``.
 
     :param subject: subject of the group
     :param runs: results of the group in the order of its runs
@@ -158,7 +161,8 @@ def report_unused_floors(
     name: TestName, floors: typing.Sequence[ExpectedBusbw], used: typing.AbstractSet[ExpectedBusbw]
 ) -> typing.Iterator[Finding]:
     """Yield a finding of status ``unknown`` for each ``expected_busbw`` of the intent with which no group was compared.
-    An entry without a number of nodes gets none if each group was compared with an entry for its own number of nodes.
+
+    An entry without a number of nodes gets no finding if groups were compared with other entries.
 
     :param name: name of the collective
     :param floors: entries of ``expected_busbw`` in the intent
@@ -191,11 +195,11 @@ def report_unused_floors(
 
 def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator[Finding]:
     """Yield a failed finding for each node, port, leaf, uplink and rail that was found to be slow, and a finding of
-    status ``unknown`` for each group of nodes in which the slow one could not be found.
+    status ``unknown`` for each group of nodes in which the slow node could not be found.
 
     :param name: name of the collective
     :param kind: step of the collective
-    :param named: result of the search
+    :param named: slow components that the search found
     """
     places: list[tuple[str, str, str, str]] = [
         (

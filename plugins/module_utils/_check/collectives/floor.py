@@ -97,7 +97,8 @@ class Floor:
 
 
 def name_algorithm(written: str, nodes: int) -> typing.Optional[Algorithm]:
-    """Return the algorithm whose formula applies to the name in NCCL's log, or None if no formula is known for it.
+    """Return the algorithm whose formula applies to an algorithm that NCCL's log names, or None if no formula is known
+    for it.
 
     :param written: name of the algorithm in NCCL's log, such as ``NVLS``
     :param nodes: number of nodes of the communicator

@@ -37,9 +37,9 @@ _RAILS = (
 
 
 class GroupJudge:
-    """The judgement of the tests of one collective, which depends on what earlier tests showed.
+    """The judgment of the tests of one collective, which depends on what earlier tests showed.
 
-    :ivar ground: GPUs and HCAs of the nodes, with measured rates. Each log shows more GPUs of rails
+    :ivar ground: GPUs and HCAs of the nodes, with measured rates. Each log adds the GPU that NCCL uses with a rail
     :ivar inside: figure of the slowest node that was tested alone and is not slow; None before such a test
     :ivar used_floors: floors of the intent that a group was compared with
     """
@@ -52,12 +52,12 @@ class GroupJudge:
         leaf_of: typing.Mapping[str, str],
         ended: str,
     ) -> None:
-        """Prepare to judge, before the first test.
+        """Store what the tests are judged by. No test is judged yet.
 
         :param wanted: settings of the collectives in the intent
         :param ground: GPUs and HCAs of the nodes, with measured rates
         :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
-        :param leaf_of: leaf of each node
+        :param leaf_of: name of the leaf, by node
         :param ended: why the stage ended before its last test; empty if it did not
         """
         self._wanted, self.ground, self._seen, self._leaf_of, self._ended = wanted, ground, seen, leaf_of, ended
@@ -168,7 +168,7 @@ class GroupJudge:
         return verdict
 
     def _explain_no_results(self, ran: typing.Optional[RanTest]) -> tuple[str, str]:
-        """Return why a test has no results, and the remedy.
+        """Return the reason why a test has no results, and the remedy.
 
         :param ran: facts of the run; None if the test did not run
         """
@@ -209,8 +209,9 @@ class GroupJudge:
         return GroupVerdict(() if isinstance(test, RailTrial) else findings, passes, figure, floor_gbs)
 
     def _learn_gpus(self, log: NcclLog) -> None:
-        """Learn from a log which GPU NCCL uses with the HCA of each rail, for later tests of one rail. The numbering of
-        the GPUs does not show it.
+        """Store which GPU NCCL uses with the HCA of each rail according to a log, for later tests of one rail.
+
+        The numbers of the GPUs do not show which GPU is beside which HCA.
         """
         seen = learn_gpus(log, self.ground, self._wanted.gpus_per_node)
         self.ground = dataclasses.replace(self.ground, gpu_of_rail={**self.ground.gpu_of_rail, **seen})
@@ -218,7 +219,8 @@ class GroupJudge:
     def compare_nodes(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
     ) -> dict[str, Finding]:
-        """Compare the nodes that were tested alone, in this round and before, and return the finding on each.
+        """Compare the nodes that were tested alone, in this round and before, and return the finding on each node, by
+        node.
 
         :param figures: figures of this round by node
         :param results: results of this round by test
@@ -234,10 +236,11 @@ class GroupJudge:
     def _find_slowest(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
     ) -> NodeFigure:
-        """Return the figure of the slowest of these nodes, with its algorithm. If the node did not run in this round,
-        the algorithm is that of the previous round.
+        """Return the figure of the slowest of these nodes, with its algorithm.
 
-        :param figures: figures of the nodes that continue to take part
+        If the node did not run in this round, the algorithm is that of the previous figure.
+
+        :param figures: figures of the nodes that continue to take part; at least one
         :param results: results of this round by test
         """
         node = min(figures, key=lambda name: figures[name].bus_gbs)

@@ -67,7 +67,7 @@ class GroupFigure:
 
     @property
     def slow(self) -> bool:
-        """Return whether the bus bandwidth is below the lowest one that passes."""
+        """Return whether the bus bandwidth is below the floor; False if the group has no floor."""
         return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
 
 

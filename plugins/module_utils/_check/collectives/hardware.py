@@ -160,10 +160,13 @@ def pick_expected(run: CollectiveRun, wanted: Collectives) -> typing.Optional[Ex
 
 
 def learn_gpus(log: NcclLog, ground: NodesHardware, gpus: int) -> dict[int, int]:
-    """Return the number of the GPU that uses each rail on most hosts, by rail. Only a rank that is the only process of
-    its host and uses a single rail counts. The result is empty if fewer than two rails are found.
+    """Return the number of the GPU that uses each rail on most hosts, by rail.
 
-    Each host counts once for each rail, however many ranks the log of its pod has.
+    Only a rank that is the only process of its host and uses a single rail counts. The result is empty if fewer than
+    two rails are found.
+
+    Each host counts once for each rail, however many ranks the log of its pod has. If two GPUs are used equally often,
+    the lower number is returned.
 
     :param ground: hardware of the nodes
     :param gpus: number of GPUs of a node

@@ -79,8 +79,9 @@ def pick_figure(
 
 
 def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
-    """Return the mean of the out-of-place and in-place bus bandwidth, in GB/s. It is computed from time and bytes if
-    the network is so slow that the table may show 0.00.
+    """Return the mean of the out-of-place and in-place bus bandwidth, in GB/s.
+
+    A bandwidth so low that the table may show it as 0.00 is computed from the time and the size of the message.
 
     :param row: line of the table that nccl-tests printed, for one message size
     :param run: parsed output of one run of nccl-tests
@@ -152,7 +153,7 @@ def judge_figure(
     least_bytes: int = LEAST_BYTES,
 ) -> tuple[Finding, ...]:
     """Compare the bus bandwidth of a run with the lowest bandwidth that passes: that of the intent, else the computed
-    one. If the run is too slow, add a warning for each possible cause.
+    floor. If the run is too slow, add a warning for each possible cause.
 
     :param subject: subject of the group
     :param log: log of the run
@@ -259,7 +260,10 @@ def judge_inside(
     figures: typing.Mapping[str, CollectiveFigure], wanted: typing.Optional[ExpectedBusbw] = None
 ) -> tuple[Finding, ...]:
     """Compare the bus bandwidth of each node that was tested alone with the entry of the intent, or else with the
-    median of all nodes, and return one finding for each node. No other stage measures NVLink and PCIe inside a node.
+    median of all nodes, and return one finding for each node.
+
+    The finding fails if the node is slower. If there are too few nodes for a comparison with the median, the finding on
+    a node that is not slower names no limit.
 
     :param figures: proven figures by node, all of one test
     :param wanted: entry of ``expected_busbw`` for one node; None if the intent has none

@@ -47,7 +47,7 @@ class Latency:
 
     @property
     def words(self) -> str:
-        """Return the mean and the 99th percentile as text with their unit."""
+        """Return the mean as text, with the 99th percentile if it is known, such as ``12.3 us, p99 20.1 us``."""
         return f"{self.mean_us:.1f} us" + (f", p99 {self.p99_us:.1f} us" if self.p99_us is not None else "")
 
 

@@ -71,8 +71,8 @@ def check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Findi
 
 
 def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Warn about processes whose RoCE traffic class (NCCL_IB_TC) is not the one that the intent sets, so that their
-    packets use a queue without PFC and ECN.
+    """Warn about processes whose RoCE traffic class (NCCL_IB_TC) differs from that of the intent, so that their packets
+    use a queue without PFC and ECN.
 
     :param processes: processes of the run
     :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
@@ -97,7 +97,8 @@ def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundi
 
 
 def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Return whether a process sends RoCE traffic in a queue that the fabric does not reserve for it.
+    """Return whether a process sends RoCE traffic in another traffic class than the intent sets; False if the intent
+    sets no RoCE settings.
 
     :param processes: processes of the run
     :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails
@@ -147,7 +148,7 @@ def check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surrounding
 
 
 def has_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Return whether a process has one queue pair for each connection over fast RoCE.
+    """Return whether a process has a single queue pair for each connection over fast RoCE; False without RoCE.
 
     :param processes: processes of the run
     :param seen: facts besides NCCL's log: HCAs, tuning of the nodes, RoCE settings, rates of single rails

@@ -55,7 +55,7 @@ def count_nodes(communicator: NcclCommunicator) -> int:
 
 def report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
     """Yield a finding of status ``unknown`` on the channels on which, according to the log, a node sends nothing over
-    the network.
+    the network. Yield nothing for a communicator on a single node.
 
     :param communicator: communicator of the run with the routes of its ranks
     """

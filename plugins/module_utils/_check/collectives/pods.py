@@ -23,8 +23,9 @@ _RUN_WITH_THIS_INTENT = (
 
 
 def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Yield a finding of status ``unknown`` if the tests ran in another image than that of the intent, since they prove
-    the library and the plugins of the other image.
+    """Yield a finding of status ``unknown`` if the tests ran in another image than that of the intent.
+
+    They then prove nothing about the library and the plugins of the image in the intent.
 
     :param wanted: settings of the collectives in the intent
     :param seen: result of the module rdma_collectives: the pods and the completed tests
@@ -48,9 +49,11 @@ def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
 
 
 def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Check that the tests sent all message sizes from ``least_bytes`` to ``most_bytes`` of the intent. Yield a finding
-    of status ``unknown`` if they ran with other limits, and a warning if they ended earlier. The program doubles the
-    size from one line of its table to the next, and ends earlier if the memory of the GPUs is too small.
+    """Check that the tests sent all message sizes from ``least_bytes`` to ``most_bytes`` of the intent.
+
+    Yield a finding of status ``unknown`` if they ran with other limits, and a warning if nccl-tests reduced the largest
+    size because the memory of the GPUs is too small. The program doubles the size from line to line of its table, so
+    the largest size may be up to half below the limit.
 
     :param wanted: settings of the collectives in the intent
     :param seen: result of the module rdma_collectives: the pods and the completed tests

@@ -83,8 +83,8 @@ class Proof:
 
 
 def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
-    """Return the proof that the log gives for a run of nccl-tests, with a finding for each property that it does not
-    show.
+    """Return the proof that the log gives for a run of nccl-tests: a verdict on each channel, and findings on the
+    properties that the log must show.
 
     :param log: NCCL log of the run
     :param run: parsed table that nccl-tests printed
@@ -119,7 +119,7 @@ def count_rows(run: NcclTests, proof: Proof) -> tuple[NcclTestRow, ...]:
     """Return the lines of the table of a run that may be judged: all lines if the log proves the run, else none.
 
     :param run: parsed table that nccl-tests printed
-    :param proof: whether the log proves that the run used the fabric
+    :param proof: proof that the log gives for the run
     """
     return run.rows if proof.status == PASS else ()
 
@@ -129,6 +129,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
 
     :param test: subject of the finding
     :param run: parsed output of one run of nccl-tests
+    :param log: log of the run, whose environment variables may explain wrong values
     """
     expected = "a complete run without wrong values"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0

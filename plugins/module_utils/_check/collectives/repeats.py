@@ -54,7 +54,8 @@ class Change:
 
     def is_in(self, log: NcclLog) -> bool:
         """Return whether the log shows the change: at least one process reports each variable with its value, and no
-        process reports another value. NCCL logs only the variables that a process reads.
+        process reports another value. NCCL logs only the variables that a process reads. A variable that the change
+        removes may be reported by no process.
         """
         read = {name: {process.environment.get(name) for process in log.processes} for name, _value in self.variables}
         return all(value in read[name] and read[name] <= {value, None} for name, value in self.variables)
@@ -202,8 +203,10 @@ class Repeats:
             self._slow[group] = slow
 
     def next(self) -> typing.Optional[tuple[Repeat, Change]]:
-        """Return the next repeat and its change, or None if there are no more. Call this only after all groups were
-        passed to ``note``.
+        """Return the next repeat and its change, or None if no repeats remain.
+
+        A repeat is returned again until its result was passed to ``take``. Call this only after all groups were passed
+        to ``note``.
         """
         if self._group is None and self._slow:
             self._group = min(self._slow, key=lambda group: len(group.nodes))
@@ -215,6 +218,9 @@ class Repeats:
 
     def take(self, subject: str, bus_gbs: typing.Optional[float], lacks: str = "") -> Finding:
         """Return the finding on the repeat that ``next`` returned last: whether its change raised the bandwidth.
+
+        If a repeat without a change gives another bandwidth, the remaining repeats are dropped, since they would prove
+        nothing.
 
         :param subject: subject of the findings on the group
         :param bus_gbs: bus bandwidth of the repeat, in GB/s; None if none is proven

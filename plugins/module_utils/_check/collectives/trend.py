@@ -70,8 +70,8 @@ def check_trend(
     ratio: float = 1.5,
 ) -> list[Finding]:
     """Return a finding for each step that is slower than its median in earlier runs, and one for all other steps
-    together. Do the same for the latency of small messages. If too few runs are kept, there are no such findings. A
-    warning lists the kept runs that cannot be read.
+    together. Return a finding on the latency of small messages of each collective. Steps and collectives of which too
+    few runs are kept have no finding. A warning lists the kept runs that cannot be read.
 
     :param now: summary of each step of this run
     :param earlier: figures of kept runs

@@ -24,8 +24,10 @@ MOST_CHANNELS = 9_999
 
 
 def explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
-    """Return the quantity that exceeds a limit in the log of a run, and the limit. Return None if the log is plausible
-    for the nodes of the run. A small fact may describe a log of any size, so these limits protect the check.
+    """Return the quantity that exceeds a limit in the log of a run, and the limit, both as text.
+
+    Return None if the log is plausible for the nodes of the run. The limits protect the check from a small fact that
+    describes a log of any size.
 
     :param ran: run of a test with its log
     :param gpus: number of GPUs of a node

@@ -19,9 +19,10 @@ UNKNOWN_LEAF = UnknownLeaf("leaf unknown")
 def add_unknown_leaves(
     grouped: typing.Mapping[str, tuple[str, ...]], nodes: typing.Iterable[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the leaves, with an unknown leaf of its own added for each node that is on no leaf.
+    """Return the nodes by leaf, with an unknown leaf of its own added for each node that is on no leaf.
 
     :param grouped: nodes by leaf
+    :param nodes: names of all nodes
     """
     found, placed = dict(grouped), {node for members in grouped.values() for node in members}
     for node in (node for node in nodes if node not in placed):

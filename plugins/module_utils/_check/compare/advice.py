@@ -73,8 +73,11 @@ def _list_scaling_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice
 
 
 def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
-    """Yield a recommendation if a vNIC is much slower than virtual functions on as many nodes, or else if it scales
-    much worse than linearly.
+    """Yield one recommendation on the vNIC, if it has figures.
+
+    It advises virtual functions if the vNIC is much slower than virtual functions on the same number of nodes, and a
+    measurement of virtual functions if the vNIC scales much worse than linearly. Otherwise it reports that a vNIC is
+    sufficient, unless there are no figures to compare it with.
 
     :param measure: job or test of which several networks have figures
     :param rows: figures of that job or test, one for each number of nodes, with speed-up and efficiency
@@ -117,7 +120,7 @@ def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
 
 def _list_rdma_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """Yield a recommendation from the comparison of RDMA with TCP over a NIC of the pod's own, on the largest number of
-    nodes for which both have a figure.
+    nodes for which both have a figure. Yield nothing if there is no such number.
 
     :param measure: job or test of which several networks have figures
     :param rows: figures of that job or test, one for each number of nodes, with speed-up and efficiency

@@ -207,8 +207,9 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
 
 
 def _check_figures(fabric: Fabric, item: Compared) -> Finding:
-    """Check that an entry of ``rdma_cluster.measures`` has a figure for this fabric. Without it, the best network may
-    be the one that was not measured.
+    """Check that an entry of ``rdma_cluster.measures`` has a figure for this fabric.
+
+    Without a figure, this fabric may be the best network, but cannot be recommended.
 
     :param item: entry of ``rdma_cluster.measures`` with its figures
     """
@@ -292,8 +293,8 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
 
 
 def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Return the finding that recommends a network for jobs: the fastest one at the largest number of nodes for which
-    at least two networks have a figure.
+    """Return the finding that recommends a network for jobs: the fastest network at the largest number of nodes for
+    which at least two networks have a figure. If only one network was measured, the finding passes.
 
     :param item: job or test with the figures of each network
     :param ours: names of the fabrics of the intent

@@ -86,8 +86,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _count_nodes(seen: int, expected: int) -> Finding:
-    """Return the finding that compares the number of nodes in the inventory with the intent. A node that is missing
-    from the inventory has no other finding.
+    """Return the finding that compares the number of nodes in the inventory with the intent.
+
+    No other finding reports a node that is missing from the inventory.
 
     :param seen: number of nodes in the inventory
     :param expected: number of nodes in the intent
@@ -154,10 +155,15 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
 
 
 def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
-    """Check that the PCIe link of each HCA runs at the maximum of the card. A card in a narrow slot, or with a link
-    that trained down, cannot reach the rate of its port.
+    """Check that the PCIe link of each HCA that a fabric of the intent may use runs at the maximum of the card.
+
+    A card in a narrow slot, or with a link that trained down, cannot reach the rate of its port.
+
+    The finding is a warning if the link is slower, or if one of the values was not read. HCAs without a PCIe link, such
+    as virtio devices, are left out.
 
     :param name: name of the node
+    :param node: HCAs of the node
     """
     findings = []
     for hca in list_fitting(intent.fabrics, node):
@@ -227,7 +233,11 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
 
 
 def _describe_link(speed: typing.Optional[float], width: typing.Optional[int]) -> str:
-    """Return the speed in GT/s and the width of a PCIe link as text, such as ``32 GT/s x16``."""
+    """Return the speed in GT/s and the width of a PCIe link as text, such as ``32 GT/s x16``.
+
+    A missing speed or width reads ``speed not read`` or ``width not read``; if both are missing, the text is ``not
+    read``.
+    """
     if speed is None and width is None:
         return "not read"
     rate = "speed not read" if speed is None else f"{speed:g} GT/s"

@@ -33,9 +33,10 @@ Range = tuple[float, float]
 
 
 def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
-    """Compare the clock of each node with that of the controller, and return one finding for each node. If all nodes
-    agree with each other and differ from the controller, add a finding on the controller's clock, and compare each node
-    with the other nodes instead.
+    """Compare the clock of each node with that of the controller, and return one finding for each node.
+
+    If all nodes have the same time and it differs from that of the controller, add a finding on the controller's clock,
+    and compare each node with the other nodes instead.
 
     :param clocks: reading of the clock of each node with the controller's times of request and answer, or the error, by
         node

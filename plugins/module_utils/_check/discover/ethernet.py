@@ -129,13 +129,14 @@ def _list_mtus(fabric: Fabric, node: NodeHcas) -> tuple[int, ...]:
 
 
 def _format_mtus(mtus: typing.Sequence[int]) -> str:
-    """Return MTUs as text, each once: ``1500 and 9000`` of a node with interfaces of both."""
+    """Return MTUs as text, each once, such as ``1500 and 9000``; ``not known`` without an MTU."""
     return " and ".join(map(str, sorted(set(mtus)))) or "not known"
 
 
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
-    """Check that all member interfaces of a bond are up and have the same speed and MTU. Other checks use the state of
-    one member as that of the bond.
+    """Check that all member interfaces of a bond are up and have the same speed and MTU.
+
+    Other checks rely on this, because they look at one member of the bond only.
 
     :param subject: subject of the finding
     :param bond: name of the bond
@@ -171,8 +172,9 @@ def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netde
 
 
 def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
-    """Return the functions of a node whose interfaces are in pods, so that their names on the node are unknown. The
-    fabric may have selected them by the name of the interface.
+    """Return the functions of a node whose interfaces are in pods, so that their names on the node are unknown, and
+    that match all other selectors of the fabric. The list is empty unless the fabric selects interfaces by name and
+    moves them into pods.
     """
     if not (is_interface_moved(fabric) and fabric.select.netdev):
         return []

@@ -22,8 +22,10 @@ _ONE_NIC = "each MAC address on 1 NIC or bond"
 
 
 def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Warn about each node with fewer InfiniBand HCAs than the best node: it may have lost one, even if enough are
-    left. The list is empty for fewer than two nodes, without InfiniBand fabrics, and without HCAs.
+    """Return a finding for each node on its number of InfiniBand HCAs: a warning if another node has more HCAs, since a
+    node may have lost an HCA even if the remaining HCAs are enough.
+
+    The list is empty for fewer than two nodes, without InfiniBand fabrics, and without HCAs.
     """
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
     counted = {name: list_fitting(fabrics, node) for name, node in nodes.items()}
@@ -59,8 +61,9 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
 
 def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
     """Check that no two HCAs have the same node GUID or port GUID, since packets for one of them may reach the other.
-    Return a failed finding for each GUID that several have, or one pass. Virtual functions are judged by stage
-    virtual_functions.
+
+    Return a failed finding for each GUID that several HCAs or ports have, or else one pass. The list is empty without
+    InfiniBand HCAs. Virtual functions are judged by stage virtual_functions.
     """
     owners: dict[tuple[str, str], list[str]] = {}
     for name, hca in list_infiniband_hcas(nodes):
@@ -97,10 +100,11 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
 
 
 def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Report MAC addresses that several NICs of Ethernet fabrics have. The member interfaces of a bond share one
-    address and count once.
+    """Return a failed finding for each MAC address that several NICs of Ethernet fabrics have, or else one pass.
 
-    A machine that the inventory contains under two names is found too, since its facts would count for both names.
+    The member interfaces of a bond share one address and count once.
+
+    A machine that the inventory contains under two names is found too, since both names have the same MAC addresses.
 
     :param nodes: HCAs of each node
     """

@@ -16,8 +16,9 @@ MOST, MOST_HCAS = 8, 16
 
 
 def list_others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
-    """Return the functions of a node that are not among the chosen ones. They are compared by identity, since a
-    comparison by value would take quadratic time.
+    """Return the functions of a node that are not among the chosen functions.
+
+    They are compared by identity, since a comparison by value would take quadratic time.
 
     :param chosen: functions of the same node
     """

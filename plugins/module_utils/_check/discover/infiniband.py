@@ -76,8 +76,9 @@ def _is_infiniband_function(hca: Hca) -> bool:
 
 
 def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
-    """Return the finding on an HCA, changed to a warning if the node has enough usable HCAs without this one, which may
-    then belong to no fabric of the intent. A passed finding is not changed.
+    """Return the finding on an HCA, changed to a warning if the node has enough other usable HCAs.
+
+    An HCA that is not needed may belong to no fabric of the intent. A passed finding is not changed.
 
     :param good: number of usable HCAs of the node
     :param wanted: number of HCAs that the intent requires
@@ -133,8 +134,9 @@ def _explain_too_few(intent: Intent, node: NodeHcas) -> tuple[str, str]:
 
 
 def _list_switched(intent: Intent, node: NodeHcas) -> list[Hca]:
-    """Return the HCAs that are set to Ethernet and may be those that an InfiniBand fabric lacks. NICs that an Ethernet
-    fabric of the intent needs are left out, and models without InfiniBand.
+    """Return the HCAs that are set to Ethernet and may be those that an InfiniBand fabric lacks.
+
+    NICs that an Ethernet fabric of the intent needs, and models without InfiniBand, are left out.
     """
     needed: set[str] = set()
     for fabric in intent.fabrics:
@@ -162,7 +164,7 @@ def describe_set_to_ethernet(hcas: typing.Sequence[Hca]) -> str:
 
 
 def _these(hcas: typing.Sequence[Hca], verbs: tuple[str, str] = ("has", "have")) -> str:
-    """Return the subject of a sentence on HCAs with its verb.
+    """Return the subject of a sentence on HCAs with its verb, such as ``This HCA has`` or ``These HCAs have``.
 
     :param verbs: singular and plural of the verb
     """

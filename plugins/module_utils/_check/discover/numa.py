@@ -32,8 +32,10 @@ _REMEDY = (
 
 def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
     """Yield a warning for each HCA whose NUMA node differs from that of most HCAs of the same model at the same PCI
-    address. Where no NUMA node is most frequent, yield one warning for the address. HCAs without a NUMA node are
-    ignored.
+    address. If several NUMA nodes are the most frequent, yield one warning for the address. HCAs without a NUMA node
+    are ignored.
+
+    :param nodes: HCAs of each node, by node
     """
     places: dict[_Place, dict[str, Hca]] = {}
     for name, node in nodes.items():

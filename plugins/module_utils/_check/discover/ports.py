@@ -16,8 +16,8 @@ class PortTrouble:
     """The problem because of which a port cannot be used, as the texts of a finding.
 
     :ivar measured: observed state of the port
-    :ivar why: cause, as a sentence
-    :ivar remedy: instruction to the user that resolves the cause
+    :ivar why: cause, as a sentence. ``DEVICE`` in it stands for the RDMA device
+    :ivar remedy: instruction to the user that resolves the cause. ``DEVICE`` in it stands for the RDMA device
     :ivar known: whether the state of the port was read
     """
 
@@ -109,8 +109,9 @@ def check_port(subject: str, port: Port, device: str) -> Finding:
 
 
 def check_ports_of_ethernet(subject: str, hca: Hca) -> typing.Iterator[Finding]:
-    """Check each port of an RDMA device that has several ports on Ethernet. A port is not active if its network
-    interface is down or has no carrier. Where a device has one port, its interface is checked instead.
+    """Yield a finding on each port of an RDMA device that has several ports on Ethernet, and a warning if more than one
+    of them is active. A port is not active if its network interface is down or has no carrier. Devices with one port
+    are not checked here, but by their network interface.
 
     :param subject: subject of the findings, to which the number of the port is added
     """

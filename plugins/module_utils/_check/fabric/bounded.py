@@ -17,8 +17,10 @@ MOST_OF_PORTS = 1024
 
 
 def limit_findings(fabric: Fabric, findings: typing.Sequence[Finding], of_what: str) -> list[Finding]:
-    """Return the findings, limited for each status. Of more than ``MOST_OF_PORTS`` findings with the same status,
-    return the first ``MOST_OF_PORTS`` and one finding that states the number of the remaining ones.
+    """Return the findings, limited for each status.
+
+    Of more than ``MOST_OF_PORTS`` findings with the same status, return the first ``MOST_OF_PORTS`` and one finding
+    that states the number of the remaining findings.
 
     :param findings: findings of one check, without passes
     :param of_what: noun for the subjects of the findings, in the plural, such as ``links``

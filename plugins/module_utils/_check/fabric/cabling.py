@@ -27,10 +27,10 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     """Return the findings on the cabling of the rails: HCA k of each node must be on the same leaf as HCA k of the
     nodes that share leaves with it.
 
-    Nodes that share a leaf must share all of their leaves. A node that does not is compared with the most similar
-    cabling of more nodes. If the intent does not set ``rails`` and many nodes have different cablings, one finding
-    reports that the fabric may have no rails. Only servers of one model are compared, because the order of the slots
-    has no meaning across models.
+    Nodes that share a leaf must share all of their leaves. A node that shares only some of them is compared with the
+    most similar cabling of more nodes. If the intent does not set ``rails`` and many nodes have different cablings, one
+    finding reports that the fabric may have no rails. Only servers of one model are compared, because the order of the
+    slots has no meaning across models.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
@@ -117,7 +117,9 @@ def _report_wrong_cable(subject: str, measured: str, expected: str, why: str, re
 
 
 def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, Cabling]:
-    """Return the cabling of each node that is connected to at least one leaf.
+    """Return the cabling of each node that is connected to at least one leaf, by node.
+
+    A cabling is the GUID of the leaf of each rail, in the order of the rails, and None for a rail without a known leaf.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
@@ -135,7 +137,8 @@ def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, Cabling]:
 
 
 def _find_leaf_port(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
-    """Return the port of the leaf to which an HCA is cabled, or None if the topology shows none.
+    """Return the port of the leaf to which an HCA is cabled, or None if the topology shows no switch at the far end of
+    its cable.
 
     :param member: HCA of the fabric
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port

@@ -158,10 +158,14 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
 
 
 def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membership) -> list[Finding]:
-    """Compare the HCAs of two fabrics whose profiles cannot share an HCA. Return a failed finding for each node on
-    which both fabrics select the same HCA or port; empty if the profiles can share one.
+    """Compare the HCAs of two fabrics whose profiles cannot share an HCA.
 
+    Return a failed finding for each node on which both fabrics select the same HCA or port. The list is empty if the
+    profiles can share an HCA.
+
+    :param one: first fabric
     :param its: HCAs of the first fabric
+    :param other: second fabric
     :param others: HCAs of the second fabric
     """
     apart = why_apart(one, other)
@@ -184,8 +188,10 @@ def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membershi
 
 
 def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
-    """Return a key that identifies a port on its node: the PCI address of the HCA (or its name without one) and the
-    port number. An HCA may have two ports on different fabrics.
+    """Return a key that identifies a port on its node, since an HCA may have two ports on different fabrics.
+
+    The key is the PCI address of the HCA (its name if it has no address) and the port number, or None if no port is
+    known.
 
     :param member: HCA of the fabric
     """
@@ -226,7 +232,8 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
 
 def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """Return findings on the HCAs that the intent lists by PCI address: their ports must see the subnet manager of the
-    fabric. The list is empty if the intent lists none.
+    fabric. If that subnet manager is unknown, return a failed finding if the listed HCAs see different subnet managers.
+    The list is empty if the intent lists no PCI address.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read

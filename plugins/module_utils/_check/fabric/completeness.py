@@ -17,9 +17,9 @@ _KINDS = {"Ca": "HCA", "Switch": "switch", "Rt": "router"}
 
 
 def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
-    """Return a finding of status ``unknown`` if an end of a link is not in the list of nodes or has another kind there,
-    or if the links form several separate parts. The list is empty otherwise. Nodes without a link are ignored, since
-    they may belong to other tenants.
+    """Return a finding of status ``unknown`` if an end of a link is not in the list of nodes or has another kind in
+    that list, or if the links form several separate parts. The list is empty otherwise. Nodes without a link are
+    ignored, since they may belong to other tenants.
     """
     kinds = {node.guid: node.kind for node in topology.nodes}
     ends = {(end.guid, end.kind) for link in topology.links for end in (link.a, link.b)}

@@ -92,7 +92,7 @@ def check_errors(
 
 
 def _explain_missing_reading(errors: typing.Optional[SeenErrors]) -> tuple[str, str, str]:
-    """Return which of the two readings of the error counters is missing, the cause, and the remedy.
+    """Return three texts: which of the two readings of the error counters is missing, the cause, and the remedy.
 
     :param errors: the readings, of which at least one is missing; None if the counters were not queried
     """
@@ -193,15 +193,17 @@ def _check_growth(
 def _check_port(
     subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str
 ) -> typing.Optional[Finding]:
-    """Return the finding on the growth of a port's counters between two readings, or None if none grew. The status is
-    ``fail`` if an error counter grew faster than is accepted, ``unknown`` if one is at its maximum, so that it cannot
-    show growth, and ``warn`` otherwise. A counter that was cleared between the readings starts at 0.
+    """Return the finding on the growth of a port's counters between two readings, or None if no counter grew or is at
+    its maximum.
+
+    The status is ``fail`` if an error counter grew faster than is accepted, ``unknown`` if a counter is at its maximum,
+    so that it cannot show growth, and ``warn`` otherwise. A counter that was cleared between the readings starts at 0.
 
     :param subject: subject of the finding
     :param before: first reading of the port; None if it does not contain the port
     :param later: second reading of the port
     :param seconds: time between the readings
-    :param far: name of the port at the other end of the link, for the text
+    :param far: end of a sentence that names the port at the other end of the link; empty if that port is unknown
     """
     earlier = before.counters if before else {}
     rises, stuck = {}, []
@@ -244,8 +246,9 @@ def _check_port(
 
 
 def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
-    """Return one finding on the errors of the whole fabric since the counters were cleared. Separate findings would be
-    too many, because after a year without clearing most ports have errors.
+    """Return one finding on the link errors of the whole fabric since the counters were cleared.
+
+    Separate findings for each port would be too many, because after a year without clearing most ports have errors.
 
     :param later: second reading
     :param names: names of the switches and HCAs of the topology, for texts

@@ -21,8 +21,10 @@ _MOST_LIDS = 32
 
 
 def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> list[Finding]:
-    """Return a failed finding for each LID that a port reports and that belongs, or may belong, to another port. The
-    list is empty where each port has its own LID. At most ``_MOST_LIDS`` LIDs get a finding of their own.
+    """Return a failed finding for each LID that a port reports and that belongs, or may belong, to another port.
+
+    The list is empty where each port has its own LID. If there are more than ``_MOST_LIDS`` such LIDs, the first ones
+    have a finding of their own, and one more finding has the number of all.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param topologies: topologies that fabric_info read, or the error, by node

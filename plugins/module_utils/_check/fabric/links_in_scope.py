@@ -83,10 +83,11 @@ _MOST_WORDS = 10_000_000
 
 
 def _list_switches_between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) -> set[str]:
-    """Return those of the switches ``asked`` that are on a shortest path between two leaves. If the computation would
-    take too long, return all of them.
+    """Return those of the switches ``asked`` that are on a shortest path between two leaves.
 
-    Each leaf is represented by one bit, so that the paths from all leaves are computed at once. A large fabric has
+    If the computation would take too long, return all of them.
+
+    Each leaf is represented by one bit, so that the paths from all leaves are computed at once: a large fabric has
     hundreds of leaves.
 
     :param leaves: GUIDs of the leaves

@@ -150,7 +150,8 @@ def _explain_count(
 def _explain_ports(
     hcas: typing.Sequence[Hca], seen: typing.Mapping[tuple[str, int], SeenSubnet]
 ) -> tuple[list[str], list[str]]:
-    """Return the subnet manager or the error that each port reports, and the instructions for these ports.
+    """Return one text for each port with the subnet manager or the error that the port reports, and the instructions
+    for these ports, each once.
 
     :param hcas: HCAs that are not on the fabric
     :param seen: answer of each port, by RDMA device and number

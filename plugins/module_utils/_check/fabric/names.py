@@ -40,9 +40,12 @@ class FabricFacts:
 
 
 class Names:
-    """The names of the devices in a topology, for findings. The name of a device is its node description, or its GUID
-    without a description. It is the description and the GUID if the description is not unique or has the form of a port
-    name, since the owner of a device chooses the description and waivers match by name.
+    """The names of the devices in a topology, for findings.
+
+    The name of a device is its node description, or its GUID if it has no description.
+
+    The GUID is appended to a description that is not unique or has the form of a port name, since the owner of a device
+    chooses the description and waivers match by name.
     """
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
@@ -84,7 +87,7 @@ class Names:
         return name if kind == "Ca" and number == 1 else f"{name} port {number}"
 
     def lid(self, lid: int) -> str:
-        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``."""
+        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``; without one, ``LID 7``."""
         guid = self._lids.get(lid)
         return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
 
@@ -100,8 +103,8 @@ class Names:
 
 
 def find_host(guid: str, names: Names, world: FabricFacts) -> typing.Optional[str]:
-    """Return the machine that has a port: the node with it, else the host in the node description, which rdma-ndd
-    writes as HOST DEVICE. Return None if neither shows it, and for a switch.
+    """Return the name of the machine that has a port: the node whose HCAs have it, or else the host in the node
+    description, which rdma-ndd writes as ``HOST DEVICE``. Return None if neither is known, and for a switch.
 
     :param guid: GUID of a port of an HCA, or of a device
     :param names: names of the devices of the topology
@@ -115,7 +118,7 @@ def find_host(guid: str, names: Names, world: FabricFacts) -> typing.Optional[st
 
 
 def join_some(items: typing.Sequence[str]) -> str:
-    """Join the first items as text, and add the number of the omitted ones.
+    """Join the first ``MOST`` items as text, and add the number of the omitted items.
 
     :param items: names or other short texts
     """
@@ -123,8 +126,8 @@ def join_some(items: typing.Sequence[str]) -> str:
 
 
 def words_of_ports(world: FabricFacts) -> str:
-    """Return a sentence with the first errors that ports reported when they were queried for their subnet manager.
-    Return an empty text without errors.
+    """Return a sentence with the first errors that ports of any node reported when they were queried for their subnet
+    manager. Return an empty text without errors.
 
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """

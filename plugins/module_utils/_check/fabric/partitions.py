@@ -27,8 +27,10 @@ class _Port(typing.NamedTuple):
 
 
 def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
-    """Check that all HCAs of the fabric have at least one partition in common. Return one finding on the HCAs for which
-    that is not so, or an empty list. Ports whose partition keys are unknown are ignored.
+    """Check that all HCAs of the fabric have at least one partition in common.
+
+    Return one failed finding on the HCAs that share no partition with all others, or an empty list. Ports whose
+    partition keys are unknown are ignored.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     """
@@ -91,8 +93,8 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
 
 
 def _find_limited_pairs(groups: typing.Mapping[tuple[str, ...], list[_Port]]) -> dict[tuple[str, ...], list[_Port]]:
-    """Return the groups of ports that do not share a partition with another group on another node, although each
-    shares one with most ports. Both are limited members of that partition.
+    """Return the groups of ports that do not share a partition with another group on another node, although each group
+    shares one with most ports. In that partition, both groups are limited members, which cannot talk to each other.
 
     :param groups: ports by their partition keys, without the most frequent keys
     """
@@ -106,7 +108,7 @@ def _find_limited_pairs(groups: typing.Mapping[tuple[str, ...], list[_Port]]) ->
 
 
 def _format_pkeys(keys: typing.Sequence[str]) -> str:
-    """Return partition keys as text, such as ``0x7fff (limited)``.
+    """Return the first partition keys as text, such as ``0x7fff (limited)``. At most ``_MOST`` keys are shown.
 
     :param keys: partition keys, such as ``0x7fff``
     """

@@ -32,8 +32,8 @@ _NO_ANSWER = "the answer is empty"
 def check_managers(
     fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
 ) -> list[Finding]:
-    """Check the subnet managers of a fabric: exactly one is master, a standby exists, and they answer. The fabric must
-    have been identified.
+    """Check the subnet managers of a fabric whose HCAs are known: exactly one is master, a standby exists, and they
+    answer.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param seen: topology and subnet managers as read through a port of the fabric; None if no port was used
@@ -233,8 +233,9 @@ def _check_standby(
 
 
 def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager], names: Names) -> Finding:
-    """Warn about subnet managers with the same priority. The GUID then decides which of them becomes master: the lower
-    one wins, so the choice is accidental.
+    """Warn about subnet managers with the same priority.
+
+    The lower GUID then decides which of them becomes master, so the choice is accidental.
 
     :param known: subnet managers by GUID
     :param names: names of the devices

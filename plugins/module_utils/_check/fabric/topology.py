@@ -74,11 +74,12 @@ def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
 
 
 def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names) -> list[Finding]:
-    """Check that each HCA of the fabric has a link in the topology. Return one passed finding for each node, and one
-    finding for each missing HCA.
+    """Check that each HCA of the fabric has a link in the topology.
+
+    Return one passed finding for each node that has such HCAs, and one finding for each missing HCA.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
-    :param ends: link of each port in the topology, and which end of it the port is, by GUID
+    :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
     :param names: names of the switches and HCAs of the topology, for texts
     """
     expected = f"a link in the topology of {fabric.name}"
@@ -132,8 +133,11 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
 def _check_capabilities(
     fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names
 ) -> Finding:
-    """Return a warning that sums up the slow links of the whole fabric, including those of other tenants.
-    ``fabric.rate`` fails for each slow link in scope.
+    """Return the finding that sums up the slow links of the whole fabric, including those of other tenants.
+
+    It is a warning if there are any. If the supported rates are not known, the status is ``unknown``.
+
+    The check ``fabric.rate`` reports the slow links that carry traffic of the fabric.
 
     :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
     :param names: names of the switches and HCAs of the topology, for texts
@@ -204,8 +208,8 @@ def _check_foreign(
     """Report HCAs in the topology that carry the name of a node of the intent, although the node does not report such
     an HCA. HCAs of other servers are ignored.
 
-    The finding is a warning if all HCAs that the intent requires of the node are in the topology by their GUIDs.
-    Another machine then has the same name.
+    The finding is a failure, because the node may have lost the HCA. It is a warning if the topology has all HCAs that
+    the intent requires of the node, because then another machine has the same name.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
@@ -281,10 +285,11 @@ def _check_foreign(
 
 def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Finding]) -> list[Finding]:
     """Return at most ``_MOST_FOREIGN`` findings of a status, and one finding that states the number of the remaining
-    ones. The topology is read through the port of one node, which could invent any number of HCAs.
+    findings. The limit protects the report, since the topology is read through the port of one node, which could invent
+    any number of HCAs.
 
     :param status: status of the findings to return
-    :param findings: findings on HCAs with the names of other nodes
+    :param findings: findings on HCAs with the names of other nodes, of any status
     """
     found = [item for item in findings if item.status == status]
     if len(found) <= _MOST_FOREIGN:
@@ -311,9 +316,12 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
 
 
 def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str) -> typing.Iterator[Finding]:
-    """Yield a failed finding for each port that has several cables in the topology. All stages use the first cable that
-    the topology lists for a port.
+    """Yield a failed finding for each port that has several cables in the topology.
 
+    All stages use the first cable that the topology lists for a port. If there are more than ``_MOST_DOUBLED`` such
+    ports, one more finding has their number in place of the further findings.
+
+    :param names: names of the switches and HCAs of the topology, for texts
     :param remedy: beginning of the remedy of the findings
     """
     # both names of a port tell of the same cables

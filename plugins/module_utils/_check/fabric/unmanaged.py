@@ -60,8 +60,9 @@ def _report_unknown_master(fabric: Fabric, why: str, remedy: str) -> Finding:
 
 def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     """Return a failed finding for each island: switches and HCAs that are connected with each other, but have no path
-    to a subnet manager. If no topology shows the islands, return one failed finding with their ports. The list is empty
-    if no port at all sees a subnet manager.
+    to a subnet manager. If no topology shows the islands, return one failed finding with their ports.
+
+    The list is empty without islands, and if no port at all sees a subnet manager.
 
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
     """
@@ -150,8 +151,9 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
 def _find_rivals(
     fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], world: FabricFacts
 ) -> typing.Optional[Finding]:
-    """Return a failed finding if one topology contains two master subnet managers, else None. The ports of such a
-    fabric report different masters, so it would otherwise count as two fabrics.
+    """Return a failed finding if one topology contains two master subnet managers, else None.
+
+    Without this finding, such a fabric would count as two fabrics, since its ports report different masters.
 
     :param asking: ports that may belong to the fabric, each as node name and RDMA device
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read

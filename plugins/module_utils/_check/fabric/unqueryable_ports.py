@@ -77,12 +77,14 @@ def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
 
 
 def explain_cause(nodes: typing.Sequence[str], world: FabricFacts, mute: typing.Sequence[Hca] = ()) -> tuple[str, str]:
-    """Return the reason why ports of these nodes could not be queried for their subnet manager, and its remedy. Of
-    several reasons, return the most basic: no answer of a node, then devices that no tool can open, then errors of the
-    query.
+    """Return the reason why ports of these nodes could not be queried for their subnet manager, and its remedy.
 
+    Of several reasons, return the most basic: no answer of a node, then devices that no tool can open, then errors of
+    the query.
+
+    :param nodes: names of the nodes
     :param world: HCAs, subnet managers and topologies of the nodes whose facts could be read
-    :param mute: HCAs of the only node that were not queried; empty if they are not known
+    :param mute: HCAs of the node that were not queried, if ``nodes`` has one node; empty if they are not known
     """
     missing = [name for name in nodes if name not in world.subnets]
     if missing:

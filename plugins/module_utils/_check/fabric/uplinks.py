@@ -28,11 +28,12 @@ def list_switch_links(topology: Topology) -> list[Link]:
 
 
 def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksInScope) -> list[Finding]:
-    """Report leaves with fewer links to other switches than ``uplinks`` of the intent requires. If the intent does not
-    set it, report leaves with fewer links than most leaves that share a switch with them.
+    """Report leaves with fewer links to other switches than ``uplinks`` of the intent requires.
 
-    Only leaves with HCAs of the fabric are compared, since leaves for storage are built differently. A link that all
-    leaves lack, such as those to a failed spine, is found only if the intent sets the number. A leaf with fewer HCAs
+    If the intent does not set it, report leaves with fewer links than most leaves that share a switch with them.
+
+    Only leaves with HCAs of the fabric are compared, since leaves for storage are built differently. Links that all
+    leaves lack, such as those to a failed spine, are found only if the intent sets the number. A leaf with fewer HCAs
     than its neighbors needs fewer links: its finding is a warning if each of its HCAs has at least the usual share of
     the links.
 
@@ -131,8 +132,9 @@ def _compare_uplinks(
 
 
 def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, list[str]]:
-    """Return the leaves grouped by the set of leaves that share a switch with them, including themselves. Each set is
-    an integer with one bit for each leaf, in the order of the leaves.
+    """Return the GUIDs of the leaves, grouped by the set of leaves that share a switch with them, including themselves.
+
+    The key of a group is that set as an integer with one bit for each leaf, in the order of the leaves.
 
     :param uplinks: number of links from each leaf to each other switch, by GUID of the leaf and then of the switch
     """
@@ -151,9 +153,9 @@ def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, l
 def _compare_leaves(
     short: typing.Iterable[str], pod: typing.Mapping[str, _Uplinks], hcas: typing.Mapping[str, int], names: Names
 ) -> typing.Iterator[Finding]:
-    """Compare the number of links of each leaf to other switches with the number that is usual in its pod. Yield a
-    failed finding for each leaf that has fewer, or a warning if it also has fewer HCAs, so that the ratio is the usual
-    one.
+    """Compare the number of links of each leaf to other switches with the number that is usual in its pod, which is the
+    leaf and the leaves that share a switch with it. Yield a failed finding for each leaf that has fewer links, or a
+    warning if the leaf also has fewer HCAs, so that its links suffice.
 
     :param short: GUIDs of the leaves to judge
     :param pod: links of these leaves and of their neighbors, at least two leaves, by GUID
@@ -234,15 +236,19 @@ def _group_hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
 
 
 def _find_usual(numbers: typing.Iterable[int]) -> int:
-    """Return the most frequent number; of several, the largest, since links may be missing but not added.
+    """Return the most frequent number.
 
-    :param numbers: number of links of each leaf
+    If several numbers are equally frequent, return the largest of them, since links may be missing but not added.
+
+    :param numbers: number of links, or of HCAs, of each leaf; at least one
     """
     return _find_most_frequent(collections.Counter(numbers))
 
 
 def _find_usual_beside(numbers: typing.Mapping[int, int], own: int) -> int:
     """Return the number of links that is the most frequent among the neighbors of a leaf.
+
+    If several numbers are equally frequent, return the largest of them.
 
     :param numbers: number of leaves that have a number of links, by that number of links, including the leaf itself
     :param own: number of links of the leaf itself

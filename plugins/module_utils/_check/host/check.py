@@ -115,9 +115,13 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
-    """Yield a finding for each node on the kernel arguments of the intent. The command line of the running kernel
-    decides. If an argument is missing there, the node passes only if this run rolled the node with the MachineConfig
-    that sets it: a MachineConfig that merely exists may belong to another pool or to a paused one.
+    """Yield a finding for each node on the kernel arguments of the intent, or nothing if the intent sets none.
+
+    The command line of the running kernel decides.
+
+    If an argument is missing on the command line, the node passes only if this run rolled the node with the
+    MachineConfig that sets the argument. A MachineConfig that merely exists may belong to another pool or to a paused
+    pool.
 
     :param wanted: kernel arguments of the intent
     """
@@ -172,6 +176,8 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
 
 def _was_rolled(node: str, facts: Facts) -> bool:
     """Return whether a MachineConfigPool has given the node its new configuration in this run.
+
+    The result is False if the plan of the run does not name the pool of the node.
 
     :param node: name of the node
     """
@@ -275,7 +281,7 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
 def _explain_missing_proof(error: str, was_tried: bool, facts: Facts) -> tuple[str, str]:
     """Return the cause and the remedy for a node on which the limit of locked memory was not tested.
 
-    :param error: error of the test pod; empty if there is none
+    :param error: error of the test pod, as text; used only if a test pod was created
     :param was_tried: whether a test pod was created
     """
     if facts.check_mode:

@@ -19,11 +19,13 @@ _EXPECTED = "rdma.enabled true, ready"
 def check(
     policies: typing.Optional[ClusterPolicies], nodes: typing.Collection[str], loaded: bool, check_mode: bool
 ) -> typing.Iterator[Finding]:
-    """Check the objects by which the GPU operator configures the driver on the nodes of the inventory.
+    """Yield the findings on the objects by which the GPU operator configures the driver: on each NVIDIADriver of nodes
+    of the inventory if the ClusterPolicy leaves the driver to such objects, else on the ClusterPolicy.
 
     :param policies: answer of cluster_policy; None if it did not run
     :param nodes: names of the nodes of the inventory
     :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
+    :param check_mode: whether the run is in check mode, in which nothing is changed
     """
     if policies is None or not policies.delegated:
         yield _check_policy(policies, loaded, check_mode)
@@ -62,9 +64,12 @@ def check(
 
 
 def _check_driver(item: DriverOfNodes, delegates: str, nodes: typing.Collection[str], loaded: bool) -> Finding:
-    """Check that an NVIDIADriver of nodes of the inventory loads nvidia-peermem and is ready.
+    """Check that an NVIDIADriver that selects nodes of the inventory loads nvidia-peermem and is ready.
 
-    :param delegates: sentence on the ClusterPolicy
+    :param item: the NVIDIADriver with the nodes that it selects
+    :param delegates: sentence that the ClusterPolicy leaves the driver to such objects, for the cause
+    :param nodes: names of the nodes of the inventory
+    :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
     """
     check_id, subject = "host.cluster_policy", f"NVIDIADriver {item.name}"
     measured = f"rdma.enabled {str(item.rdma).lower()}, {item.state or 'no state yet'}"
@@ -106,6 +111,7 @@ def _check_policy(policies: typing.Optional[ClusterPolicies], loaded: bool, chec
 
     :param policies: answer of cluster_policy; None if it did not run
     :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
+    :param check_mode: whether the run is in check mode, in which nothing is changed
     """
     seen, expected = (
         policies or ClusterPolicies(error="the module cluster_policy did not run"),

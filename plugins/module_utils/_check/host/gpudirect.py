@@ -113,7 +113,7 @@ class _Lack(typing.NamedTuple):
     """A requirement that a node does not meet, or of which it is unknown whether the node meets it.
 
     :ivar reason: requirement and observed state, as a sentence
-    :ivar step: instruction that makes the node meet it
+    :ivar step: instruction after which the node meets the requirement
     """
 
     reason: str
@@ -157,11 +157,13 @@ def _no_dma_buf(platform: NodePlatform, driver: GpuDriver) -> typing.Iterator[_L
 
 
 def _judge_nics(platform: NodePlatform, kernel: tuple[int, int]) -> typing.Iterator[_Lack]:
-    """Yield a reason if no NIC of a node has a driver that is known to register DMA-BUFs on its kernel. A node may have
-    NICs without RDMA besides, so one such driver is enough.
+    """Yield one reason if no NIC of a node has a driver that is known to register DMA-BUFs on its kernel.
+
+    One NIC with such a driver is enough, since a node may also have NICs without RDMA. Nothing is yielded if none of
+    the drivers is known.
 
     :param platform: platform of the node
-    :param kernel: version of the kernel
+    :param kernel: major and minor version of the kernel
     """
     known = {name: _OF_DRIVERS[name] for name in _list_network_drivers(platform)}
     if known and all(kernel < least for least in known.values()):
@@ -175,7 +177,9 @@ def _judge_nics(platform: NodePlatform, kernel: tuple[int, int]) -> typing.Itera
 
 
 def _list_network_drivers(platform: NodePlatform) -> list[str]:
-    """Return the drivers of the network functions of a node whose RDMA drivers are known."""
+    """Return the drivers of the network functions of a node of which it is known since which kernel they register
+    DMA-BUFs. The list is sorted and has each driver once.
+    """
     return sorted({function.driver for function in platform.functions if function.driver in _OF_DRIVERS} - {None})
 
 

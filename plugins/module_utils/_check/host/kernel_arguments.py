@@ -38,7 +38,7 @@ class Overridden(typing.NamedTuple):
 
 
 def cut_to_kernel(arguments: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments of the kernel, without the ones after ``--``, which are for init.
+    """Return the arguments that the kernel reads. Arguments after ``--`` are for init and left out.
 
     :param arguments: arguments of the command line, in order
     """
@@ -46,8 +46,9 @@ def cut_to_kernel(arguments: typing.Sequence[str]) -> tuple[str, ...]:
 
 
 def find_overridden(wanted: typing.Sequence[str], arguments: typing.Sequence[str]) -> Overridden:
-    """Return the later arguments that may override those of the intent, because the last of several with one name
-    counts.
+    """Return the later arguments that may override those of the intent.
+
+    Of several arguments with one name, the last one counts.
 
     :param wanted: arguments of the intent
     :param arguments: arguments of the kernel in their order, including all of the intent

@@ -10,7 +10,9 @@ from ..._analysis.fleet import unreachable_nodes
 
 
 def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Container[str], needs: str) -> str:
-    """Return the remedy for a node without data, which depends on the reason.
+    """Return the remedy for a node without data.
+
+    If ``--limit`` excluded the node, the remedy is to run the stages with it.
 
     :param error: reason that the reader of the node reports; None if it reports none
     :param name: name of the node

@@ -24,7 +24,10 @@ MOST_FINDINGS = 20_000
 
 
 def find_whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
-    """Return the largest communicator, which is that of all ranks. Return None if no communicator has a size."""
+    """Return the largest communicator of a log, which is taken as that of all ranks of the job.
+
+    Return None if no communicator has a size.
+    """
     return max((item for item in log.communicators if item.size), key=lambda item: item.size or 0, default=None)
 
 
@@ -68,7 +71,9 @@ def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
 
 def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> list[Finding]:
     """Return the findings on a log of NCCL: on the log as a whole, on each communicator, each rank and each problem.
-    ``limit_findings`` limits the findings on communicators and ranks. A log without lines of NCCL gets one finding.
+
+    Findings on communicators and ranks are limited as in ``limit_findings``. A log without lines of NCCL gets one
+    finding, and one for each file that was left out.
 
     :param ranks: number of ranks that the job must have; None accepts the number in the log
     :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
@@ -128,8 +133,7 @@ def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
 
 def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Optional[Finding]:
     """Return a finding if lines that name a process may have been written by another pod: several files have lines of
-    the process, or its file has lines of several hosts. Return None if the lines are certainly its own, or if one file
-    has the output of all ranks.
+    the process, or its file has lines of several hosts. Return None otherwise.
 
     :param check: check id of the finding
     :param subject: subject of the finding
@@ -179,8 +183,9 @@ def name_subject(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]
 
 
 def name_hcas(device: str) -> list[str]:
-    """Return the HCAs of a device name of NCCL. A merged device has several. The suffix ``_dma``, with which NCCL marks
-    the second PCI function of an HCA towards the GPU (Direct NIC), is removed.
+    """Return the HCAs that a device name of NCCL stands for. A merged device consists of several HCAs.
+
+    The suffix ``_dma`` is removed. With it, NCCL marks the second PCI function of an HCA towards the GPU (Direct NIC).
 
     :param device: device name in NCCL's log, such as ``mlx5_0+mlx5_1``
     """

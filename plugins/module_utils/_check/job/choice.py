@@ -18,12 +18,13 @@ WRITE_VALUE = "Write the value into env of the container."
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The parsed value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME, which selects HCAs or interfaces by their names. A
-    ``:port`` after a name is ignored.
+    """The parsed value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME, which selects HCAs or interfaces by their names.
+
+    A ``:port`` after a name is ignored.
 
     :ivar patterns: the names, or prefixes of names
-    :ivar exclude: whether these are excluded (leading ``^``)
-    :ivar exact: whether the names must match as a whole (leading ``=``); otherwise they are prefixes
+    :ivar exclude: whether the patterns are excluded instead of selected (leading ``^``)
+    :ivar exact: whether a name must equal a pattern (leading ``=``); otherwise the patterns are prefixes of names
     """
 
     patterns: tuple[str, ...]
@@ -59,8 +60,9 @@ class Choice:
 
 
 def format_names(names: typing.Sequence[str]) -> str:
-    """Return a list of names from the job as text of at most ``SHOWN`` characters, since it is repeated in a finding
-    for each node and pod.
+    """Return a list of names from the job as text, cut to ``SHOWN`` characters.
+
+    It is cut because a finding for each node and pod repeats it.
     """
     return cut_text(join_first(names), SHOWN)
 

@@ -131,8 +131,9 @@ def check_guaranteed(scope: LintedTemplate) -> typing.Iterator[Finding]:
 
 
 def check_added(scope: LintedTemplate) -> typing.Iterator[Finding]:
-    """Warn about the init container that the training operator (v1) adds to the Workers of a PyTorchJob that has a
-    Master. [training-operator pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]
+    """Warn that a container without equal requests and limits is added to the Workers of a PyTorchJob that has a
+    Master: the init container of the training operator (v1). Other jobs get no finding. [training-operator
+    pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]
 
     :param scope: pod template of a job, and the cluster in which it would run
     """

@@ -27,6 +27,7 @@ _MOST = 64
 class FlavoredChoice(typing.NamedTuple):
     """The nodes on which pods may run with certain flavors.
 
+    :ivar choice: nodes on which the pods may run, with the labels and tolerations that the flavors add
     :ivar names: names of the flavors; None if it is not known which flavors the pods get
     """
 
@@ -37,8 +38,9 @@ class FlavoredChoice(typing.NamedTuple):
 def list_flavored_choices(
     choice: NodeChoice, resources: typing.AbstractSet[str], groups: typing.Sequence[FlavorGroup]
 ) -> typing.Optional[list[FlavoredChoice]]:
-    """Return the nodes on which pods may run with each combination of flavors that Kueue may give them. The list is
-    empty if no flavor of a group fits the pods. Return None if there are too many combinations.
+    """Return the nodes on which pods may run with each combination of flavors that Kueue may give them.
+
+    The list is empty if no flavor of a group fits the pods. Return None if there are more than ``_MOST`` combinations.
 
     :param choice: nodes on which the pods may run, by their template
     :param resources: resources that the pods request
@@ -55,7 +57,9 @@ def list_flavored_choices(
 
 
 def _is_assignable(choice: NodeChoice, flavor: ResourceFlavor, group: FlavorGroup) -> bool:
-    """Return whether Kueue may give a flavor to pods. Only the keys that label flavors of the group are compared."""
+    """Return whether Kueue may give a flavor to pods: they tolerate its taints, and their node selector and affinity
+    fit its labels. Only the keys that label flavors of the group are compared.
+    """
     tolerations = (*choice.tolerations, *flavor.tolerations)
     if not all(any(tolerates_taint(item, taint) for item in tolerations) for taint in flavor.taints):
         return False

@@ -108,9 +108,12 @@ def _judge_groups(
     groups: typing.Mapping[tuple[str, ...], tuple[str, ...]],
     judge: typing.Callable[[tuple[str, ...]], typing.Optional[Finding]],
 ) -> tuple[list[tuple[tuple[str, ...], Finding]], int]:
-    """Judge each different list of devices once. Return the names of the nodes or pods with these devices, each with
-    the finding on them, and the number of nodes or pods that were not judged because the budget is spent.
+    """Judge each different list of devices once, until the budget of comparisons is spent.
 
+    Return the findings, each with the names of the nodes or pods that have these devices, and the number of nodes or
+    pods that were not judged because the budget is spent.
+
+    :param choice: parsed value of NCCL_IB_HCA
     :param groups: names of the nodes or pods, by their devices
     :param judge: function that returns the finding on a list of devices; None if there is nothing to report
     """
@@ -130,11 +133,11 @@ def _name_first(
     groups: typing.Sequence[tuple[tuple[str, ...], Finding]], subject: str, what: str
 ) -> typing.Iterator[Finding]:
     """Yield the findings on the first ``_MOST_NAMED`` nodes or pods of each status, and one finding for all remaining
-    ones. The number of findings thus does not depend on the number of nodes and pods.
+    nodes or pods. The number of findings thus does not depend on the number of nodes and pods.
 
     :param groups: pairs of the names of nodes or pods and the finding that applies to all of them
     :param subject: beginning of the subject, before the name of the node or pod
-    :param what: nodes or pods, for the text
+    :param what: ``nodes`` or ``pods``, for the text
     """
     for status in dict.fromkeys(finding.status for _names, finding in groups):
         mine = [(names, finding) for names, finding in groups if finding.status == status]

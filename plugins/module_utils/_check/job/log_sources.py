@@ -33,10 +33,11 @@ _READABLE = "Copy the log of the pod to a regular file on the controller, and se
 
 
 def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
-    """Remove the lines of hosts and files that name more than ``MOST_RANKS`` processes and ranks. Return the remaining
-    log, and a finding on each removed host or file.
+    """Remove the lines of hosts and files that name more than ``MOST_RANKS`` processes and ranks.
 
-    Any pod of a job can write into its log. Without this limit, one pod could invent communicators and flood the report
+    Return the remaining log, and a finding on each removed host or file.
+
+    Any pod of a job can write into the log. Without this limit, one pod could invent communicators and flood the report
     with findings.
     """
     sources = _find_sources(log)
@@ -54,8 +55,12 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
 
 
 def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, typing.Any]]:
-    """Limit the size of a log so that it can be stored as a fact. Return the smaller log, and the same as plain data.
-    The hosts and files with the most data are removed until the remaining data fits, and are named in ``left_out``.
+    """Limit the size of a log so that it can be stored as a fact.
+
+    Return the smaller log, and the same log as plain data.
+
+    The hosts and files with the most data are removed until the remaining data fits, and are named in ``left_out`` of
+    the log.
 
     :param most_bytes: size limit of the data as JSON, in bytes
     """
@@ -87,8 +92,9 @@ def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, t
 
 
 def _find_sources(log: NcclLog) -> dict[tuple[str, int], tuple[str, ...]]:
-    """Return the sources of the lines of each process, by its host and process number. The sources are the files with
-    such lines, or the name of the host if all ranks are in one file.
+    """Return the sources of the lines of each process, by its host and process number.
+
+    The sources are the files with such lines, or the host if the log does not name files.
     """
     return {(process.host, process.pid): process.files or (process.host,) for process in log.processes}
 
@@ -96,7 +102,9 @@ def _find_sources(log: NcclLog) -> dict[tuple[str, int], tuple[str, ...]]:
 def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
     """Return the log without processes and ranks whose lines come from given sources.
 
-    :param left: sources to exclude: files, or hosts if all ranks are in one file
+    Communicators without a remaining rank are left out as well.
+
+    :param left: sources to exclude: files, or hosts if the log does not name files
     """
     sources = _find_sources(log)
 
@@ -133,8 +141,10 @@ def report_left_out(item: NcclLeftOut) -> Finding:
 
 
 def _begin(text: str) -> str:
-    """Return a reason with a capital letter, as the beginning of a sentence. It remains unchanged if it begins with a
-    path or a name, of which the letters matter."""
+    """Return a reason with a capital letter, as the beginning of a sentence.
+
+    A reason that begins with a path or a name is returned unchanged, since the case of its letters matters.
+    """
     return f"{text[:1].upper()}{text[1:]}" if text.startswith((TOGETHER, "its ", "no ")) else text
 
 

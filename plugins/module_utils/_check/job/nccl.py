@@ -160,8 +160,9 @@ def check_transport(scope: LintedTemplate) -> typing.Iterator[Finding]:
 
 
 def _list_wrong_of_ucx(scope: LintedTemplate, rdma: bool) -> typing.Iterator[tuple[Variable, Status, str, str]]:
-    """Yield the variables that keep UCX from using RDMA, each with status, cause and remedy. NIXL and MPI send over
-    UCX.
+    """Yield the variables that keep UCX, over which NIXL and MPI send, from using RDMA.
+
+    Each has its status, cause and remedy.
 
     :param scope: pod template of a job, and the cluster in which it would run
     :param rdma: whether the pods get RDMA devices
@@ -182,7 +183,9 @@ def _list_wrong_of_ucx(scope: LintedTemplate, rdma: bool) -> typing.Iterator[tup
 
 
 def _admits_rdma(transports: str) -> bool:
-    """Return whether a list of UCX transports permits one over RDMA. A list that begins with ``^`` excludes its items.
+    """Return whether a list of UCX transports permits a transport over RDMA.
+
+    A list that begins with ``^`` excludes its items.
 
     :param transports: value of UCX_TLS
     """

@@ -16,7 +16,7 @@ ByProcess = typing.Mapping[tuple[str, int], typing.Sequence[NcclCommunicator]]
 
 
 def group_by_process(log: NcclLog) -> ByProcess:
-    """Return the communicators of each process, by its host and process number."""
+    """Return the communicators in which each process has a rank, by the host and the number of the process."""
     found: dict[tuple[str, int], list[NcclCommunicator]] = {}
     for communicator in log.communicators:
         for process in {(rank.host, rank.pid) for rank in communicator.ranks}:
@@ -25,8 +25,8 @@ def group_by_process(log: NcclLog) -> ByProcess:
 
 
 def cut_to_run(log: NcclLog, run: NcclTests, by_process: ByProcess) -> tuple[NcclLog, tuple[tuple[str, int], ...]]:
-    """Return the log reduced to the communicators of one run, and those processes of the run that have no communicator
-    in the log.
+    """Return the log reduced to the communicators of one run, and those processes of the run (host and number) that
+    have no communicator in the log.
 
     A test truncates a long list of ranks, so a communicator belongs to the run if any of its processes is listed. A run
     that lists no ranks gets all communicators.

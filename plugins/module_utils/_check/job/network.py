@@ -15,8 +15,10 @@ from .scope import LintedTemplate, has_gpus, is_gpu
 
 
 def check_networks(scope: LintedTemplate) -> typing.Iterator[Finding]:
-    """Check that the pods have a secondary network whose NetworkAttachmentDefinition exists. Pods on the network of the
-    node (hostNetwork) get a warning.
+    """Check that the pods have a secondary network whose NetworkAttachmentDefinition exists.
+
+    Pods on the network of the node (hostNetwork) get a warning. Without a cluster, attachments that the annotation
+    names are not checked.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -160,7 +162,7 @@ def check_routes(scope: LintedTemplate) -> typing.Iterator[Finding]:
 
 def check_devices(scope: LintedTemplate) -> typing.Iterator[Finding]:
     """Check that the pods request as many devices of each extended resource as they have network attachments that use
-    it, and no others.
+    this resource, and no devices without an attachment.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -234,9 +236,10 @@ def check_devices(scope: LintedTemplate) -> typing.Iterator[Finding]:
 
 
 def _check_privileged(scope: LintedTemplate) -> Finding:
-    """Judge privileged containers without an RDMA resource, which can open each device of the node. On the network of
-    the node they can use the RDMA devices. On a network of their own they can if the RDMA subsystem is in shared mode,
-    which is unknown here.
+    """Judge privileged containers without an RDMA resource, which can open each device of the node.
+
+    With hostNetwork they can use the RDMA devices, so the finding passes. On a network of their own they can use them
+    only if the RDMA subsystem is in shared mode. This is not known here, so the status is ``unknown``.
 
     :param scope: pod template of a job, and the cluster in which it would run
     """
@@ -256,7 +259,7 @@ def _check_privileged(scope: LintedTemplate) -> Finding:
 
 def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     """Return the amount of each extended resource, other than GPUs, that a container requested before another object
-    replaced its resources.
+    replaced its resources, by name.
 
     :param replaced: resources of the container before another object replaced them
     """

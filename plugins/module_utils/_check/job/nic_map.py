@@ -49,8 +49,10 @@ class NicMapInputs:
 def list_members(
     fabric: Fabric, hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]
 ) -> tuple[dict[str, tuple[str, ...]], str]:
-    """Return the netdevs of a fabric on each node that answered, in the order of the rails, and an empty text. If the
-    HCAs of the fabric could not be determined, the text is the reason.
+    """Return the netdevs of a fabric on each node that answered, by node and in the order of the rails, and an empty
+    text. If the HCAs of the fabric could not be determined, the text is the reason.
+
+    An HCA without a netdev is left out.
 
     :param hcas: HCAs that node_info read, or the error, by node
     :param subnets: answer of subnet_manager_info of each node, which assigns InfiniBand HCAs to fabrics
@@ -92,8 +94,9 @@ def collect_inputs(
 
 
 def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
-    """Return the findings on a NIC map. A rule whose data are known yields at least one finding. A map without lines
-    gets a single finding.
+    """Return the findings on a NIC map. A rule whose data are known yields at least one finding.
+
+    A map without any line, valid or not, gets a single finding.
 
     :param name: name of the map in the findings
     :param found: the parsed map

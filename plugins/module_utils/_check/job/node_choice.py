@@ -45,7 +45,8 @@ def check_choices(
     served: typing.Container[str],
 ) -> typing.Iterator[Finding]:
     """Yield a finding for the templates whose pods have room on the ready nodes, but not on those nodes that their
-    nodeSelector, node affinity and tolerations permit.
+    nodeSelector, node affinity and tolerations permit. Yield a failed finding if no ResourceFlavor of the queue fits
+    the pods. If the budget of comparisons is spent, yield a finding that says so, and stop.
 
     :param scopes: pod templates of one job
     :param world: state of the cluster in which the job would run
@@ -102,10 +103,12 @@ def _soften(refusal: Finding) -> Finding:
 def _apply_flavors(
     choice: NodeChoice, scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
 ) -> list[FlavoredChoice]:
-    """Return the nodes on which pods may run, with each combination of flavors that Kueue may give them. Without a
-    queue, and if its flavors are not known, return those of the pod template alone. The list is empty if no flavor of
-    the queue fits the pods.
+    """Return the nodes on which pods may run, with each combination of flavors that Kueue may give them.
 
+    If the job has no queue, or its flavors are unknown or have too many combinations, return the nodes by the pod
+    template alone. The list is empty if no flavor of the queue fits the pods.
+
+    :param choice: nodes on which the pods may run, by their templates
     :param scopes: pod templates with this choice
     """
     groups = world.flavors.get(_name_queue(scopes[0]))
@@ -118,12 +121,17 @@ def _apply_flavors(
 
 
 def _name_queue(scope: LintedTemplate) -> str:
-    """Return namespace/name of the LocalQueue of a job."""
+    """Return the LocalQueue of a job as ``namespace/name``."""
     return f"{scope.job.namespace}/{scope.job.queue}"
 
 
 def _report_flavors(subject: str, scope: LintedTemplate, world: JobSurroundings) -> Finding:
-    """Return the failed finding on pods that no ResourceFlavor of their queue fits."""
+    """Return the failed finding on pods that no ResourceFlavor of their queue fits.
+
+    :param subject: pod templates of the job, as beginning of the subject
+    :param scope: first of the templates, whose job names the queue
+    :param world: state of the cluster, with the flavors of the queue
+    """
     names = [flavor.name for group in world.flavors[_name_queue(scope)] for flavor in group.flavors]
     why = (
         "Kueue admits the job only with a ResourceFlavor whose nodeTaints the pods tolerate, and whose nodeLabels"
@@ -161,7 +169,10 @@ def _have_room(
 
 
 def _group_by_choice(scopes: typing.Sequence[LintedTemplate]) -> list[tuple[NodeChoice, list[LintedTemplate]]]:
-    """Return the pod templates with the same choice of nodes together, because their pods share these nodes."""
+    """Return the pod templates in groups with the same choice of nodes: each choice with its templates.
+
+    The pods of a group share these nodes.
+    """
     groups: list[tuple[NodeChoice, list[LintedTemplate]]] = []
     for scope in scopes:
         mine = next((found for choice, found in groups if choice == scope.template.nodes), None)

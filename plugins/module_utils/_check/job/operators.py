@@ -24,7 +24,7 @@ _POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicCluste
 def check_operators(
     jobs: typing.Iterable[JobWorkload], world: JobSurroundings, stack: Stack
 ) -> typing.Iterator[Finding]:
-    """Check each operator that one of the jobs needs, once.
+    """Yield the findings on each operator that at least one of the jobs needs, once for each operator.
 
     :param world: state of the cluster in which the jobs would run
     :param stack: operators of the cluster
@@ -40,8 +40,11 @@ def check_operators(
 def _list_needed_operators(
     job: JobWorkload, world: JobSurroundings
 ) -> typing.Iterator[tuple[str, typing.AbstractSet[str]]]:
-    """Yield the operators that a job needs, each with the resources of nodes that the job needs it for; empty for
-    an operator that creates the pods of the job or admits it.
+    """Yield the operators that a job needs, each with the resources of nodes for which the job needs it.
+
+    The set is empty for an operator that creates the pods of the job or admits the job.
+
+    :param world: state of the cluster, with the attachments of the pods
     """
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
@@ -62,8 +65,10 @@ def _list_needed_operators(
 def _check_absent_operator(
     operator: str, resources: typing.Sequence[str], world: JobSurroundings, stack: Stack
 ) -> Finding:
-    """Check that nodes offer the resources of an operator that has no Deployment, as with a device plugin that runs
-    without its operator. The jobs then do not need the operator or its policies.
+    """Return the finding on an operator that has no Deployment.
+
+    It passes if at least two nodes (or the only node) offer the resources of the operator, as with a device plugin that
+    runs without its operator. The jobs then need neither the operator nor its policies.
 
     :param resources: resources of nodes that the jobs need the operator for; empty if nothing else can replace it
     """

@@ -51,8 +51,10 @@ def check_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroundings
 
 
 def _check_all_places(scopes: typing.Sequence[LintedTemplate], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Yield a failed finding for each resource of which the ready nodes have too few for all pods of the jobs together.
-    Each pod template may fit alone, but all pods need the nodes at the same time.
+    """Yield a failed finding for each resource of which the ready nodes have too few for all pods of the job together.
+
+    Each pod template may fit alone, but all pods need the nodes at the same time. Nodes that report implausible amounts
+    do not count.
 
     :param scopes: pod templates of one job
     :param world: state of the cluster in which the job would run

@@ -198,12 +198,12 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
 def check_gpu_direct(
     subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool, library: str
 ) -> Finding:
-    """Check that all connections of a rank over the network use GPUDirect RDMA.
+    """Return the finding on whether all connections of a rank over the network use GPUDirect RDMA.
 
     :param subject: subject of the finding
     :param over: connections of the rank over the network by RDMA. Connections over TCP have a finding of their own
     :param process: process of the rank
-    :param wanted: whether a channel without GPUDirect RDMA is a failure
+    :param wanted: whether a channel without GPUDirect RDMA is a failure; otherwise the finding passes
     :param library: NCCL or RCCL
     """
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
@@ -277,13 +277,16 @@ def _find_gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
 def spell_numbers(values: typing.Sequence[int]) -> str:
     """Return ranks or channels as text, such as ``1, 3-8``, with at most twelve ranges.
 
-    :param values: numbers of ranks or channels
+    :param values: numbers of ranks or channels, in ascending order
     """
     return _spell_spans(_find_spans(values))
 
 
 def _find_spans(values: typing.Sequence[int]) -> list[tuple[int, int]]:
-    """Return the ranges of consecutive numbers, each as its first and last number."""
+    """Return the ranges of consecutive numbers, each as its first and last number.
+
+    The numbers must be in ascending order.
+    """
     spans: list[tuple[int, int]] = []
     for value in values:
         if spans and spans[-1][1] == value - 1:

@@ -10,9 +10,12 @@ from ..._model.job.job import NodeRequirement
 
 
 def is_met(requirement: NodeRequirement, labels: typing.Mapping[str, str], name: str = "") -> bool:
-    """Return whether labels meet a requirement. An operator that this collection does not know counts as met.
+    """Return whether labels meet a requirement of node affinity.
 
-    :param name: name of the node
+    An operator that this collection does not know counts as met.
+
+    :param labels: labels of a node, or node labels of a ResourceFlavor
+    :param name: name of the node; empty for a ResourceFlavor
     """
     value = name if requirement.of_name else labels.get(requirement.key)
     operator, values = requirement.operator, requirement.values

@@ -36,8 +36,9 @@ _NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0
 
 
 class ComparisonBudget:
-    """The names that one call of the linter compares at most with the names in variables. Jobs have many pod templates,
-    and tenants choose how many pods there are and which interfaces and devices these report.
+    """The number of comparisons of names that one call of the linter may still make.
+
+    It is limited because tenants choose how many pods there are, and which interfaces and devices these report.
     """
 
     def __init__(self) -> None:
@@ -48,7 +49,7 @@ class ComparisonBudget:
         return self._left < 0
 
     def spend(self, comparisons: int) -> bool:
-        """Subtract a number of comparisons from the budget. Return whether so many were left."""
+        """Subtract a number of comparisons from the budget. If fewer were left, the budget is spent: return False."""
         self._left -= comparisons
         return not self.is_spent
 
@@ -174,7 +175,7 @@ def read_integer(text: str) -> int:
 
 
 def is_gpu(name: str) -> bool:
-    """Return whether an extended resource is a GPU: a whole one, one that pods share in time, or a part of one.
+    """Return whether an extended resource is a GPU: a whole GPU, a GPU that pods share in time, or a part of a GPU.
 
     [NVIDIA/k8s-device-plugin README: with renameByDefault, a GPU that is shared is nvidia.com/gpu.shared]
     """

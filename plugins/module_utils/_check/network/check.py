@@ -229,9 +229,12 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
 
 
 def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """Warn about objects that an earlier run applied for another intent. Yield one pass if there are none, and a
-    finding of status ``unknown`` if the objects could not be listed. Objects of a fabric that was held back or could
-    not be generated are not leftovers, since a later run may still need them.
+    """Warn about objects that an earlier run applied for another intent.
+
+    Yield one pass if there are none, and a finding of status ``unknown`` if the objects could not be listed.
+
+    Objects of a fabric that was held back or could not be generated are not leftovers, since a later run may still need
+    them.
     """
     check_id, expected = "network.leftover", f"only objects of the current intent have the label {SELECTOR}"
     seen = facts.leftovers
@@ -620,14 +623,19 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _add_rerun(remedy: str) -> str:
-    """Return a remedy with the instruction to run stage network again at its end."""
+    """Return a remedy with the instruction to run stage network again at its end, unless it names a stage to run
+    already.
+    """
     return remedy if "run stage" in remedy else f"{remedy.rstrip('.')}. Then run stage network again."
 
 
 def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
     """Return the amount of its extended resource that a node offers, as measured value of a finding, if it differs from
-    the amount that the intent requires. Return an empty text if the node offers enough. A node whose pods get whole
-    interfaces may offer more than the pods of the fabric need.
+    the amount that the intent requires. The text is empty if the amounts are equal, and if the fabric has no extended
+    resource.
+
+    A node whose pods get whole interfaces may offer more than the pods of the fabric need; the text is empty then as
+    well.
 
     :param seen: state of the node in the wait for the network
     """
@@ -640,7 +648,10 @@ def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
 
 
 def _explain_missing_wait(fabric: Fabric, name: str, facts: Facts) -> tuple[str, str]:
-    """Return why the stage did not wait until the network of the fabric is ready on a node, and the remedy."""
+    """Return the reason why the stage did not wait until the network of the fabric is ready on a node, and the remedy.
+
+    :param name: name of the node
+    """
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return (

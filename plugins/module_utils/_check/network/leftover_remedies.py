@@ -17,7 +17,7 @@ _NO_CHECKS = "without the checks of a run"
 
 
 def describe_leftover_remedy(item: AppliedObject) -> str:
-    """Return the instruction for an object with the label of the collection that the intent does not contain."""
+    """Return the instruction for an object that has the label of the collection and is not in the intent."""
     delete = describe_delete(item.kind, item.name, item.namespace)
     if item.reason == COPIED:
         return f"{describe_ways_out(item)}.{_warn_of_deletion(item)} {_AGAIN}"
@@ -43,7 +43,10 @@ def describe_leftover_remedy(item: AppliedObject) -> str:
 
 
 def _warn_of_deletion(item: AppliedObject) -> str:
-    """Return the effect of a deletion on nodes, with a space before it; an empty text if it has none."""
+    """Return the effect that the deletion of an object has on nodes, with a space before it.
+
+    The text is empty if the deletion has no such effect.
+    """
     where = f" -n {item.namespace}" if item.namespace else ""
     show = f"kubectl get {name_kind(item.kind)} {item.name}{where} -o jsonpath="
     if item.kind == "SriovNetworkNodePolicy":

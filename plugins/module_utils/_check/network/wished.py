@@ -19,7 +19,7 @@ class WantedObject(typing.NamedTuple):
 
     :ivar kind: kind of the object
     :ivar name: name of the object; empty if any object of its kind counts
-    :ivar word: key of the intent that asks for it
+    :ivar word: setting of the intent that asks for the object, as text for a finding
     :ivar namespace: namespace of the object; empty if it has none, or if the intent does not set it
     """
 
@@ -29,7 +29,7 @@ class WantedObject(typing.NamedTuple):
     namespace: str = ""
 
     def is_met(self, item: AppliedObject) -> bool:
-        """Return whether an applied object is the one that the intent asks for."""
+        """Return whether an applied object is the object that the intent asks for: kind, name and namespace agree."""
         return item.kind == self.kind and self.name in ("", item.name) and self.namespace in ("", item.namespace)
 
 

@@ -80,7 +80,10 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
 
 
 def _name_deployment(seen: OperatorFacts) -> str:
-    """Return the name of the Deployment of the operator in its namespace; that of the Helm chart if it is unknown."""
+    """Return the name of the Deployment of the operator in its namespace.
+
+    If it is unknown, return the name that the Helm chart gives it.
+    """
     names = [one.deployment.name for one in seen.installations if one.deployment.namespace == seen.namespace]
     return names[0] if names else "sriov-network-operator"
 
@@ -94,7 +97,10 @@ def _find_tag(image: str) -> str:
 
 
 def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
-    """Return the finding on the config daemon of a node."""
+    """Return the finding on the config daemon of a node.
+
+    It passes if the pod of the daemon is ready and the daemon has reported the physical functions of the node.
+    """
     daemon = seen.daemon
     if daemon is None:
         why = (

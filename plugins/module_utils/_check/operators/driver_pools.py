@@ -279,8 +279,9 @@ def _check_system(pool: DriverPool) -> typing.Optional[Finding]:
 
 def _check_compiled(pool: DriverPool) -> typing.Optional[Finding]:
     """Warn if the packages for compiling the driver come from repositories that need a subscription, or that a
-    disconnected site cannot reach. Return None otherwise. On RHCOS the driver needs only the driver toolkit, which is
-    contained in the release."""
+    disconnected site cannot reach. Return None otherwise, and on RHCOS, where the driver toolkit of the release is
+    enough.
+    """
     host, key = pool.host, _KEYS[pool.policy.kind][1]
     if host.os == "rhcos" or pool.policy.repositories:
         return None

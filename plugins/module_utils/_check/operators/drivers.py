@@ -62,9 +62,13 @@ def check(
     hcas: typing.Mapping[str, ObservedHcas],
     mirrored: bool,
 ) -> typing.Iterator[Finding]:
-    """Yield the findings on the driver policies. A policy with a driver container has one for each pool of nodes, one
-    on the number of kernels, and warnings about default routes. A policy without a driver container passes, unless
-    another policy replaces it.
+    """Yield the findings on the driver policies.
+
+    A policy with a driver container gets one finding for each pool of nodes, one on the number of kernels, and warnings
+    about default routes. A policy without a driver container passes, unless another policy replaces it.
+
+    If the policies were not read, yield one finding of status ``unknown`` if the intent needs a driver container, else
+    nothing.
 
     :param seen: answer of operators_info; None if it did not run
     :param platforms: platforms of the nodes, which show whether the kernel needs signed modules
@@ -135,8 +139,9 @@ def _wants_driver(intent: Intent) -> bool:
 
 
 def _list_policies(intent: Intent, seen: OperatorsSeen) -> typing.Iterator[DriverPolicy]:
-    """Yield the driver policies as they will be after the run. If the intent sets a DOCA-OFED driver, the
-    NicClusterPolicy that the operator uses has that driver.
+    """Yield the driver policies as they will be after the run.
+
+    If the intent sets a DOCA-OFED driver, its driver replaces that of the NicClusterPolicy that the operator uses.
 
     :param seen: operators that the cluster has
     """
@@ -171,8 +176,8 @@ def _is_for_same_devices(other: DriverPolicy, policy: DriverPolicy) -> bool:
 def _describe_own_driver(
     policy: DriverPolicy, intent: Intent, hosts: typing.Iterable[DriverHost], hcas: typing.Mapping[str, ObservedHcas]
 ) -> str:
-    """Return a remark if the nodes' own driver suffices, since all nodes have RDMA devices and the intent does not need
-    DOCA-OFED. Return an empty text otherwise.
+    """Return a remark that the nodes' own driver suffices, if all nodes of the policy have RDMA devices and the intent
+    does not need DOCA-OFED. Return an empty text otherwise.
 
     :param hosts: nodes that the policy selects
     :param hcas: HCAs of each node, by node

@@ -43,8 +43,8 @@ class PullPath:
     """The registries from which a node pulls an image.
 
     :ivar mirrors: names of the image on the mirrors that are tried, in order
-    :ivar source: whether the registry of the image is tried
-    :ivar scope: source of the entry that applies; empty if no entry matches
+    :ivar source: whether the registry of the image itself is tried after the mirrors
+    :ivar scope: host, namespace or repository of the entry of registries.conf that applies; empty if no entry matches
     :ivar rules: all rules that match the name, for tags and for digests
     """
 
@@ -187,9 +187,10 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
 
 
 def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
-    """Return why no mirror of an image is tried although a mirror rule matches its repository, and the remedy.
+    """Return the reason why no mirror of an image is tried although a mirror rule matches its repository, and the
+    remedy. The reason is empty if no mirror rule matches.
 
-    :param named: image, as the intent or a variable names it
+    :param named: keys and variables of the intent that name the image, as text
     :param name: parsed name of the image
     :param seen: registries from which the nodes pull the image
     """

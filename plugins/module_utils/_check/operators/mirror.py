@@ -142,7 +142,9 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
 
 
 def _name_kind(answers: typing.Sequence[MirrorAnswer]) -> str:
-    """Return the noun for what these answers are about: image or chart, in the right number."""
+    """Return the noun for the subjects of these answers, in the right number: ``image``, ``charts``, ``images and
+    charts``.
+    """
     charts = sum(any("helm" in command for command in answer.put) for answer in answers)
     if not charts:
         return "image" if len(answers) == 1 else "images"

@@ -271,8 +271,12 @@ def _report_other_release(intent: Intent, row: Needed, seen: OperatorsSeen) -> t
 
 
 def _report_foreign_version(row: Needed, seen: OperatorsSeen) -> typing.Optional[Finding]:
-    """Return a warning where an SR-IOV network operator that no run installed has another version than the one that a
-    run would install; None where the versions are equal, one of them is unknown, or OpenShift numbers only one of them.
+    """Return a warning if the SR-IOV network operator was not installed by a run and has another version than a run
+    would install. Return None if the versions are equal, if one of them is unknown, or if only one of them is numbered
+    as OpenShift numbers its releases.
+
+    :param row: the required operator
+    :param seen: operators of the cluster
     """
     if row.operator.name != SRIOV:
         return None
@@ -326,9 +330,10 @@ def _has_configuration(row: Needed, seen: OperatorsSeen) -> bool:
 
 
 def list_missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return one line for each required operator that is not ready yet, with its state. The stage waits until there are
-    none. An operator that the run does not install, since its namespace is not trusted, is left out: waiting does not
-    help.
+    """Return one line for each required operator that is not ready yet, with its state.
+
+    The stage waits until no line is left. An operator that the run does not install because its namespace is not
+    trusted is left out, since a wait would not help.
 
     :param seen: operators that the cluster has
     :param nodes: names of the nodes that take part

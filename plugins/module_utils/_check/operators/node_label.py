@@ -31,11 +31,11 @@ def check_label(
     observed: typing.Optional[ObservedHcas],
     discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
 ) -> Finding:
-    """Check that a node has the labels that ``node_selector`` of the intent requires, and explain a missing one by the
-    configuration of node feature discovery.
+    """Check that a node has the labels that ``node_selector`` of the intent requires, and explain a missing label by
+    the configuration of node feature discovery.
 
     :param cluster: settings of the intent
-    :param observed: HCAs that the node itself reports
+    :param observed: HCAs that the node itself reports; None if it was not queried
     :param discovery: workers of node feature discovery; None if they were not read
     """
     expected = ", ".join(f"{key}={value}" for key, value in sorted(cluster.node_selector.items()))
@@ -98,8 +98,11 @@ def _is_sriov_capable(hca: Hca) -> bool:
 
 
 def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
-    """Search the PCI devices of a node and their SR-IOV capability for the reason why a label is missing. Return cause
-    and remedy; None if there is no such cause.
+    """Search the PCI devices of a node and their SR-IOV capability for the reason why a label is missing.
+
+    Return cause and remedy, or None if at least one HCA is capable of SR-IOV.
+
+    :param hcas: physical HCAs of the node
     """
     if not hcas:
         why = (

@@ -82,13 +82,18 @@ def _check_operator(stand: OperatorStatus) -> Finding:
 
 
 def _complete(remedy: str) -> str:
-    """Return a remedy of the module olm as sentences that end with the stage to run again; empty without a remedy."""
+    """Return a remedy of the module olm as sentences that end with the stage to run again; empty if the remedy is
+    empty.
+    """
     text = f"Run {remedy}" if remedy.startswith("kubectl") else remedy
     return text if not text or "run stage" in text else f"{text.rstrip('.')}. Then run stage operators again."
 
 
 def _describe_remedy(stand: OperatorStatus) -> str:
-    """Return the remedy for an operator whose status has none, by the phase of its installation."""
+    """Return the remedy for an operator whose status has no remedy, by the phase of its installation.
+
+    :param stand: status of the operator, as the module olm reports it
+    """
     if stand.phase == "waiting":
         return "Wait until kubectl get clusterserviceversions -A reports Succeeded, then run stage operators again."
     return (

@@ -23,7 +23,9 @@ _BESIDE = {
 
 
 def _describe_grant(powers: typing.Collection[str]) -> str:
-    """Return the command that grants these sets of rights. Facts of an older release name no known set.
+    """Return the command that grants these sets of rights.
+
+    If no set is named, as in facts of an older release, return a command with a placeholder for the file.
 
     :param powers: names of the sets of rights
     """

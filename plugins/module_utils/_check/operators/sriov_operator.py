@@ -66,8 +66,9 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
 
 
 def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
-    """Check each of several installations of the SR-IOV operator for ready pods and the resource prefix. Installations
-    without pods are left out if another one has pods.
+    """Check each of several installations of the SR-IOV operator for ready pods and the resource prefix.
+
+    Installations without pods are left out if another installation has pods.
 
     :param cluster: settings of the intent that all fabrics share
     :param seen: result of the module sriov_operator_info: the operator and its objects
@@ -82,7 +83,8 @@ def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
 
 
 def check_olm(seen: OperatorFacts) -> list[Finding]:
-    """Check that the ClusterServiceVersion of the SR-IOV operator is in phase Succeeded, if OLM installs the operator.
+    """Return a finding on each object of OLM for the SR-IOV operator: its ClusterServiceVersion must be in phase
+    Succeeded. The list is empty if OLM does not install the operator.
 
     :param seen: result of the module sriov_operator_info: the operator and its objects
     """

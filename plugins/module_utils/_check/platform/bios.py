@@ -34,7 +34,7 @@ _SWITCHES: dict[Key, str] = {"sriov": "SR-IOV", "above_4g": "Above 4G decoding",
 
 def is_hidden(hca: Hca) -> bool:
     """Return whether the SR-IOV capability of an HCA is invisible because only the first 256 bytes of its configuration
-    space can be read. The cause is then the BIOS, and only this check reports it.
+    space can be read. If so, the cause is the BIOS, and only the check ``platform.bios`` reports it.
     """
     return hca.sriov is None and hca.sriov_absence == "hidden"
 
@@ -116,7 +116,8 @@ def check(
 
 def _without_memory(function: PciEvidence) -> tuple[int, ...]:
     """Return the numbers of the VF BARs that have no memory address: those that the kernel marks as unassigned, and
-    those of the capability that the kernel no longer lists because they did not fit.
+    those of the capability that the kernel no longer lists because they did not fit. The result is empty if the memory
+    is not known.
 
     :param function: SR-IOV properties of the function in sysfs
     """
@@ -160,7 +161,9 @@ def _report_no_memory(
 
 
 def _list_switches_to_enable(said: typing.Optional[BmcReport], *keys: Key) -> list[str]:
-    """Return the names of BIOS settings that the BMC does not report as on.
+    """Return the names of those of these BIOS settings that the BMC does not report as on.
+
+    Without a report, return all names.
 
     :param said: report of the BMC of the node; None if the inventory names no BMC
     :param keys: keys of the settings
@@ -187,6 +190,8 @@ def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tupl
 
 def _has_bar_mismatch(function: PciEvidence) -> bool:
     """Return whether the kernel has memory for VF BARs that the function does not list, or for no VF BAR.
+
+    The result is False if the SR-IOV capability or the memory is not known.
 
     :param function: SR-IOV properties of the function in sysfs
     """

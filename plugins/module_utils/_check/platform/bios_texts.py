@@ -51,7 +51,13 @@ def _list_desired_values(bios: NodeBios, state: BiosState) -> list[tuple[str, st
 
 
 def name_change(bios: NodeBios, state: BiosState) -> str:
-    """Return the change of a BIOS setting as text, such as ``SriovGlobalEnable to Enabled``."""
+    """Return the change of a BIOS setting as text, such as ``SriovGlobalEnable to Enabled``.
+
+    If the names or values of the BIOS are not known, use the key and value of linerate.rdma.
+
+    :param bios: BIOS settings that the BMC reports
+    :param state: comparison of the BIOS setting with its desired value
+    """
     values = _list_desired_values(bios, state) or [(state.key, in_words(state.wanted))]
     return ", ".join(f"{name} to {value}" for name, value in values)
 

@@ -62,8 +62,9 @@ class BmcReport:
 def find_report(
     name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
 ) -> typing.Optional[BmcReport]:
-    """Return the report of the BMC of a node; None if the inventory names no BMC. If the machine behind the BMC is not
-    proven to be the node, its settings are ignored.
+    """Return the report of the BMC of a node; None if the inventory names no BMC.
+
+    If the machine behind the BMC is not proven to be the node, the report has this error, and no setting is compared.
 
     :param name: name of the node
     :param observed: answer of the BMC; None if the inventory names no BMC
@@ -90,8 +91,10 @@ def find_report(
 
 
 def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
-    """Replace a finding of status unknown about an HCA by the result that the BIOS settings of the BMC give. The BMC
-    decides only if the node shows too little, never if it contradicts itself.
+    """Return a finding of status unknown on an HCA as the BIOS settings that the BMC reports decide it: failed if a
+    setting that VFs need is wrong, passed if SR-IOV is on. Otherwise its status stays, and the cause is extended.
+
+    Use this only if the node shows too little. If the node contradicts itself, the BMC must not decide.
 
     :param finding: finding on an HCA
     :param said: report of the BMC; None leaves the finding unchanged
@@ -305,8 +308,8 @@ def _choose_status(
 
 
 def _is_left_open(state: BiosState, said: BmcReport) -> bool:
-    """Return whether the BIOS does not report if a desired setting is on: it has no such attribute, or the value is
-    ``Auto``. A setting that waits for a reset does not count.
+    """Return whether the BMC leaves open if a desired BIOS setting is on, because the BIOS has no such attribute or its
+    value is ``Auto``. The result is False for a setting that waits for a reset.
 
     :param state: comparison of the BIOS setting with its desired value
     :param said: report of the BMC

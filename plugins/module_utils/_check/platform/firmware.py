@@ -89,13 +89,13 @@ def unread_of(nics: NicDevices) -> dict[str, list[str]]:
 
 
 def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fleet) -> typing.Iterator[Finding]:
-    """Check the firmware of an HCA: it offers enough VFs, its version is the usual one of its model, its settings are
-    as desired, and nothing is stored that needs a reset. Yield at most one finding with all faults. If the only fault
-    is the number of VFs in sriov_totalvfs, yield nothing, since platform.sriov reports it.
+    """Check the firmware of an HCA: it offers enough VFs, its version is the usual version of its model, its settings
+    are as desired, and nothing is stored that needs a reset. Yield at most one finding with all faults. If the only
+    fault is the number of VFs in sriov_totalvfs, yield nothing, since ``platform.sriov`` reports it.
 
     :param node: name of the node
     :param function: SR-IOV properties of the HCA in sysfs
-    :param fleet: firmware of all HCAs, with which this one is compared
+    :param fleet: firmware of all HCAs, with which this HCA is compared
     """
     subject, wanted, total = f"{node} {hca.name}", fabric.virtual_functions, function.sriov_total or 0
     seen, nic = fleet.firmware_of(node, function.address), fleet.nic_of(node, function.address)

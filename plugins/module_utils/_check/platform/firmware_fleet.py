@@ -55,7 +55,7 @@ class HcaModel:
 
     :ivar model: name of the model
     :ivar hcas: node and name of each HCA
-    :ivar odd: values that differ, by HCA; HCAs without any are left out
+    :ivar odd: values that differ, by node and name of the HCA; HCAs without any are left out
     """
 
     model: str
@@ -68,9 +68,9 @@ class Fleet:
     """The firmware versions and settings of the HCAs of all nodes, with which each HCA is compared.
 
     :ivar intent: intent of the run, with the desired firmware settings
-    :ivar versions: number of HCAs of each model, by firmware version
-    :ivar values: number of HCAs of each model on a fabric, by setting and value in force
-    :ivar usual: the version that most HCAs of a model run; the newest one if several are equally frequent
+    :ivar versions: number of HCAs by model and then by firmware version
+    :ivar values: number of HCAs by fabric, model and setting, and then by the value in force
+    :ivar usual: the version that most HCAs of a model run, by model; the newest one if several are equally frequent
     :ivar firmware: firmware that the HCAs of each node report, or the error, by node
     :ivar seen: firmware of each HCA as mstflint or another tool reports it, by node and PCI address
     :ivar nics: NicDevices of NVIDIA's operator, by node name or short host name, and PCI address
@@ -127,8 +127,9 @@ def collect_fleet(
 
 
 def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
-    """Count the HCAs of each model by firmware, each HCA of the fabrics once. HCAs without a known model or firmware
-    are left out.
+    """Return the number of HCAs by model and then by firmware version. Each HCA of the fabrics counts once.
+
+    HCAs without a known model or firmware are left out.
 
     :param memberships: HCAs of each fabric
     """
@@ -147,8 +148,9 @@ def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
 
 
 def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
-    """Count the HCAs of each model on a fabric by the value of each setting in force. The link type is left out, since
-    it is compared with the fabric.
+    """Return the number of HCAs by fabric, model and setting, and then by the value in force.
+
+    The link type is left out, since it is compared with the fabric.
 
     :param memberships: HCAs of each fabric
     :param by_address: firmware of each HCA, by node and PCI address
@@ -246,7 +248,7 @@ def _index_by_address(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
 
 
 def _host(node: str) -> str:
-    """Return the short host name of a node. If the name of the node is an address, return it unchanged."""
+    """Return the short host name of a node. Return the name unchanged if it is an IP address."""
     short = host_of(node)
     return node if short.isdigit() or ":" in node else short
 

@@ -58,7 +58,9 @@ class DesiredSetting(typing.NamedTuple):
     needed: bool = True
 
     def met(self, value: typing.Optional[str]) -> typing.Optional[bool]:
-        """Return whether a value fulfills the setting; None if the value is not known.
+        """Return whether a value fulfills the setting.
+
+        Return None if the value is not known, or is not a number where a larger number fulfills the setting too.
 
         :param value: value as a tool reports it; None if not known
         """
@@ -109,9 +111,11 @@ def is_in_force(
 def check_settings(
     fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
 ) -> typing.Iterator[FirmwareObjection]:
-    """Compare the firmware settings of an HCA with the desired ones, now and after the next reset. If the HCA offers
-    enough VFs, the settings that VFs need are in force, even if a tool reports otherwise. Only the tool knows the
-    settings after the next reset.
+    """Yield a fault for each firmware setting of an HCA that is not as desired now or after the next reset, for
+    settings that wait for a reset, and for errors of the tool. Settings that the tool does not report are skipped.
+
+    If the HCA offers enough VFs, the settings that VFs need are in force, even if a tool reports otherwise. Only the
+    tool knows the settings after the next reset.
 
     :param function: SR-IOV properties of the HCA in sysfs
     :param seen: firmware that mstflint or another tool reports
@@ -192,8 +196,10 @@ def check_settings(
 def check_unread_settings(
     fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> typing.Iterator[FirmwareObjection]:
-    """Report firmware settings that the intent asks for and that no tool has read. The settings that the fabric needs
-    are not reported, since the number of VFs and the link prove them.
+    """Report firmware settings that the intent asks for and that no tool has read.
+
+    HCAs of other vendors than NVIDIA are skipped. The settings that the fabric needs are not reported, since the number
+    of VFs and the link prove them.
 
     :param function: SR-IOV properties of the function in sysfs
     :param seen: firmware as a tool reports it; None if no tool reported it

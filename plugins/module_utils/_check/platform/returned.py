@@ -166,8 +166,8 @@ def _list_physical(node: NodeHcas) -> list[Hca]:
 def _identify(node: NodeHcas) -> frozenset[str]:
     """Return the node GUIDs and MAC addresses of the physical functions, which identify a machine.
 
-    Interfaces of a bond are left out, since they show the address of any port of the bond. IPoIB interfaces are left
-    out too, since their addresses are GUIDs.
+    Interfaces of a bond are left out, since each of them may show the address of another port of the bond. IPoIB
+    interfaces are left out too, since their addresses are GUIDs.
     """
     found = set()
     for hca in _list_physical(node):

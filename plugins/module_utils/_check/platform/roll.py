@@ -129,8 +129,10 @@ def _check_templates(planned: RollPlan) -> typing.Iterator[Finding]:
 
 
 def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
-    """Return the finding on a node of the roll. Each step of the plan should have exactly one outcome. If the numbers
-    differ, return a failed outcome if there is one, else a finding of status unknown.
+    """Return the finding on a node of the roll, which should have one step in the plan and one outcome.
+
+    If the node has more or fewer of them, return the finding on a failed outcome if there is one, else a finding of
+    status ``unknown``.
 
     :param node: name of the node
     :param steps: number of steps that the plan has for the node

@@ -10,11 +10,13 @@ from ..._model.node.hca import Hca
 
 
 def describe_no_sriov(hca: Hca, fabric: Fabric) -> tuple[str, str]:
-    """Return the cause why a physical function cannot create VFs, and the remedy with the stage to run again."""
+    """Return the reason why a physical function cannot create VFs, and the remedy, which ends with the stage to run
+    again.
+    """
     why, remedy = why_no_sriov.explain_no_sriov(hca)
     return why, f"{insert_count(remedy, fabric)} Then run stage platform again."
 
 
 def insert_count(remedy: str, fabric: Fabric) -> str:
-    """Return a remedy with the number of VFs of the fabric in place of NUMBER."""
+    """Return a remedy with the number of VFs of the fabric in place of the word NUMBER after an equals sign."""
     return remedy.replace("=NUMBER", f"={fabric.virtual_functions}")

@@ -273,7 +273,9 @@ def _list_ports(membership: Membership, facts: Facts) -> list[PingPort]:
 def _judge_scope(
     fabric: Fabric, ports: typing.Sequence[PingPort], as_client: typing.Mapping[PingPort, typing.Sequence[Pair]]
 ) -> Finding:
-    """Report the coverage of the test, always as a pass: how many partners each port pinged, with how many packets.
+    """Report the coverage of the test: how many partners each port pinged, with how many packets.
+
+    The finding passes unless so few packets were sent that they cannot show a loss; its status is then ``unknown``.
     Other findings judge the pairs.
 
     :param ports: ports that take part

@@ -33,10 +33,13 @@ def check_suspects(
     membership: Membership,
     topologies: typing.Mapping[str, ObservedTopologies],
 ) -> list[Finding]:
-    """Return one finding for each suspect, which is a common cause of failing pairs; a single pass if no pair fails.
+    """Return one finding for each suspect, which is a common cause of failing pairs, and for the failing pairs that no
+    suspect explains. Return a single pass if no pair fails, and a single finding of status ``unknown`` if no pair has a
+    result. Pairs that only partition keys separate have a finding of their own if there is no suspect.
 
     :param pairs: all planned pairs with their results
-    :param found: suspects, the strongest first
+    :param found: suspects, the strongest first. A suspect without elements holds the pairs that the suspects do not
+        explain
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param topologies: topologies that fabric_info read, or the error, by node
     """
@@ -120,7 +123,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
 
 
 def _format_explained_pairs(suspect: Suspect) -> str:
-    """Return the first three pairs that a suspect explains as text, and the number of further ones."""
+    """Return the first three pairs that a suspect explains as text, and the number of further pairs."""
     more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 

@@ -39,6 +39,8 @@ _Servers = typing.Mapping[str, ObservedServers]
 def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopped: _Servers) -> set[PingPort]:
     """Return the ports whose ping server started, but no longer ran when the stage stopped the servers.
 
+    Ports of nodes whose answer to the stop is missing are left out.
+
     :param ports: ports that take part
     :param servers: LIDs on which ibping answers (mode serve), or the error, by node
     :param stopped: answer of ibping, mode stop, of each node
@@ -74,9 +76,10 @@ def lose_some_each(pairs: typing.Sequence[Pair]) -> bool:
 def judge_pairs(
     fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers
 ) -> list[Finding]:
-    """Check for each pair that its ping lost no messages, and return one finding for each pair. If more than
-    ``_MOST_PAIRS`` pairs fail, list some pairs of each suspect and state the number of the remaining ones. If more than
-    ``_MOST_PAIRS`` pairs pass, list none of them.
+    """Check for each pair that its ping lost no messages, and return one finding for each pair.
+
+    If more than ``_MOST_PAIRS`` pairs fail, list some pairs of each suspect and state the number of the remaining
+    pairs. If more than ``_MOST_PAIRS`` pairs pass, list none of them.
 
     :param pairs: all pairs of the fabric with their results
     :param found: suspects, which are common causes of failing pairs
@@ -180,9 +183,11 @@ def _format_lids(pair: Pair) -> str:
 
 
 def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[str, str]:
-    """Return the cause and the remedy of lost messages. They name no port, so that they are equal for all pairs of one
-    cause.
+    """Return the cause and the remedy of lost messages.
 
+    Both texts name no port, so that they are equal for all pairs of one cause.
+
+    :param ping: result of the ping, with lost messages
     :param back: whether the other direction passes
     :param server: why the ibping server did not run; empty if it ran
     :param together: whether all pairs lose some messages, and have one cause

@@ -55,8 +55,8 @@ class Pair:
     :ivar client: port that sends
     :ivar server: port that answers
     :ivar ping: result; None if the pair was planned and not measured, or the measurement proves nothing
-    :ivar why: reason for which ``ping`` is None
-    :ivar remedy: remedy for that; empty for the default, a ping by hand
+    :ivar why: reason why ``ping`` is None
+    :ivar remedy: remedy if ``ping`` is None; empty for the default, a ping by hand
     """
 
     client: PingPort
@@ -71,8 +71,9 @@ class Pair:
 
     @property
     def apart(self) -> typing.Optional[Apart]:
-        """Return how partition keys separate the two ports. Return None if the keys allow the connection, or if a
-        packet came back, which proves it.
+        """Return how partition keys separate the two ports.
+
+        Return None if the keys allow the connection, or if a packet came back, which proves the connection.
         """
         return (
             explain_separation(self.client.pkeys, self.server.pkeys)

@@ -88,7 +88,9 @@ def _add_stage(findings: typing.Iterable[Finding]) -> tuple[Finding, ...]:
 def _list_allowed(
     intent: Intent, wanted: Training, facts: Facts
 ) -> dict[str, typing.Optional[typing.AbstractSet[str]]]:
-    """Return the RDMA devices of the pod of each host with UCX endpoints. A host whose devices are not known has None.
+    """Return the RDMA devices of the pod of each host with UCX endpoints, by host.
+
+    The value is None for a host whose pod or whose devices are not known.
 
     :param wanted: properties that the log must prove
     """
@@ -130,7 +132,8 @@ def _list_hosts_of_job(
 
 def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:
     """Check for each host of a log that NCCL used the interface, the HCAs and the rails of the fabric that its pod got,
-    and that its queue pairs have the settings of the intent.
+    and that its queue pairs have the settings of the intent. Report the pods of the job of which the log contains no
+    line.
 
     :param wanted: properties that the log must prove
     :param log: parsed log of NCCL
@@ -216,8 +219,10 @@ def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
 
 
 def _collect_used_devices(log: NcclLog) -> dict[str, dict[str, bool]]:
-    """Return the RDMA devices that channels use, by host. The value of a device is False if the log contains only its
-    number and not its name.
+    """Return the RDMA devices that channels use, by host and then by device.
+
+    The value of a device is True if the log contains its name. It is False if the log contains only its number, which
+    then stands for the name.
     """
     names = {
         (process.host, process.pid): {device.index: device.name for device in process.devices}

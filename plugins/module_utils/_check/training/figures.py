@@ -49,7 +49,9 @@ class _Judge:
         self._left = _LEAST + _TIMES * sum(len(item.ranks) for item in log.communicators)
 
     def transport(self, run: NcclTests) -> NcclTestTransport:
-        """Return the transport of the processes that a run lists. If the run lists none, return that of the whole log.
+        """Return the transport of the processes that a run lists.
+
+        If the run lists no processes, return that of the whole log.
 
         :param run: parsed output of one run of nccl-tests
         """
@@ -72,10 +74,12 @@ class _Judge:
 
 
 def _judge_transports(own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
-    """Return the transports of the channels in a log, and the reasons why they are not proven; no reasons if they are.
+    """Return the transports of the channels in a log, and the first reasons why the transports are not proven.
+
+    They are proven if there is no reason.
 
     :param own: log reduced to the communicators of a run
-    :param silent: processes of the run without a communicator in the log
+    :param silent: processes of the run (host and number) without a communicator in the log
     """
     reasons = dict.fromkeys(
         f"{finding.subject}: {finding.measured}. {finding.why}"

@@ -80,10 +80,10 @@ def report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Findin
 
 
 def is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
-    """Return whether a pod may belong to another job than the log, because a different job has as many pods with the
+    """Return whether a pod may belong to another job than the log, because another job has at least as many pods with
     host names of the log.
 
-    :param jobs: number of pods with these host names, by job
+    :param jobs: number of pods with these host names, by job; it contains the job of the pod
     """
     return any(count >= jobs[pod.job] for job, count in jobs.items() if job != pod.job)
 

@@ -75,8 +75,9 @@ class NodeGroup:
 def check(
     nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers
 ) -> typing.Iterator[Finding]:
-    """Compare the tuning rows of comparable nodes with each other. Yield a finding for each value that differs from the
-    usual one, or a pass for a group without differences.
+    """Compare the tuning rows of comparable nodes with each other.
+
+    Yield a finding for each value that differs from the usual value, or a pass for a group without differences.
 
     :param nodes: tuning of each node
     :param told: names of the nodes that are left out, by name of the tuning row, because another finding already
@@ -129,8 +130,9 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
 
 
 def _measure(odd: DifferingRow, nodes: Nodes) -> str:
-    """Return the value of nodes that differ as text. If it is a single node, add the devices with this value.
+    """Return the value of the nodes that differ as text. If it is a single node, add the devices with this value.
 
+    :param odd: tuning row in which the nodes differ, with their value
     :param nodes: tuning of each node
     """
     readings = nodes[odd.nodes[0]].rows.get(odd.row.name, ())
@@ -154,14 +156,17 @@ def _make_differing_finding(odd: DifferingRow, measured: str, reason: str, remed
 def _choose_node_without(odd: DifferingRow, nodes: Nodes) -> str:
     """Return the first of the differing nodes that does not have the value at all.
 
+    If all of them have it, return the first node.
+
     :param nodes: tuning of each node
     """
     return next((name for name in odd.nodes if not nodes[name].rows.get(odd.row.name)), odd.nodes[0])
 
 
 def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
-    """Yield the values of a tuning row that differ from the usual value of comparable nodes. Nodes whose value is
-    unread or already reported are left out.
+    """Yield the values of a tuning row that differ from the usual value of comparable nodes.
+
+    If no value is usual, yield one item with all values. Nodes whose value is unread or already reported are left out.
 
     :param nodes: tuning of the comparable nodes
     :param told: names of the nodes that are left out

@@ -102,8 +102,14 @@ def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _fit_remedy(remedy: str, group: typing.Iterable[_Place], vendors: _Vendors) -> str:
-    """Return the remedy for a group of HCAs. For NICs of other vendors, the tools of NVIDIA's operator and packages are
-    replaced by commands that work on each NIC. A group of both has both remedies.
+    """Return the remedy for a group of HCAs.
+
+    For NICs of other vendors, the tools of NVIDIA's operator and packages are replaced by commands that work on each
+    NIC. A group of both has both remedies.
+
+    :param remedy: remedy for NICs of NVIDIA
+    :param group: HCAs, each as name of its node and its own name
+    :param vendors: PCI vendor ID of each HCA
     """
     others = remedy.replace(BY_OPERATOR, _BY_UNIT).replace(BY_NVIDIA, _BY_IPROUTE)
     return join_remedies(remedy, others, {vendors[place] != NVIDIA for place in group})
@@ -132,9 +138,10 @@ def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> Ex
 
 
 def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
-    """Return whether an observed value satisfies a rule. A list of DSCPs or of priorities with ECN may contain further
-    items. The value of any other tuning row must satisfy the rule as a whole, so PFC may not be on for another
-    priority.
+    """Return whether an observed value satisfies a rule.
+
+    The value of roce_dscp or roce_ecn is a list that may contain further items beside the one of the rule. The value of
+    any other tuning row must satisfy the rule as a whole, so PFC may not be on for another priority.
 
     :param row: tuning row of the value
     :param rule: rule that the value must satisfy
@@ -249,7 +256,7 @@ def _check_sides(
 
     :param row: tuning row of the RoCE setting
     :param by_value: HCAs by their value of the setting
-    :param off: entries of ``by_value`` whose value violates the expected one
+    :param off: entries of ``by_value`` whose value differs from the expected value
     :param vendors: PCI vendor IDs of the HCAs, for the remedy
     """
     if len(by_value) < 2:

@@ -94,14 +94,17 @@ def get_expected_value(intent: Intent, row: TuningRow) -> ExpectedValue:
 
 
 def find_other_vendors(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
-    """Return the HCAs of each node that are from other vendors than NVIDIA. NVIDIA's tools do not apply to them."""
+    """Return the names of the HCAs that are from other vendors than NVIDIA, by node.
+
+    NVIDIA's tools do not apply to them.
+    """
     return {
         name: frozenset(hca.name for hca in node.hcas if find_vendor(hca) is not NVIDIA) for name, node in nodes.items()
     }
 
 
 def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[RowReading]], strangers: Strangers) -> str:
-    """Return the remedy for a wrong value of a tuning row: the one for NVIDIA's HCAs, the one for HCAs of other
+    """Return the remedy for a wrong value of a tuning row: the remedy for NVIDIA's HCAs, that for HCAs of other
     vendors, or both, depending on the HCAs that have the value.
 
     :param nodes: values of each node, with the HCAs that have them
@@ -215,14 +218,15 @@ def _read_cpus(texts: typing.Iterable[str]) -> frozenset[int]:
 
 
 def join_node_names(nodes: typing.Iterable[str]) -> str:
-    """Return the names of nodes or devices as text: the first ``_MOST`` names, and the number of the remaining ones."""
+    """Return the names of nodes or devices as text: the first ``_MOST`` names, and the number of further names."""
     found = list(nodes)
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
 
 
 def name_source(count: int) -> str:
-    """Return a sentence that names the files with the values of all nodes, for a finding about more nodes than it
-    lists; empty if it lists all of them.
+    """Return a sentence that names the files with the values of all nodes, with a space before it.
+
+    The text is empty if the finding lists all of its nodes.
 
     :param count: number of nodes that the finding is about
     """

@@ -122,15 +122,16 @@ def sort_findings(
     variables: typing.Mapping[str, typing.Any],
     origins: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> tuple[Finding, ...]:
-    """Return findings in the order in which the user wrote their subjects. A missing key sorts after the other keys of
-    its mapping.
+    """Return findings in the order in which the user wrote their subjects.
+
+    A missing key sorts after the other keys of its mapping.
 
     If the status of a finding is not pass, the file and line of its subject are appended to its remedy, if they are
     known. Findings whose subject is not a path in the variables keep their order: the intent and the inventory first,
     conflicts between fabrics and the controller last.
 
     :param variables: values of the public variables as the user wrote them, by name
-    :param origins: file and line of a variable or a part of it, by its path
+    :param origins: file and line of a variable or a part of it, by its path; None if they are not known
     """
     return tuple(
         sorted(
@@ -157,7 +158,7 @@ def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
 
 def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
     """Return the sort key of a finding: the position of its subject in the user's variables, as one index for each step
-    of the path. Findings on the intent as a whole come first, skipped ones last.
+    of the path. Findings on the intent as a whole come first, skipped findings last.
 
     :param variables: the user's variables by name, as they were given
     """
@@ -229,8 +230,9 @@ def _check_nodes(facts: Facts) -> list[Finding]:
 
 
 def has_invalid_variables(facts: Facts) -> bool:
-    """Return whether the name of a variable is misspelled or its value is invalid. Ansible would ignore such a variable
-    without a message, so the run must not start.
+    """Return whether the name of a variable is misspelled or its value is invalid.
+
+    The run must not start with such a variable, because Ansible ignores unknown variables without a message.
     """
     return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
 
@@ -302,10 +304,11 @@ def _report_misnamed(name: str) -> Finding:
 
 
 def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
-    """Check, before the first stage, that the archive of the report can be stored. Otherwise the error would appear
-    hours later, when the report is lost with the job's container.
+    """Check, before the first stage, that the archive of the report can be stored.
 
-    :param seen: result of the check of the destination; None if the archive is not stored
+    Without this check, the error would appear hours later, and the report would be lost with the container of the job.
+
+    :param seen: result of the check of the destination; None if the archive is not stored, for which the list is empty
     """
     if seen is None:
         return []

@@ -12,6 +12,7 @@ from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rules
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import EVERYTHING
+from ..._model.intent.profiles import find_traits
 from ..._model.run.findings import Finding, build_pass
 from .refusal import refuse_value
 
@@ -41,7 +42,7 @@ def check_cluster(intent: Intent) -> list[Finding]:
         ),
         cluster,
     )
-    findings += run_rules((_check_training_fabric, _check_training_ranks), intent)
+    findings += run_rules((_check_training_fabric, _check_training_ranks, _check_functions_of_firmware), intent)
     return findings or [
         build_pass(
             "validate.cluster",
@@ -117,6 +118,26 @@ def _look_at_firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
                 why,
                 f"Set rdma_cluster.firmware.{key} to at least {least}, or remove the key.",
             )
+
+
+def _check_functions_of_firmware(intent: Intent) -> typing.Iterator[Finding]:
+    """The plugin ``mellanox`` of the SR-IOV operator writes the number of virtual functions of the policy to NUM_OF_VFS
+    at each start of its daemon, and reboots the node for it. [sriov-network-operator pkg/vendors/mellanox/mellanox.go
+    HandleTotalVfs; network-operator-docs nic-fw-configuration.rst]
+    """
+    number = intent.cluster.firmware.num_of_vfs or 0
+    fewer = [one for one in intent.fabrics if find_traits(one).functions and one.virtual_functions < number]
+    if fewer:
+        yield refuse_value(
+            "cluster",
+            "rdma_cluster.firmware.num_of_vfs",
+            str(number),
+            f"at most {fewer[0].virtual_functions}, the virtual_functions of fabric {fewer[0].name}",
+            "The SR-IOV operator sets NUM_OF_VFS to virtual_functions whenever its daemon starts, and reboots the node"
+            " for it. The two values would be written in turns.",
+            "Remove rdma_cluster.firmware.num_of_vfs. If disablePlugins of the SriovOperatorConfig contains mellanox,"
+            " waive the check validate.cluster for this subject with that reason.",
+        )
 
 
 def _check_operator_release(cluster: ClusterIntent) -> typing.Iterator[Finding]:

@@ -34,9 +34,10 @@ _UNCLAIMED = "no HCA that two fabrics select in the same form; stage fabric comp
 
 
 def check(intent: Intent) -> list[Finding]:
-    """Check that the names, HCAs and RDMA modes of the fabrics do not conflict: return a finding for each conflict, or
-    one pass for each of these three. Also report keys that no fabric uses, and BIOS settings that contradict the
-    fabrics.
+    """Check that the names, HCAs and RDMA modes of the fabrics do not conflict.
+
+    For each of these three, return a finding on each conflict, or one pass. Also report keys that no fabric uses, and
+    BIOS settings that contradict the fabrics.
     """
     return run_rules(
         (
@@ -133,8 +134,9 @@ def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) ->
 
 
 def _report_unread_words(intent: Intent) -> list[Finding]:
-    """Return failed findings on settings for NVIDIA's network operator that have no effect, since no fabric needs a
-    NicClusterPolicy."""
+    """Return failed findings on settings for NVIDIA's network operator that have no effect because no fabric needs a
+    NicClusterPolicy. The list is empty if a fabric needs one.
+    """
     if any(map(needs_nic_policy, intent.fabrics)):
         return []
     wanted = intent.cluster.network_operator
@@ -159,8 +161,8 @@ def _report_unread_words(intent: Intent) -> list[Finding]:
 
 
 def _report_words_of_sriov(intent: Intent) -> list[Finding]:
-    """Report settings for the SR-IOV network operator that have no effect, since no fabric has virtual functions. They
-    are warnings.
+    """Return warnings on settings for the SR-IOV network operator that have no effect because no fabric has virtual
+    functions. The list is empty if a fabric has virtual functions.
     """
     if not intent.fabrics or any(find_traits(fabric).functions for fabric in intent.fabrics):
         return []
@@ -176,7 +178,10 @@ def _report_words_of_sriov(intent: Intent) -> list[Finding]:
 
 
 def _report_without_functions(intent: Intent) -> list[Finding]:
-    """Return failed findings on BIOS settings that the intent switches off although a fabric needs them for VFs."""
+    """Return failed findings on BIOS settings that the intent switches off although a fabric needs them for VFs.
+
+    The list is empty if no fabric has VFs.
+    """
     makers = [fabric.name for fabric in intent.fabrics if find_traits(fabric).functions]
     off = [key for key in ("sriov", "above_4g", "ari") if getattr(intent.cluster.bios, key) is False] if makers else []
     why = (
@@ -193,8 +198,8 @@ def _report_without_functions(intent: Intent) -> list[Finding]:
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """Return the names or addresses of the HCAs that two fabrics both select although their profiles can't share an
-    HCA, as text. Return an empty text if there are none.
+    """Return, as text, the HCAs that two fabrics both select although their profiles can't share an HCA: their names or
+    addresses, or ``the same HCAs`` if one fabric selects all HCAs of the other. Return an empty text if there are none.
     """
     if is_infiniband(one) != is_infiniband(other) or not (find_traits(one).members and find_traits(other).members):
         return ""
@@ -218,8 +223,10 @@ def _is_covering_value(wide: typing.Optional[str], narrow: typing.Optional[str])
 
 
 def _check_modes(intent: Intent) -> list[Finding]:
-    """Check that all fabrics work with one RDMA mode, since all are on the same nodes. RDMA devices of a node are
-    either shared by all network namespaces (shared) or belong to one (exclusive).
+    """Check that all fabrics work with one RDMA mode, since all are on the same nodes.
+
+    RDMA devices of a node are either shared by all network namespaces (shared), or each belongs to one network
+    namespace (exclusive).
     """
     pool = intent.cluster.node_pool
     exclusive = [

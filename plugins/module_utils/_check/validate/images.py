@@ -14,8 +14,9 @@ _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."
 
 
 def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> typing.Iterator[Finding]:
-    """Check that each variable and each key of the intent that names an image contains a valid image reference, with a
-    digest if ``strict``. Yield one finding for each of them.
+    """Yield a finding for each variable and each key of the intent that names an image.
+
+    It fails if ``strict`` is set and the image is not named by digest, and passes otherwise.
 
     :param variables: images besides those of the intent, by variable. An empty name is skipped: the cluster's own image
         is used, which has a digest

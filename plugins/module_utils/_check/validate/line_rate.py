@@ -149,7 +149,7 @@ def _check_reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
 
 def _check_reason_of_limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     """Check that a low ``network.max_tx_rate`` of a fabric with RDMA has a reason, since it lowers the bandwidth that
-    the fabric must reach. The rates of the network are in Mb/s, and all others of the intent in Gb/s.
+    the fabric must reach. The rates of the network are in Mb/s, all other rates of the intent in Gb/s.
 
     :param path: path of ``line_rate`` in the intent
     """

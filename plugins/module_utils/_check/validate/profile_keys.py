@@ -184,8 +184,9 @@ def _check_routing(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
-    """Yield the mistakes in the selection of a fabric whose pods are attached to one host interface: it must name
-    exactly one interface, and its number of pods must be valid. Yield nothing for other fabrics.
+    """Yield the mistakes (key, value, expected value, reason) in the selection of a fabric whose pods are attached to
+    one host interface. The selection must name exactly one interface, and the number of pods must be valid. Yield
+    nothing for other fabrics.
     """
     by_name = find_traits(fabric).shared or (fabric.profile == "host_device" and not fabric.resource_name)
     if not by_name:
@@ -209,8 +210,8 @@ def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
-    """Yield the settings of a fabric without RDMA that apply only to RDMA measurements and therefore have no effect,
-    because TCP is measured.
+    """Yield the settings of a fabric without RDMA that apply only to RDMA measurements, as key, value, expected value
+    and reason. They have no effect, because TCP is measured.
     """
     if carries_rdma(fabric):
         return
@@ -258,7 +259,9 @@ def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 
 
 def _check_vlan_and_rates(fabric: Fabric) -> typing.Iterator[Mistake]:
-    """Yield values of VLAN, priority and rates that the API server, the CNI plugin or the kernel would refuse."""
+    """Yield values of VLAN, priority and rates that the API server, the CNI plugin or the kernel would refuse, each as
+    key, value, expected value and reason.
+    """
     network = fabric.network
     if network.vlan is not None and not 0 <= network.vlan <= 4094:
         yield (

@@ -268,9 +268,10 @@ def _report_offer(
 
 
 def _why_not_read(name: str, operators: typing.Optional[OperatorFacts]) -> tuple[str, str]:
-    """Return the cause and the remedy where the cluster reports no allocatable resources of a node.
+    """Return the cause and the remedy if the cluster reports no allocatable resources of a node.
 
     :param name: name of the node
+    :param operators: answer of sriov_operator_info; None if it did not run
     """
     if operators is None or operators.errors:
         reason = unread.join_errors(operators)

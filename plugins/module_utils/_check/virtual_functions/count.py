@@ -53,8 +53,8 @@ def _find_wrong_layer(
 
     :param layers: reports of kernel, operator and config daemon on the physical function
     :param in_kernel: number of VFs in sysfs
-    :param desired: number that the operator requests; None if it requests none
-    :param reported: number that the config daemon reports; None if it does not
+    :param desired: number that the operator requests; None if it requests no VFs for the function
+    :param reported: number that the config daemon reports; None if it does not report the function
     """
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:

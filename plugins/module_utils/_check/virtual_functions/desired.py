@@ -79,8 +79,8 @@ class OtherMode(typing.NamedTuple):
 
 
 def find_other_rdma_mode(state: NodeState, wanted: str) -> typing.Optional[OtherMode]:
-    """Return the problem if the RDMA mode of a node is not the one of the intent, or will change at the next boot of
-    the node. Return None otherwise.
+    """Return the problem if the operator requests another RDMA mode for a node than the intent, or if the node does not
+    have the requested mode yet, which it takes at its next boot. Return None otherwise.
 
     :param state: SriovNetworkNodeState of the node
     :param wanted: ``rdma_cluster.node_pool.rdma_mode``; empty if the intent sets none

@@ -42,9 +42,9 @@ def _describe_bare_vf(vf: Hca) -> str:
 
 
 def _explain_drivers(bare: typing.Sequence[Hca]) -> tuple[str, str]:
-    """Return the cause and the remedy where the VFs of a function do not all have the same network driver.
+    """Return the cause and the remedy if the VFs of a function do not all have the same network driver.
 
-    :param bare: VFs without a network driver
+    :param bare: VFs without a network driver; empty if the VFs have several network drivers
     """
     if not bare:
         return (

@@ -75,8 +75,9 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
 
 
 def _is_only_limited(vf: Hca) -> bool:
-    """Return whether an active InfiniBand port of a VF is only a limited member of all of its partitions. A link that
-    is down has other keys.
+    """Return whether an active InfiniBand port of a VF is only a limited member of all of its partitions.
+
+    Ports that are not active are ignored, since a port whose link is down has other keys.
     """
     return any(
         bool(port.pkeys) and not list_shared_keys(port.pkeys, port.pkeys)
@@ -88,7 +89,7 @@ def _is_only_limited(vf: Hca) -> bool:
 def _report_limited(limited: typing.Sequence[tuple[FunctionReports, Hca]]) -> typing.Iterator[Finding]:
     """Yield a failed finding for each physical function with VFs that are only limited members of their partitions.
 
-    :param limited: these VFs, each with the reports on its physical function
+    :param limited: VFs that are only limited members, each with the reports on its physical function
     """
     by_subject: dict[str, list[Hca]] = {}
     for layers, vf in limited:
@@ -145,7 +146,7 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
 
 
 def _format_setting(name: str, value: str) -> str:
-    """Return a setting of a VF with its value, as ip link takes it.
+    """Return a setting of a VF with its value, as ip link takes it, such as ``spoofchk off``.
 
     :param name: name of the setting, one of ``_OF_PHYSICAL_FUNCTION``
     :param value: value as text

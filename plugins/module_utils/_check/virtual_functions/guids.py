@@ -32,7 +32,7 @@ _RECREATE = (
 
 def check_guids(layers: FunctionReports) -> Finding:
     """Check that each InfiniBand VF has a node GUID and a port GUID other than zero, and that the physical function,
-    the VF itself and the subnet manager show the same one.
+    the VF itself and the report of the config daemon show the same GUID.
 
     :param layers: reports of kernel, operator and config daemon on the physical function
     """
@@ -131,10 +131,12 @@ def find_guid(vf: Hca) -> typing.Optional[str]:
 
 
 def _is_same_guid(reported: typing.Optional[str], guid: str) -> bool:
-    """Return whether the report contains this GUID, or no GUID. The report may have the bytes in reverse order [src
-    vishvananda/netlink rdma_link_linux.go; sample k8snetworkplumbingwg/sriov-network-operator issue 1046].
+    """Return whether the report contains this GUID, or no GUID.
 
-    :param reported: GUID in the report of the operator; None or empty without one
+    The report may have the bytes in reverse order [src vishvananda/netlink rdma_link_linux.go; sample
+    k8snetworkplumbingwg/sriov-network-operator issue 1046].
+
+    :param reported: GUID in the report of the operator; None if the report has no GUID
     :param guid: GUID of the VF
     """
     if reported is None:
@@ -149,7 +151,7 @@ def find_others(
     subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]],
 ) -> dict[str, str]:
     """Return the GUIDs of all devices of the fabric that do not belong to these nodes, each with a description of its
-    device.
+    device. A device whose description begins with the host name of a node counts as its device.
 
     :param nodes: HCAs of each node
     :param topologies: topologies that fabric_info read, or the error, by node

@@ -21,6 +21,8 @@ def name_interface(physical: Hca) -> str:
 def format_mtu_command(vfs: typing.Iterable[Hca], mtu: int) -> str:
     """Return the command that sets the MTU of the interfaces of VFs on the node.
 
+    For several interfaces, the command contains ``INTERFACE``, and their names follow.
+
     :param vfs: VFs that are changed
     :param mtu: MTU in bytes
     """

@@ -117,8 +117,9 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
 
 
 def check_idle(layers: FunctionReports) -> typing.Optional[Finding]:
-    """Warn about VFs whose interface is in a network namespace without processes, so that no pod uses it. Return None
-    if there are none.
+    """Return a warning about VFs whose interface is in a network namespace without processes, so that no pod uses it.
+
+    Return None if there are no such VFs.
     """
     lost = [(vf.name, vf.held.idle or "") for vf in _list_idle(layers) if vf.held]
     if not lost:

@@ -38,10 +38,10 @@ def choose_remedy(reason: str) -> str:
 
 
 def report_unread(check: str, subject: str, reason: str, measured: str, expected: str) -> Finding:
-    """Return the finding, unknown, on a function whose SriovNetworkNodeState was not read.
+    """Return the finding of status ``unknown`` on a function whose SriovNetworkNodeState was not read.
 
     :param reason: reason of :func:`join_errors`
-    :param measured: what was measured without it, as text
+    :param measured: what was measured without the SriovNetworkNodeState, as text
     """
     why = f"The SriovNetworkNodeState of the node could not be read: {reason}."
     return Finding(check, subject, UNKNOWN, measured, expected, why, choose_remedy(reason))

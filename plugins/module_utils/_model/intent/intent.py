@@ -278,6 +278,8 @@ class ClusterIntent:
     :ivar drain: pods that a drain by the collection may evict
     :ivar pause_health_checks: whether to pause the MachineHealthChecks and NodeHealthChecks of nodes until their reset
         is complete. Otherwise a node with such a check is not reset
+    :ivar management_cluster_paused: whether the MachineHealthChecks of the nodes are paused in the management cluster
+        of Cluster API, which no run can read. Otherwise a node whose Machine is in another cluster is not reset
     :ivar network_operator: settings of NVIDIA's network operator, for profiles that need it
     :ivar host: host settings that jobs need
     :ivar bios: required BIOS settings of each node; they need access to its BMC
@@ -303,6 +305,7 @@ class ClusterIntent:
     node_pool: typing.Optional[DrainPool] = None
     drain: DrainOptions = DrainOptions()
     pause_health_checks: bool = False
+    management_cluster_paused: bool = False
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
     bios: BiosIntent = dataclasses.field(default_factory=BiosIntent)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import typing
 
-from ..base.marks import MANAGER, find_users
+from ..base.marks import DEFAULT_INTENT, INTENT_LABEL, MANAGER, find_users
 from .mappings import find_mapping
 
 Item = typing.Mapping[str, typing.Any]
@@ -63,6 +63,19 @@ def find_other_users(wanted: Item, there: Item) -> tuple[str, ...]:
     return tuple(sorted(found.keys() - mine.keys()))
 
 
+def find_other_intents(wanted: Item, there: Item) -> tuple[str, ...]:
+    """Return the names of the intents that record that they need a policy, and that have another name than that of a
+    rendered policy. The default name is left out, because several intents may have it.
+
+    :param wanted: the rendered policy
+    :param there: the policy in the cluster
+    """
+    labels = find_users(find_mapping(there, "metadata", "labels"))
+    mine = find_mapping(wanted, "metadata", "labels").get(INTENT_LABEL)
+    names = {labels[label] for label in find_other_users(wanted, there)}
+    return tuple(sorted(names - {mine, "", DEFAULT_INTENT}))
+
+
 def explain_driver(wanted: Item, there: Item) -> str:
     """Return how the driver of a rendered policy differs from that of the policy in the cluster, if other intents need
     the policy. Return an empty text if the drivers are equal, if one of the policies names no driver, or if no other
@@ -90,6 +103,12 @@ def describe_driver_remedy(wanted: Item, there: Item) -> str:
     """
     name = find_mapping(there, "metadata").get("name")
     labels = " ".join(f"{label}-" for label in find_other_users(wanted, there))
+    for owner in find_other_intents(wanted, there):
+        return (
+            "Ask its owner before you change it. Set the same rdma_cluster.network_operator.ofed_driver in both"
+            f" intents. If both are the same intent, set rdma_cluster.intent_name: {owner}. Then run stage network"
+            " again"
+        )
     return (
         "Set the same rdma_cluster.network_operator.ofed_driver in both intents, and give each intent its own"
         " rdma_cluster.intent_name. If no other intent needs the policy, such as after a change of node_selector,"

@@ -24,6 +24,7 @@ class ClusterNode:
     :ivar machine_config: MachineConfig that OpenShift's daemon has applied; empty while it changes, and if not reported
     :ivar not_ready: why it is not ready, from the condition Ready
     :ivar boot_id: id that changes with each boot; empty if the kubelet has not reported it
+    :ivar machine: name of its Machine of Cluster API, by an annotation of the node; empty if it has none
     """
 
     ONCE = ("name",)
@@ -37,6 +38,7 @@ class ClusterNode:
     not_ready: str = ""
     unread: dict[str, str] = dataclasses.field(default_factory=dict)
     machine_config: Subdomain = ""
+    machine: Subdomain = ""
 
 
 @dataclasses.dataclass(frozen=True)

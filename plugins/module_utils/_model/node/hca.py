@@ -112,6 +112,7 @@ class Netdev:
     :ivar queue_pair: number of the queue pair, from the IPoIB hardware address; None on Ethernet
     :ivar port: port number of the RDMA device
     :ivar bond: name of the bond to which it belongs; None for none
+    :ivar bridge: name of the bridge of which it or a VLAN on it is a port, ovs-system for Open vSwitch; None for none
     :ivar speed_gbps: rate of an Ethernet link in Gb/s; None without a link, or if the driver does not report it
     :ivar supported_gbps: highest rate in Gb/s that the port supports, by ethtool; None if not reported
     :ivar partner_gbps: highest rate in Gb/s that the link partner advertises, with autonegotiation; None if not
@@ -130,6 +131,7 @@ class Netdev:
     speed_gbps: typing.Optional[LinkGbps] = None
     supported_gbps: typing.Optional[LinkGbps] = None
     partner_gbps: typing.Optional[LinkGbps] = None
+    bridge: typing.Optional[Interface] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,6 +85,7 @@ class DriverChange:
     :ivar affinity: terms of the policy's nodeAffinity, of which a node must meet one; empty for all nodes. Requirements
         other than In, NotIn, Exists and DoesNotExist are left out
     :ivar kept_out: names of the nodes with a taint that the pods of the driver do not tolerate
+    :ivar limit: origin of ``at_once``; empty for the upgradePolicy of the policy
     :ivar all_pods: of ``reload``, whether the operator evicts all pods; otherwise those that use GPUs
     """
 
@@ -95,6 +96,7 @@ class DriverChange:
     affinity: tuple[LabelSelector, ...] = ()
     kept_out: tuple[Subdomain, ...] = ()
     all_pods: bool = False
+    limit: str = ""
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:

@@ -144,6 +144,7 @@ class NodeState:
     :ivar wanted_rdma_mode: shared, exclusive, or empty if not requested
     :ivar rdma_mode: mode of the node's RDMA devices and network namespaces: shared or exclusive; empty if the daemon
         does not report it
+    :ivar external_drainer: whether another operator drains the node for it: NVIDIA's maintenance operator
     """
 
     ONCE = ("node",)
@@ -158,6 +159,7 @@ class NodeState:
     generation: int = 0
     wanted_rdma_mode: Word = ""
     rdma_mode: Word = ""
+    external_drainer: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,19 @@ import typing
 from ..._model.base.marks import DEFAULT_INTENT, INTENT_LABEL, find_users
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.host import HOST_KINDS
-from ..._model.kubernetes.nic_policy import describe_driver_remedy, explain_driver, format_removal
+from ..._model.kubernetes.nic_policy import (
+    describe_driver_remedy,
+    explain_driver,
+    find_other_intents,
+    format_removal,
+)
 from ..._model.kubernetes.scope import Scope
 from .kinds import Resource, kind_of
 from .outcome import JOINT_KINDS
 
+#: of an object that an intent with another name has or needs: no command here would take it from this intent
+ASK_OWNER = "Ask its owner before you change it."
+SAME_INTENT = "If both are the same intent, set rdma_cluster.intent_name: {owner}"
 _SAME_NAME = "a name that another intent may have"
 #: of the labels by which intents record that they need a shared object
 OLD_RECORD = "After a change of intent_name or node_selector, an older label may be of this intent itself."
@@ -53,12 +61,11 @@ def explain_refusal(
     )
     if definition["kind"] in JOINT_KINDS and explain_driver(definition, there) == why:
         return f"{why}. {describe_driver_remedy(definition, there)}"
-    owner = str(found.get(INTENT_LABEL, ""))
-    if owner not in ("", mine, DEFAULT_INTENT):
-        return (
-            f"{why}, and {differs}. Ask its owner before you change it. {another}. If both are the same intent, set"
-            f" rdma_cluster.intent_name: {owner}"
-        )
+    owners = [str(found.get(INTENT_LABEL, ""))]
+    owners += find_other_intents(definition, there) if definition["kind"] in JOINT_KINDS else ()
+    for owner in owners:
+        if owner not in ("", mine, DEFAULT_INTENT):
+            return f"{why}, and {differs}. {ASK_OWNER} {another}. {SAME_INTENT.format(owner=owner)}"
     removal = format_removal(definition, there) if definition["kind"] in JOINT_KINDS else ""
     another += f". If no intent needs the components, remove them: {removal}" if removal else ""
     doubt = (scope.doubt or (_SAME_NAME if scope.explain_other_nodes(there) else "")) if scope is not None else ""
@@ -88,7 +95,10 @@ def _explain_shared(command: str, definition: Resource, there: Resource, scope: 
     :param command: command that labels the object
     """
     same = "Intents with one rdma_cluster.host.machine_role share it: set the same rdma_cluster.host in each of them"
-    others = sorted(scope.find_other_users(str(definition["kind"]), there))
+    users = scope.find_other_users(str(definition["kind"]), there)
+    others = sorted(users)
+    for owner in sorted({*users.values()} - {scope.intent, DEFAULT_INTENT}):
+        return f"{ASK_OWNER} {same}. {SAME_INTENT.format(owner=owner)}"
     if others:
         return (
             f"{same}. {OLD_RECORD} If no other intent needs it any more, remove the labels, then run stage network"

@@ -137,6 +137,10 @@ class _Found:
                 INTERFACE, netdev.bond, f"{namespace}: the bond of {name}, {address}"
             ):
                 netdev = dataclasses.replace(netdev, bond=None)
+            if netdev.bridge is not None and not self._is_valid_name(
+                INTERFACE, netdev.bridge, f"{namespace}: the bridge of {name}, {address}"
+            ):
+                netdev = dataclasses.replace(netdev, bridge=None)
             netdevs.append(netdev)
             self._record_lost_function(address, namespace)
             own.setdefault(address, []).append(netdev)

@@ -332,7 +332,7 @@ def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool =
     infiniband = reader.value("type", parse.parse_number) == parse.IPOIB_TYPE
     address = reader.value("address", parse.parse_ipoib_address) if infiniband else None
     place = reader.value("dev_port", parse.parse_number)
-    master = reader.link("master")
+    bond, bridge = _read_masters(reader)
     modes = link_modes(name) if real and not infiniband else LinkModes(None, None)
     # in Mb/s; -1 is unknown
     speed = None if infiniband else reader.number_if_any("speed")
@@ -345,11 +345,11 @@ def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool =
         subnet_prefix=address.subnet_prefix if address else None,
         queue_pair=address.queue_pair if address else None,
         port=None if place is None else place + 1,
-        # a bridge is a master too
-        bond=master if master and reader.names("master/bonding") else None,
+        bond=bond,
         speed_gbps=speed / 1000 if speed and LINK_GBPS.fits(speed / 1000) else None,
         supported_gbps=modes.supported,
         partner_gbps=modes.partner,
+        bridge=bridge,
     )
     if not os.path.exists(reader.folder):
         owner.errors.append(
@@ -359,6 +359,21 @@ def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool =
     owner.unread.extend(f"net/{name}/{item}" for item in reader.unread)
     owner.errors.extend(reader.errors)
     return netdev
+
+
+def _read_masters(reader: SysfsReader) -> tuple[typing.Optional[str], typing.Optional[str]]:
+    """Return two names: the bond of which a network interface is a part, and the bridge, or another device that
+    forwards its packets, of which the interface or a VLAN on it is a port. None for none.
+
+    :param reader: reader of the folder of the interface
+    """
+    master = reader.link("master")
+    if master:
+        return (master, None) if reader.names("master/bonding") else (None, master)
+    # a VLAN has a link to the interface below it [Linux net/core/dev.c netdev_adjacent_sysfs_add]
+    uppers = (name for name in reader.names("") if name.startswith("upper_"))
+    ports = (reader.link(f"{name}/master") for name in uppers if not reader.names(f"{name}/master/bonding"))
+    return None, next(filter(None, ports), None)
 
 
 def read_ports(reader: SysfsReader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:

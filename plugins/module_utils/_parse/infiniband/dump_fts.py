@@ -47,7 +47,8 @@ def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
     """Parse the forwarding tables of all switches, in the order of the text.
 
     :param text: standard output of dump_fts, or the file of opensm
-    :param stderr: standard error of the tool, which names the blocks of 64 LIDs that a switch did not return
+    :param stderr: standard error of the tool, which names the blocks of 64 LIDs that a switch did not return. These
+        LIDs are unknown in the tables
     :raises ParseError: there is no table, a line has an unexpected form, a table has no end because the output was cut
         off, a switch or LID occurs twice, or ``stderr`` names a switch without a table
     """
@@ -69,7 +70,7 @@ def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
 
 def _parse_failed_blocks(stderr: str) -> dict[str, set[int]]:
     """Parse the standard error of dump_fts. Return the numbers of the blocks of 64 LIDs that a switch did not return,
-    by the GUID of the switch.
+    by the GUID of the switch. Lines of other errors are ignored.
 
     :param stderr: text on standard error
     :raises ParseError: a line that begins like the error of a block has an unexpected form
@@ -116,8 +117,8 @@ def _parse_forwarding_table(text: str, failed: typing.Mapping[str, set[int]]) ->
 
 
 def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
-    """Return the output port of each LID, as bytes indexed by LID, and the number of lines in the table. A LID without
-    a line has the value UNTOLD (255) instead of a port.
+    """Return the output port of each LID from 0 to ``last``, as bytes indexed by LID, and the number of lines in the
+    table. A LID without a line has the value UNTOLD (255) instead of a port.
 
     :param body: lines of the table
     :param first: lowest LID of the table

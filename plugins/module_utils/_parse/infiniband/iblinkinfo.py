@@ -28,8 +28,9 @@ _MOST_CHARACTERS, _MOST_UNREAD = 300, 20
 
 
 def parse(text: str) -> SeenCapabilities:
-    """Return the ports whose link is narrower or slower than both of its ends support, and the number of links. A line
-    of a port that has an unexpected form is returned as unread, and the other ports are still parsed.
+    """Return the ports whose link is narrower or slower than both of its ends support, and the number of links. The
+    line of a port that has an unexpected form is returned as unread text, of at most 20 lines, and the other ports are
+    still parsed.
 
     :raises ParseError: the text is empty, no line could be read, a line does not begin like that of a port, or the last
         line is incomplete

@@ -45,8 +45,8 @@ _PORT_END, _OTHER_NODE_END, _SWITCH_END = 11, 15, 19
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> typing.Iterator[None]:
-    """Provide a context in which the garbage collector is disabled. No object of a topology becomes garbage, and
-    repeated collections would take a third of the time of parsing.
+    """Provide a context in which the garbage collector is disabled. No object of a topology becomes garbage, so
+    repeated collections would only take time, a third of that of parsing.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -133,10 +133,10 @@ def parse(text: str) -> Topology:
 
 
 def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
-    """Return the ParseError for a line of an unknown form, with its line number and the line that was expected.
+    """Return the ParseError for a line of an unknown form, with its line number and the form that was expected.
 
-    :param match: a match in the whole text. The last line of the match is the line of an unknown form
-    :param in_node: whether a line of a node precedes it, so that it may be the line of a port
+    :param match: a match in the whole text, whose last line is the line of an unknown form
+    :param in_node: whether the line follows the line of a node, so that it may be the line of a port
     """
     end = match.end() - 1
     line = match.string[match.string.rfind("\n", 0, end) + 1 : end]

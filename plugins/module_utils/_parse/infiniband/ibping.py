@@ -63,5 +63,7 @@ def parse(text: str) -> Counts:
 
 
 def count_resent(stderr: str) -> int:
-    """Count the packets that were sent again, from the stderr of ``ibping -e``. Any text is accepted."""
+    """Return the number of packets that were sent again, from the stderr of ``ibping -e``. Lines of any other form are
+    ignored.
+    """
     return len(_RESENT.findall(stderr))

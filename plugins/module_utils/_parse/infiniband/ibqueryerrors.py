@@ -34,8 +34,9 @@ _NO_COUNTER = "classportinfo"
 
 
 def parse(text: str, stderr: str = "") -> ErrorReport:
-    """Return the ports whose error counters are not 0, and the number of ports that were checked. The line ``port
-    ALL``, the sum over a switch, is ignored.
+    """Return the ports with error counters above the thresholds of the tool (0 unless it reads a threshold file), the
+    number of ports that were checked, and the ports that did not answer. The line ``port ALL``, the sum over a switch,
+    is ignored.
 
     :param stderr: standard error of the tool, which names the ports that did not answer
     :raises ParseError: the summary at the end is missing because the tool failed or its output was cut off, or the

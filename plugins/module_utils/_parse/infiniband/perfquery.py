@@ -41,9 +41,10 @@ _MOST_CHARACTERS = 200
 
 
 def parse(text: str) -> tuple[PortCounters, ...]:
-    """Parse the counters of all ports in the output. Each port is returned once. If both kinds of counters were printed
-    for a port, each counter is taken from the kind in which it has more bits. Other lines, such as warnings, are
-    allowed between the ports.
+    """Parse the counters of all ports in the output. Each port is returned once. If both kinds of counters
+    (PortCounters and PortCountersExtended) were printed for a port, each counter is taken from the kind in which it has
+    more bits. Other lines, such as warnings, are allowed between the ports. The result is empty if the text contains no
+    port.
 
     :raises ParseError: the counters of a port are incomplete or belong to another port, or a value exceeds the number
         of bits of its counter
@@ -65,8 +66,9 @@ def parse(text: str) -> tuple[PortCounters, ...]:
 
 
 def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
-    """Return one reading of a port that combines two. Each counter is taken from the reading in which it has more bits
-    (PortCountersExtended before PortCounters). If both have the same number of bits, the later reading counts.
+    """Return one reading of a port that combines two. A counter that is in both is taken from the reading in which it
+    has more bits (PortCountersExtended before PortCounters), or from the later reading if both have the same number of
+    bits.
 
     :param one: earlier reading
     :param other: later reading
@@ -78,9 +80,9 @@ def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
 def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> PortCounters:
     """Return the counters of one port in the output of perfquery.
 
-    :param head: match of the line with the LID and the number of the port, which precedes the counters
+    :param head: match of the heading line with the LID and the number of the port, which precedes the counters
     :param lines: all lines of the output
-    :param at: index of that line in ``lines``
+    :param at: index of the heading line in ``lines``
     :raises ParseError: the counters are incomplete or belong to another port, or a value exceeds the number of bits of
         its counter
     """
@@ -119,12 +121,12 @@ def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -
 
 
 def list_answers(text: str) -> dict[int, tuple[tuple[PortCounters, ...], str]]:
-    """Parse the output for several nodes, where a line with the queried LID precedes the output for each node.
+    """Parse the output for several nodes, where a line with the queried LID precedes the output for each node. This
+    function never raises an error, so that an answer that cannot be parsed does not affect the other nodes.
 
-    This function never raises an error, because an answer that cannot be parsed must not affect the other nodes.
-
-    :returns: by LID, the ports of the node and the error text. The ports are empty if the answer is invalid or comes
-        from another LID, and the text then has the reason. Otherwise the text has the messages of the tool, or is empty
+    :returns: by LID, two values: the counters of the ports of the node, and an error text. The counters are empty if
+        the answer is invalid or comes from another LID, and the text is then the reason. Otherwise the text contains
+        the messages of the tool, and is empty if there are none
     """
     result: dict[int, tuple[tuple[PortCounters, ...], str]] = {}
     marks = list(_ASKED.finditer(text))

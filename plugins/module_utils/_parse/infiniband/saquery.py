@@ -27,10 +27,11 @@ _FIELD = re.compile(r"^\s*(\w+)\.{2,}([^\s.]\S*)\s*$", re.ASCII)
 
 
 def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
-    """Parse all subnet managers that the subnet administration knows, including the master.
+    """Parse all subnet managers that the subnet administration knows, including the master, from the output of
+    ``saquery SMIR``.
 
-    :raises ParseError: there is no record, although a subnet administration that answers has at least its own, or a
-        record has no valid LID, GUID, ActCount, Priority or SMState
+    :raises ParseError: there is no record, although a subnet administration that answers always reports its own subnet
+        manager; or a record has no valid LID, GUID, ActCount, Priority or SMState
     """
     blocks = text.split(_HEADER)[1:]
     if not blocks:
@@ -39,10 +40,11 @@ def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
 
 
 def parse_manager_ports(text: str) -> tuple[int, ...]:
-    """Return the LIDs of the ports that have the IsSM bit (``saquery -s``), each once, in the order of the text.
+    """Return the LIDs of the ports that have the IsSM bit, each once, in the order of the text, which is the output of
+    ``saquery -s``.
 
-    :raises ParseError: one of the two headings is missing or they are in the wrong order, or there is no port, although
-        a subnet administration that answers has at least its own
+    :raises ParseError: one of the two headings is missing or they are in the wrong order; or there is no port, although
+        a subnet administration that answers always reports its own port
     """
     begin, end = text.find(_MANAGERS), text.rfind(_DISABLED)
     lids = (
@@ -59,8 +61,8 @@ def parse_manager_ports(text: str) -> tuple[int, ...]:
 
 def parse_forwarding(text: str) -> dict[int, bytes]:
     """Parse forwarding tables as ``saquery LFTR`` prints them. Return the table of each switch, by the LID of the
-    switch: one byte for each LID from 0 on, with the number of the output port. The bytes of a missing block of LIDs
-    are UNTOLD (255).
+    switch: one byte for each LID from 0 to the last LID of the last block, with the number of the output port. The
+    bytes of a missing block of LIDs are UNTOLD (255).
 
     :raises ParseError: there is no record, a record has an unexpected form because the output was cut off, or a block
         is out of range or occurs twice

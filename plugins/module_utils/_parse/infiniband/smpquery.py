@@ -18,7 +18,8 @@ _DESCRIPTION = re.compile(r"^Node Description:\.+(.*)$", re.MULTILINE)
 
 
 def parse_is_manager(text: str) -> bool:
-    """Return whether the port in the output of ``smpquery portinfo`` has the IsSM bit.
+    """Return whether the port in the output of ``smpquery portinfo`` has the IsSM bit, which a running subnet manager
+    sets.
 
     :raises ParseError: there is not exactly one capability mask, as when the port did not answer
     """

@@ -38,7 +38,7 @@ _RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
 
 def parse_attachment(resource: Resource) -> JobAttachment:
     """Parse a NetworkAttachmentDefinition. If its CNI configuration is invalid, or is not stored in the object, the
-    field ``problem`` of the result has the reason.
+    field ``problem`` of the result contains the reason and most other fields are empty.
 
     :raises ResourceError: the object has no name
     """
@@ -71,14 +71,15 @@ def parse_attachment(resource: Resource) -> JobAttachment:
 
 
 def resource_of(resource: Resource) -> str:
-    """Return the name of the extended resource that a NetworkAttachmentDefinition requires. Return an empty string if
-    it requires none.
+    """Return the name of the extended resource, such as ``nvidia.com/rdma0``, that a pod needs for a
+    NetworkAttachmentDefinition. Return an empty string if it needs none.
     """
     return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
 
 
 def parse_claim(resource: Resource) -> VolumeClaim:
-    """Return the access modes and the phase of a PersistentVolumeClaim.
+    """Return the name, the access modes and the phase of a PersistentVolumeClaim. The phase is empty if the object does
+    not have it.
 
     :raises ResourceError: its name or its access modes have an unexpected form
     """
@@ -91,8 +92,8 @@ def parse_claim(resource: Resource) -> VolumeClaim:
 
 
 def parse_pod_devices(pod: Resource) -> PodDevices:
-    """Parse the network status annotation that multus writes on a pod. A pod without the annotation has no secondary
-    network.
+    """Parse the network status annotation that multus writes on a pod. Return the name of the pod, its secondary
+    interfaces and its RDMA devices. A pod without the annotation has none of these.
 
     :raises ResourceError: the annotation has an unexpected form, too many networks or devices, or an invalid name
     """

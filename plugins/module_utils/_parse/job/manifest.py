@@ -46,10 +46,10 @@ _MOST_TEMPLATES = 256
 
 
 def is_job(resource: Resource) -> bool:
-    """Return whether an object is a job, so that pods are created from it: its kind is a known kind of job, or it
-    contains a pod template.
+    """Return whether an object is a job, from which pods are created. This is the case if its kind is a known kind of
+    job, or if it contains a pod template.
 
-    :raises ResourceError: it has more parts, more levels or longer paths than a job can have
+    :raises ResourceError: the object has more parts, more levels or longer paths than a job can have
     """
     if not isinstance(resource, dict):
         return False
@@ -57,10 +57,10 @@ def is_job(resource: Resource) -> bool:
 
 
 def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> JobWorkload:
-    """Return a job with its pod templates as they will be when its operator has created the pods.
+    """Return a job with its pod templates as they will be after its operator has created the pods.
 
     :param resource: object of the job
-    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes of the cluster. A TrainJob references one of them
+    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes of the cluster, of which a TrainJob references one
     :raises ResourceError: the object is not a job, a part of it has an unexpected form, or its runtime does not exist
     """
     name, namespace, title = (
@@ -83,9 +83,9 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
 
 
 def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
-    """Return the reason why the pods of a job will not get the addresses of each other from the operator that runs the
-    job. Return an empty string if no such reason is known. [kubeflow/trainer v1.9.4
-    pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]
+    """Return the reason why the operator that runs a job will not give its pods the addresses of each other. Return an
+    empty string if no such reason is known. [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go,
+    pkg/webhooks/pytorch]
 
     :param body: object of the job
     :param templates: parsed pod templates of the job
@@ -125,11 +125,12 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
 
 def _count_workers(group: Resource, path: str) -> int:
     """Return the number of pods of a group that are created from its ``workerTemplate``. The group of a LeaderWorkerSet
-    has ``size`` pods, of which one is created from ``leaderTemplate`` if it has one. [src kubernetes-sigs/lws
-    api/leaderworkerset/v1]
+    has ``size`` pods. One of them is created from ``leaderTemplate`` if the group has such a template. Without ``size``
+    the result is 1. [src kubernetes-sigs/lws api/leaderworkerset/v1]
 
     :param group: mapping with the templates
     :param path: path of the mapping in the object, for messages
+    :raises ResourceError: ``size`` is not a valid number
     """
     if group.get("size") is None:
         return 1
@@ -137,8 +138,8 @@ def _count_workers(group: Resource, path: str) -> int:
 
 
 def _add_claimed_volumes(parent: Resource, template: Resource, path: str) -> Resource:
-    """Return a pod template with the volumes that its controller adds for ``volumeClaimTemplates``, as that of a
-    StatefulSet does.
+    """Return a pod template with the volumes that the controller of its parent adds for ``volumeClaimTemplates``, such
+    as the controller of StatefulSets. Without such claims the template is returned unchanged.
 
     :param parent: mapping that contains the template
     :param path: path of the mapping in the object, for messages
@@ -154,10 +155,11 @@ def _add_claimed_volumes(parent: Resource, template: Resource, path: str) -> Res
 def _find_templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
-    """Yield all pod templates below a node of a job object: the path, the template, and the number of its pods.
+    """Yield all pod templates below a node of a job object: the path of the template, the template, and the number of
+    pods that are created from it.
 
     :param node: a mapping, list or plain value of the object
-    :param path: path of ``node`` in the object, for messages
+    :param path: path of ``node`` in the object
     :param count: number of pods that the parents of ``node`` request
     :param visited: counter of the visited nodes, shared by all levels
     :raises ResourceError: the object has more parts, more levels or longer paths than a job can have

@@ -42,10 +42,11 @@ _MOST_KINDS = 1000
 class Transport(typing.NamedTuple):
     """The transport of a channel, as NCCL writes it after the word ``via``.
 
-    :ivar via: the network, or the kind of memory that P2P and SHM use
+    :ivar transport: ``NET`` for a network, ``COLLNET`` for in-network reductions, ``P2P`` or ``SHM`` within a host
+    :ivar via: name of the network plugin (``IB``), or the kind of memory that P2P and SHM use
     :ivar device: index of the network device in the list of the process; None for P2P and SHM
-    :ivar gpu_direct: the channel uses GPUDirect RDMA; None for P2P and SHM
-    :ivar proxy: rank whose proxy moves the data; None if the line has no proxy
+    :ivar gpu_direct: whether the channel uses GPUDirect RDMA; None for P2P and SHM
+    :ivar proxy: rank whose proxy moves the data; None if the line names no proxy
     """
 
     transport: typing.Literal["NET", "P2P", "SHM", "COLLNET"]
@@ -57,10 +58,11 @@ class Transport(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConnectionKind:
-    """The transport, direction and connection index of a channel. ChannelReader reuses one object for equal kinds, and
-    kinds are compared by identity, which is fast.
+    """The transport, direction and connection index of a channel. ChannelReader returns the same object for equal
+    kinds. Kinds are therefore compared by identity, which is fast.
 
-    :ivar direction: send or receive; empty if the line has no direction
+    :ivar transport: transport of the channel
+    :ivar direction: send or receive, as seen by the rank that wrote the line; empty if the line has no direction
     :ivar connection: index of the connection; None if the line has no index
     """
 
@@ -95,10 +97,10 @@ class ChannelReader:
         self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[ConnectionKind]] = {}
 
     def parse_channel(self, message: str) -> typing.Optional[ChannelLine]:
-        """Return a point-to-point channel from its line in the log. Return None for any other line.
+        """Return a point-to-point channel from its line in the log. Return None for any other line, and for a line of a
+        form that NCCL does not write.
 
         :param message: text of the line after the head that NCCL writes
-        :return: None if the message is not such a line, or has a form that NCCL does not write
         """
         found = _CHANNEL.fullmatch(message)
         if found is None:
@@ -115,11 +117,10 @@ class ChannelReader:
         return ChannelLine(int(number), int(source), int(target), kind, direction == "receive")
 
     def parse_collnet(self, message: str) -> typing.Optional[ChannelLine]:
-        """Return a CollNet channel, whose peer is the rank itself, from its line in the log. Return None for any other
-        line.
+        """Return a CollNet channel from its line in the log. The peer of such a channel is the rank itself. Return None
+        for any other line, and for a line of a form that NCCL does not write.
 
         :param message: text of the line after the head that NCCL writes
-        :return: None if the message is not such a line, or has a form that NCCL does not write
         """
         found = _COLLNET.fullmatch(message)
         kind = self._find_kind(found[2], found[4], found[5]) if found else None
@@ -130,9 +131,9 @@ class ChannelReader:
     def _find_kind(
         self, index: typing.Optional[str], direction: typing.Optional[str], tail: str
     ) -> typing.Optional[ConnectionKind]:
-        """Return the kind of a connection. Return None if NCCL does not write this combination of direction and
-        transport: it writes a direction only for a network transport, and lines of P2P and SHM are always written by
-        the sender.
+        """Return the kind of a connection. Return None if the transport is unknown, or if NCCL does not write this
+        combination of direction and transport. NCCL writes a direction only for a network transport. It writes lines
+        about P2P and SHM only at the sender.
 
         :param index: index of the connection as text; None if the line has none
         :param direction: direction as NCCL writes it; None if the line has none

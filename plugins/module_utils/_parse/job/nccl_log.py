@@ -47,9 +47,9 @@ def parse_files(
     one pod, and each process of the result lists the files that contain its lines.
 
     :param files: the name and the lines of each file. The lines have their ends, as a file yields them. All lines of a
-        file are read before the next file is opened
-    :param sources: source that is left out if its lines name more processes and ranks than one pod can have: ``files``
-        for a file; ``hosts`` for a host, if all ranks write into one file. Empty for no such limit
+        file are read before the next file is opened. A file that cannot be read to its end is left out
+    :param sources: sources of which each is left out if its lines name more processes and ranks than one pod can have:
+        ``files``, or ``hosts`` if all ranks write into one file. Empty for no such limit
     :raises ParseError: the log names more threads, processes, ranks, transports and devices than a log of its length
         can name
     """
@@ -74,23 +74,24 @@ def parse_text(text: str) -> NcclLog:
 
 
 class PodLogs:
-    """The logs of the pods of one run, which are combined into one NcclLog. They are added one after the other. In the
-    log of a pod only the lines of the pod's own host count.
+    """The logs of the pods of one run, which are added one after the other and combined into one NcclLog. In the log of
+    a pod, only the lines of the pod's own host are used.
     """
 
     def __init__(self) -> None:
         self._reader = NcclLogReader()
 
     def add(self, name: str, host: str, lines: typing.Iterable[str], ranks: int) -> bool:
-        """Read the log of a pod, and add its contents. The log is rejected, and the contents so far stay unchanged, if
-        it names more processes or ranks than the pod has, or more about them than a log of its length can.
+        """Read the log of a pod, and add its contents to the result. The log is rejected, and the result stays
+        unchanged, if the log names more processes or ranks than the pod has, or more transports and devices than a log
+        of its length can name.
 
         :param name: name of the pod
         :param host: host name of the pod; lines of other hosts are ignored
         :param lines: lines of the log with their ends
         :param ranks: largest number of processes, and of ranks, that the pod can have
         :returns: False if the log was rejected
-        :raises ParseError: all logs together name more than logs of their length can
+        :raises ParseError: all logs together name more than logs of their length can name
         """
         part = NcclLogReader(ranks * OF_WHOLE_RANK)
         part.begin_file(name, host)
@@ -104,5 +105,7 @@ class PodLogs:
         return True
 
     def build_log(self) -> NcclLog:
-        """Return the contents of all logs that were added, in the form of the fact."""
+        """Return the contents of all logs that were added, in the form in which they are stored as a fact. The result
+        is empty if no log was added.
+        """
         return self._reader.build_log()

@@ -49,22 +49,22 @@ _MOST_ENDPOINTS = 1000
 
 
 class _OtherHost(Exception):
-    """Raised for a line of a host whose lines do not count in the current file."""
+    """The error for a line of a host whose lines are not used in the current file."""
 
 
 class NcclLogReader:
     """A parser that collects the processes, ranks, problems and UCX endpoints of a job from the lines of its log, which
     may consist of several files.
 
-    :ivar host: the only host whose lines count in the current file; None for the lines of all hosts
+    :ivar host: the only host whose lines in the current file are used; None for the lines of all hosts
     """
 
     def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
         """Create a reader that has not read a line yet.
 
-        :param least: bytes of memory that a log of any length may use; None for the default
-        :param sources: source that is left out if it names more processes and ranks than one pod can have: ``files``,
-            ``hosts``, or empty for no such limit
+        :param least: bytes of memory that the contents of a log of any length may use; None for the default
+        :param sources: sources of which each is left out if it names more processes and ranks than one pod can have:
+            ``files``, ``hosts``, or empty for no such limit
         """
         self._sources = sources
         self.host: typing.Optional[str] = None
@@ -85,7 +85,7 @@ class NcclLogReader:
         """End the current file, and begin the next one.
 
         :param name: name of the new file
-        :param host: only host whose lines count in it; None for the lines of all hosts
+        :param host: only host whose lines in this file are used; None for the lines of all hosts
         """
         self._end_file()
         self._file, self.host = LogFile(name), host
@@ -96,7 +96,8 @@ class NcclLogReader:
         self._logs += self._file is not None and (bool(self._file.hosts) or not self._file.document)
 
     def read_lines(self, lines: typing.Iterable[str]) -> None:
-        """Parse the lines of the current file, and add their contents to the result.
+        """Parse the lines of the current file, and add their contents to the result. Lines that are not from NCCL or
+        UCX are ignored.
 
         :param lines: lines with their ends. A last line without an end was cut off and is not parsed
         :raises ParseError: the log names more threads, processes and ranks than a log of its length can name
@@ -149,7 +150,8 @@ class NcclLogReader:
                     return
 
     def refuse_file(self, why: str) -> None:
-        """Record that the current file is left out, because its lines could not be read to the end.
+        """Record that the current file could not be read to its end. If the limit applies to each file, its processes
+        are removed.
 
         :param why: reason why the file could not be read
         """
@@ -160,11 +162,11 @@ class NcclLogReader:
         self._left_out[name] = NcclLeftOut(name, hosts, f"{NOT_READ}{why}")
 
     def absorb(self, part: NcclLogReader) -> None:
-        """Add the contents that another reader has collected from the log of another host. Processes that this reader
-        knows already are not replaced.
+        """Add the contents that another reader has collected from the log of another host. A process that this reader
+        has already seen is kept as it is.
 
         :param part: reader of the log of one host, which must not be used afterwards
-        :raises ParseError: both together name more than logs of their length can
+        :raises ParseError: both logs together name more than logs of their length can name
         """
         part._end_file()
         part._file = None
@@ -188,7 +190,9 @@ class NcclLogReader:
         self._charge_memory_budget(part._budget.kept, "")
 
     def build_log(self) -> NcclLog:
-        """Return the processes, ranks and problems from all lines so far, as the fact about the log."""
+        """Return the processes, ranks, problems and UCX endpoints from all lines so far, in the form in which they are
+        stored as a fact.
+        """
         self._end_file()
         version = next(iter(self._messages.versions)) if len(self._messages.versions) == 1 else ""
         processes = [
@@ -222,8 +226,8 @@ class NcclLogReader:
         )
 
     def _keep_endpoint(self, text: str) -> None:
-        """Count a line about an endpoint of UCX. Any other line is ignored, and so is a line of a host whose lines do
-        not count in the current file.
+        """Count a line about an endpoint of UCX. Any other line is ignored, and so is a line of a host that is not used
+        in the current file. Lines beyond the limit of different endpoints are only counted.
 
         :param text: line of the log
         """
@@ -240,8 +244,8 @@ class NcclLogReader:
     @staticmethod
     def _name_communicators(processes: typing.Iterable[LogProcess]) -> dict[str, dict[int, LogRank]]:
         """Return the ranks of each communicator, by name of the communicator and rank number. If two processes have the
-        same rank of a communicator, the job was restarted, and the second rank is added to a communicator with
-        ``again`` in its name.
+        same rank of a communicator, the job was restarted. The rank of the second process is then added to a
+        communicator with ``again`` in its name, that of the third with ``again (2)``.
         """
         communicators: dict[str, dict[int, LogRank]] = {}
         times: dict[tuple[str, int], int] = {}
@@ -266,8 +270,8 @@ class NcclLogReader:
         return sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
 
     def _leave_out(self, source: str) -> None:
-        """Remove all processes of a file or host that names more than a pod can, including the lines that other files
-        or hosts have about them, and record that it was left out.
+        """Remove all processes of a file or host that names more processes and ranks than a pod can have, and record
+        that it was left out. Lines about these processes in other files are removed as well.
 
         :param source: name of the file or host
         """
@@ -286,11 +290,12 @@ class NcclLogReader:
         self._left_out[source] = NcclLeftOut(source, hosts, self._budget.release(source))
 
     def _charge_memory_budget(self, cost: int, host: str) -> None:
-        """Add the memory of an item of the result to the amount that was used, for all files and for the host.
+        """Add the memory of an item of the result to the amount in use, both in total and for the file or host that
+        names the item.
 
         :param cost: bytes of memory
         :param host: name of the host of the process that the item belongs to
-        :raises SourceTooLarge: the file or host that names the item names more than a pod can
+        :raises SourceTooLarge: the file or host names more processes and ranks than a pod can have
         :raises ParseError: the log names more than a log of its length, or any job, can name
         """
         source = None
@@ -316,11 +321,11 @@ class NcclLogReader:
             self._messages.read_message(thread, message)
 
     def _find_thread(self, before: str) -> typing.Optional[LogThread]:
-        """Return the thread that wrote a line. Return None if the text before the message is not a valid line head of
-        NCCL.
+        """Return the thread that wrote a line, which is added to the result if it is new. Return None if the text
+        before the message is not a valid line head of NCCL, or if its host was left out.
 
         :param before: text of the line before the message
-        :raises _OtherHost: the line is from another host than the only one whose lines count in the file
+        :raises _OtherHost: the line is from another host than the only one whose lines are used in the file
         """
         token = before.rpartition(" [")[0].rpartition(" ")[2]
         thread = self._threads.get(token)
@@ -342,10 +347,11 @@ class NcclLogReader:
         return thread
 
     def _parse_head(self, before: str) -> typing.Optional[re.Match[str]]:
-        """Match the head of a line. Return None if the text is not a valid line head of NCCL.
+        """Match the head of a line, which names the host, the process and the thread. Return None if the text is not a
+        valid line head of NCCL.
 
         :param before: text of the line before the message
-        :raises _OtherHost: the line is from another host than the only one whose lines count in the file
+        :raises _OtherHost: the line is from another host than the only one whose lines are used in the file
         """
         head = _HEAD.fullmatch(before)
         if head is not None and self.host is not None and head[1] != self.host:
@@ -353,7 +359,10 @@ class NcclLogReader:
         return head
 
     def _add_file(self, process: LogProcess, file: LogFile) -> None:
-        """Record that a file has lines of a process."""
+        """Record that a file contains lines of a process.
+
+        :raises ParseError: the log names more than a log of its length can name
+        """
         places = process.files = process.files or []
         if not places or places[-1] is not file:
             places.append(file)
@@ -377,8 +386,8 @@ class NcclLogReader:
 
 
 def _mark_unanswered(ranks: typing.Mapping[int, LogRank]) -> None:
-    """Record in the ranks of a communicator each channel for which only the rank at the other end wrote a line. Both
-    ends of a connection over the network normally write one.
+    """Record in each rank of a communicator the channels about which only the rank at the other end wrote a line.
+    Normally both ends of a connection over the network write one.
 
     :param ranks: ranks of the communicator, by rank number
     """

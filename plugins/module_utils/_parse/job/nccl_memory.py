@@ -31,19 +31,19 @@ _MOST_OF_SOURCE = 64 * MIB
 
 
 class LogTooLarge(Exception):
-    """Raised if a log names more processes, ranks and connections than a log of its length can name."""
+    """The error for a log that names more processes, ranks and connections than a log of its length can name."""
 
 
 class SourceTooLarge(Exception):
-    """Raised if a file or a host names more processes, ranks and connections than a pod can have. The message is the
-    name of that file or host.
+    """The error for a file or a host that names more processes, ranks and connections than a pod can have. The message
+    is the name of that file or host.
     """
 
 
 class MemoryBudget:
     """The memory that the parsed contents of a log use, in total and for each source, which is a file or host.
 
-    :ivar characters: number of characters of the log that were read so far. The limit grows with it
+    :ivar characters: number of characters of the log that were read so far. The limit of memory grows with this number
     :ivar kept: bytes of memory in use
     """
 
@@ -58,7 +58,7 @@ class MemoryBudget:
         self._kept_of: dict[str, int] = {}
 
     def keep(self, cost: int, source: typing.Optional[str]) -> None:
-        """Add the memory of an item that is kept to the amount that was used.
+        """Add the memory of an item that is kept to the amount in use.
 
         :param cost: bytes of memory
         :param source: name of the file or host whose lines name the item; None if there is no limit for each source
@@ -75,8 +75,8 @@ class MemoryBudget:
             raise LogTooLarge
 
     def release(self, source: str) -> str:
-        """Subtract the memory of a file or host that is left out. Return the reason, for a message: its contents exceed
-        the limit of memory.
+        """Subtract the memory of a file or host that is left out, and return the reason why it is left out, for a
+        message: its contents exceed the limit of memory.
 
         :param source: name of the file or host
         """

@@ -83,13 +83,14 @@ class MessageReader:
     """A parser that reads NCCL's messages one after the other, and stores their contents in the processes and ranks
     that wrote them.
 
-    :ivar versions: versions of NCCL, in the order of the log
+    :ivar versions: different versions of NCCL, in the order of the log; the values are None
     """
 
     def __init__(self, keep: typing.Callable[[int, str], None]) -> None:
         """Create a reader for the messages of one log.
 
-        :param keep: function that counts bytes of memory for a host, and raises an error if the limit is exceeded
+        :param keep: function that gets a number of bytes of memory and the name of the host that uses them, and raises
+            an error if the limit is exceeded
         """
         self.versions: dict[str, None] = {}
         self._keep = keep
@@ -113,7 +114,9 @@ class MessageReader:
         }
 
     def read_message(self, thread: LogThread, message: str) -> None:
-        """Read the message of a thread. A message of an unknown form is ignored."""
+        """Read a message that a thread wrote, and store its contents in the process and the rank of the thread. A
+        message of an unknown form is ignored.
+        """
         word = message.partition(" ")[0]
         handler = self._handlers.get(word)
         if handler:
@@ -128,19 +131,19 @@ class MessageReader:
             self._read_counts(thread, message)
 
     def add_version(self, version: str) -> None:
-        """Keep a version of NCCL for the result, unless there are too many."""
+        """Keep a version of NCCL for the result. A version beyond the limit of _MOST is ignored."""
         if len(self.versions) < _MOST:
             self.versions[version] = None
 
     def read_bare_version(self, line: str) -> None:
-        """Read the version of NCCL in a line without a head, which rank 0 writes."""
+        """Read the version of NCCL in a line without a head, which rank 0 writes. Any other line is ignored."""
         version = _parse_version(line)
         if version:
             self.add_version(version)
 
     def _read_counts(self, thread: LogThread, message: str) -> None:
-        """Read a message that begins with a number: the numbers of channels of a rank or, with old releases of NCCL,
-        the algorithm that it chose for a collective.
+        """Read a message that begins with a number. It contains the numbers of channels of a rank or, with old releases
+        of NCCL, the algorithm that NCCL chose for a collective.
         """
         counts = _COUNTS.fullmatch(message)
         if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
@@ -182,15 +185,15 @@ class MessageReader:
         """Return the rank that wrote the line of a channel. The line does not name the communicator, and one process
         may have several ranks with the same number.
 
-        If there are several, it is the rank that is being initialized, or else the last rank that does not have this
-        channel to this peer yet, because a communicator has each such pair once.
+        If there are several, the result is the rank that is being initialized, or else the last rank that does not have
+        this channel to this peer yet, because a communicator has each such pair once. If no known rank fits, the result
+        is a rank without a communicator.
 
         :param thread: thread that wrote the line
         :param own: number of the rank in its communicator
         :param peer: number of the rank at the other end of the channel
         :param link: channel and peer, encoded as one number; None for a connection outside of the collectives' channels
         :param incoming: whether the rank receives over the channel
-        :return: a rank without a communicator if no known rank fits
         """
         process, current = thread.process, thread.current
         if current is not None and current.rank == own:
@@ -251,12 +254,12 @@ class MessageReader:
     def _name_communicator(
         rank: LogRank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]
     ) -> str:
-        """Return a name for the communicator of a rank if NCCL has not written a commId for it. The name is the same in
-        all ranks of the communicator.
+        """Return a name for the communicator of a rank if NCCL has not written a commId for it, such as ``8 ranks`` or
+        ``8 ranks split 1 color 0``. All ranks of the communicator get the same name.
 
-        :param parent: communicator from which it was split; None if it was not split
+        :param parent: address of the communicator from which it was split; None if it was not split
         :param count: number of the split; None if the line has none
-        :param color: color of the split
+        :param color: color of the split; None if it was not split
         """
         above = rank.process.on_gpu.get((rank.gpu, parent or ""))
         if above is not None:
@@ -335,7 +338,9 @@ class MessageReader:
             process.environment[found[1]] = found[2]
 
     def _read_net(self, process: LogProcess, message: str) -> None:
-        """Read a message about the network: its devices, GPUDirect RDMA, merged devices or queue pairs."""
+        """Read a message about the network: its devices, GPUDirect RDMA, merged devices or queue pairs. Any other
+        message is ignored.
+        """
         using, direct = _USING.fullmatch(message), _DIRECT.fullmatch(message)
         if using:
             oob = _OOB.fullmatch(using[2])
@@ -366,8 +371,8 @@ class MessageReader:
 
 
 def _parse_version(text: str) -> str:
-    """Return the version in a line, with the prefix ``RCCL`` for RCCL. Return an empty string if the line has no
-    version.
+    """Return the version of NCCL that a line contains, such as ``2.28.9+cuda12.9``, or the version of RCCL with the
+    prefix ``RCCL``. Return an empty string if the line contains no version.
     """
     found = _VERSION.fullmatch(text)
     if found:
@@ -377,8 +382,8 @@ def _parse_version(text: str) -> str:
 
 
 def _parse_devices(text: str) -> typing.Iterator[NcclDevice]:
-    """Parse the devices after the word Using: ``[0]mlx5_0:1/IB``, with NCCL 2.21 to 2.23 also merged devices, and with
-    Socket ``[0]eth0:10.0.0.1<0>``.
+    """Yield the devices in the text after the word Using: ``[0]mlx5_0:1/IB``, with NCCL 2.21 to 2.23 also merged
+    devices, and with the network Socket ``[0]eth0:10.0.0.1<0>``. Other text is ignored.
     """
     for found in _DEVICE.finditer(text):
         rail = int(found[4]) if found[4] else None

@@ -19,7 +19,9 @@ _LONGEST = 1000
 
 
 def classify(text: str) -> Kind:
-    """Return the kind of a problem from its text in the log. Return an empty string if the kind is unknown."""
+    """Return the kind of a problem from its text in the log. Return an empty string if the kind is unknown. Only the
+    first 1000 characters of the text are used.
+    """
     return _classify_cut_text(text[:_LONGEST])
 
 
@@ -44,10 +46,10 @@ _SUBNET_BITS = {4: 24, 6: 64}
 
 
 class Completion(typing.NamedTuple):
-    """A failed completion, as UCX or NCCL reports it. NCCL adds the peer from 2.12 on, the GIDs of RoCE from 2.14 on,
-    and the HCA from 2.22 on. A text that the line does not have is empty.
+    """A failed completion, as UCX or NCCL reports it. NCCL adds the peer from version 2.12 on, the GIDs of RoCE from
+    2.14 on, and the HCA from 2.22 on. Data that the line does not contain are empty.
 
-    :ivar status: status of the work completion
+    :ivar status: status number of the work completion (``ibv_wc_status``)
     :ivar peer: address of the other process, without its port
     :ivar local_gid: GID of this end
     :ivar remote_gid: GID of the other end
@@ -77,7 +79,9 @@ class Completion(typing.NamedTuple):
 
 
 def parse_completion(text: str) -> typing.Optional[Completion]:
-    """Parse a warning about a failed completion. Return None for any other text."""
+    """Parse a warning of NCCL or UCX about a failed completion. Return None for any other text. Only the first 1000
+    characters of the text are used.
+    """
     found = _COMPLETION.search(text[:_LONGEST])
     if found is None:
         failed = transports.parse_failed(text[:_LONGEST])
@@ -87,7 +91,7 @@ def parse_completion(text: str) -> typing.Optional[Completion]:
 
 
 def _parse_gid(text: str) -> typing.Optional[typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]]:
-    """Return a GID as an IPv6 address, or as an IPv4 address if it contains one. Return None if the text is not a
+    """Return a GID as an IPv6 address, or as the IPv4 address that is mapped in it. Return None if the text is not a
     GID.
     """
     try:

@@ -17,12 +17,11 @@ MOST_FILES = 20
 
 @dataclasses.dataclass
 class LogRank:
-    """A rank of a communicator, as far as it is known from the lines so far. If its communicator is not known yet,
-    ``size`` is None.
+    """A rank of a communicator, as far as it is known from the lines so far.
 
     :ivar process: process of the rank
     :ivar rank: number of the rank
-    :ivar pointer: address of the communicator in the process, by which lines identify it
+    :ivar pointer: address of the communicator in the process, by which lines identify it; empty if not known yet
     :ivar size: number of ranks of the communicator; None if the communicator is not known yet
     :ivar name: name of the communicator; empty if not known yet
     :ivar gpu: index of the GPU in the process; None if not known yet
@@ -32,10 +31,12 @@ class LogRank:
     :ivar counts: numbers of channels for collectives, and for sending between two ranks; None if not known
     :ivar trees: number of channels in the log line about trees; None before that line
     :ivar rings: number of channels for which the log shows a ring; None before such a line
-    :ivar links: outgoing connections of collectives, each with channel and peer as one number
-    :ivar sent: outgoing connections over the network
+    :ivar nodes: number of nodes of the communicator; None if not known
+    :ivar links: outgoing connections of collectives, each as one number: the channel in the bits from 32 on, the peer
+        in the lower bits
+    :ivar sent: outgoing connections over the network, in the form of ``links``
     :ivar received: incoming connections over the network, in the form of ``links``
-    :ivar unanswered: channels for which only the peer wrote a line
+    :ivar unanswered: channels about which only the peer wrote a line
     :ivar routes: two numbers for each kind of connection: a mask of the channels, and the number of connections
     """
 
@@ -77,8 +78,10 @@ class LogRank:
         route[1] += 1
 
     def merge_channels(self, other: LogRank) -> None:
-        """Add the channels of another object for the same rank, which has the lines that were read before the
-        communicator of the rank was known.
+        """Add the channels of another object for the same rank. That object was filled from lines that were read before
+        the communicator of the rank was known.
+
+        :param other: rank without a communicator
         """
         self.links |= other.links
         self.sent |= other.sent
@@ -89,7 +92,9 @@ class LogRank:
             route[1] += lines
 
     def build_rank(self) -> NcclRank:
-        """Return the rank as it is stored in the fact, with its routes sorted."""
+        """Return the rank as it is stored in the fact, with its routes sorted, the channels without an outgoing
+        connection, and the channels about which only the peer wrote a line.
+        """
         sent = 0
         for link in self.links:
             sent |= 1 << (link >> 32)
@@ -136,6 +141,7 @@ class LogRank:
 class LogFile:
     """A file of a log that consists of several files.
 
+    :ivar name: name of the file
     :ivar hosts: names of the hosts that have lines in the file; the values are None
     :ivar document: whether the file is a JSON document of nccl-tests, which has no lines of hosts; None before its
         first line is read
@@ -153,23 +159,27 @@ class LogProcess:
     :ivar host: name of the host
     :ivar pid: process id
     :ivar version: version of NCCL; empty if not known yet
-    :ivar network: name of the network that NCCL uses, such as IB
-    :ivar oob: interface and address of the connections for setup
-    :ivar bootstrap: interface and address of the bootstrap network
+    :ivar network: name of the network that NCCL uses, such as IB; empty if not known yet
+    :ivar oob: interface and address of the connections for setup; two empty texts if not known
+    :ivar bootstrap: interface and address of the bootstrap network; two empty texts if not known
     :ivar dma_buf: whether GPUDirect RDMA uses DMA-BUF; None if not known
     :ivar without_ib: reason why NCCL does not use InfiniBand; empty if it does, or if not known
     :ivar devices: network devices by the name of the network and by index
     :ivar direct: whether GPUDirect RDMA is enabled, and the reason if it is not, by network and index of the device
-    :ivar distances: distances to GPUs that are too long for GPUDirect RDMA, by index of the device
+    :ivar distances: descriptions of distances to GPUs that are too long for GPUDirect RDMA, by index of the device; the
+        inner values are None
     :ivar environment: environment variables that NCCL has logged, by name
-    :ivar choices: algorithm choices; None until the process writes one. Most processes write none
+    :ivar choices: algorithm choices, with None as values; None until the process writes a choice, which most processes
+        never do
     :ivar mtus: mask of the MTU numbers of the verbs API, from 1 for 256 bytes to 5 for 4096 bytes
     :ivar gid_indexes: mask of the GID indexes
-    :ivar ranks: ranks in the order in which their communicators were named. ``by_rank``, ``on_gpu`` and ``of_size``
-        index them
+    :ivar ranks: ranks in the order in which their communicators were named
+    :ivar by_rank: the same ranks, by number of the rank
     :ivar in_making: ranks whose initialization has begun, by pointer and number
+    :ivar on_gpu: the last of these ranks for each GPU and pointer
+    :ivar of_size: number of these ranks for each GPU and size of the communicator
     :ivar strays: ranks whose channels belong to a communicator that is not known yet, by number of the rank
-    :ivar files: files that have lines of the process; None if there is only one file
+    :ivar files: files that have lines of the process; None if the log is not read from files
     """
 
     host: str
@@ -196,16 +206,16 @@ class LogProcess:
     files: typing.Optional[list[LogFile]] = None
 
     def add_rank(self, rank: LogRank) -> None:
-        """Add a rank whose communicator is known."""
+        """Add a rank whose communicator is known, to ``ranks`` and to the dictionaries by which ranks are found."""
         self.ranks.append(rank)
         self.by_rank.setdefault(rank.rank, []).append(rank)
         self.on_gpu[rank.gpu, rank.pointer] = rank
         self.of_size[rank.gpu, rank.size] = self.of_size.get((rank.gpu, rank.size), 0) + 1
 
     def build_process(self, version: str, several: bool) -> NcclProcess:
-        """Return the process as it is stored in the fact.
+        """Return the process in the form in which it is stored as a fact.
 
-        :param version: version of NCCL that is used if the process has not written its own
+        :param version: version of NCCL that is used if the process has not written its own; empty if unknown
         :param several: whether more than one file is a log; the result then lists the files
         """
         files = (self.files or [])[:MOST_FILES] if several else []
@@ -248,10 +258,12 @@ class LogProcess:
 
 @dataclasses.dataclass
 class LogThread:
-    """A thread of a process, and the communicator that it initializes.
+    """A thread of a process, and the rank that it initializes.
 
-    :ivar current: the rank of that communicator; None before the line of the rank, and after its initialization
-    :ivar waiting: values of that rank that were read before the rank was known: counts, trees, rings
+    :ivar process: process of the thread
+    :ivar current: the rank that the thread initializes; None before the first line about the rank, and after its
+        initialization
+    :ivar waiting: values of that rank that were read before the rank was known, by field: counts, trees, rings
     """
 
     process: LogProcess
@@ -259,7 +271,8 @@ class LogThread:
     waiting: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
     def set_value(self, name: str, value: typing.Any) -> None:
-        """Set a field of the current rank. If there is none, keep the value until the rank of this thread is known.
+        """Set a field of the rank that the thread initializes. If this rank is not known yet, keep the value until it
+        is.
 
         :param name: name of the field of LogRank
         """
@@ -270,8 +283,8 @@ class LogThread:
 
 
 def _list_bits(mask: int) -> tuple[int, ...]:
-    """Return the positions of the bits that are set, in ascending order.
+    """Return the positions of the bits that are set in a mask, in ascending order. The lowest bit has position 0.
 
-    :param mask: integer whose bits are flags
+    :param mask: integer that is not negative
     """
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)

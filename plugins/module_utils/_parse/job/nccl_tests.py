@@ -80,8 +80,8 @@ def parse_text(text: str) -> tuple[NcclTests, ...]:
 
 
 class NcclTestsReader:
-    """A parser that collects the runs of nccl-tests from a log. The log is passed in line by line, so that another
-    parser can read the same lines.
+    """A parser that collects the runs of nccl-tests from a log. It gets the log line by line, so that another parser
+    can read the same lines.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,8 @@ class NcclTestsReader:
         self._read = 0
 
     def watch(self, lines: typing.Iterable[str]) -> typing.Iterator[str]:
-        """Parse the output of nccl-tests in a log while another reader uses the same lines: yield each line unchanged.
+        """Yield each line unchanged, after it was parsed as output of nccl-tests. Another reader of the log can consume
+        the lines that this function yields.
 
         :param lines: lines of the log with their ends
         """
@@ -99,7 +100,8 @@ class NcclTestsReader:
             yield line
 
     def read(self, line: str) -> None:
-        """Parse one line of the log, and add its contents to the current run.
+        """Parse one line of the log, and add its contents to the current run. A line that is not from nccl-tests, is
+        too long or has no end is ignored.
 
         :param line: line with its end
         """
@@ -119,9 +121,9 @@ class NcclTestsReader:
             self._read_line_of_test(line)
 
     def _read_line_of_test(self, line: str) -> None:
-        """Parse a line that was not written by NCCL, and so may be written by nccl-tests.
+        """Parse a line that was not written by NCCL, and so may be written by nccl-tests. Any other line is ignored.
 
-        :param line: line without its end
+        :param line: line with its end
         """
         begin = line.find("# ")
         if begin >= 0 and line.startswith(_COMMENTS, begin):
@@ -173,7 +175,7 @@ def _split_before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
     """Return the words of the beginning of a table line that is followed by a message of NCCL on the same line. Return
     an empty list if it is not clear where the table line ends and the head of NCCL's message begins.
 
-    :param text: text before the word NCCL: the beginning of the table line, followed by host:pid:thread [gpu]
+    :param text: text before the word NCCL: the beginning of the table line, followed by ``host:pid:thread [gpu]``
     :param hosts: names of the hosts of the job
     """
     stamp = _STAMP.search(text)

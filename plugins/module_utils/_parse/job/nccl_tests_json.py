@@ -16,7 +16,8 @@ _LONGEST_JSON = 1 << 22
 
 
 def parse_json(text: str) -> NcclTests:
-    """Parse the run in a document of option -J. Its list of environment variables is ignored.
+    """Parse the run in a JSON document that a program of nccl-tests writes with option -J. The list of environment
+    variables in it is ignored.
 
     :raises ParseError: the text is not a complete JSON object, is too long, or is not from nccl-tests
     """

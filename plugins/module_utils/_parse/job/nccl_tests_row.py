@@ -19,8 +19,8 @@ _MOST_WRONG = 2.0**63
 class TableColumns:
     """The layout of the table of a run, which is derived from the names of its columns.
 
-    :ivar keys: names of the columns between type and time: redop, root
-    :ivar width: number of words in the figures out of place, and in those in place
+    :ivar keys: names of the columns between type and time: ``redop``, ``root``, both or none (empty)
+    :ivar width: number of words of the figures out of place, which is also that of the figures in place
     :ivar places: 2 if each table line has figures both out of place and in place, otherwise 1
     :ivar largest_error: whether the fourth figure is the largest error instead of the number of wrong values
     """
@@ -49,7 +49,7 @@ class OpenRow:
     words: list[str] = dataclasses.field(default_factory=list)
 
     def build(self, columns: TableColumns) -> typing.Optional[NcclTestRow]:
-        """Return the table line, or None if its words are not those of a complete line.
+        """Return the completed table line. Return None if the words are not the figures of a complete line.
 
         :param columns: layout of the table
         """

@@ -55,27 +55,28 @@ _AVERAGE = re.compile(r"# Avg bus bandwidth {0,20}: (\S{1,20})(?: (?:OK|FAILED))
 class NcclTestsRun:
     """A run of a program of nccl-tests, with the contents of the lines that were read so far.
 
-    :ivar begun: kinds of the lines before the table that were read
+    :ivar begun: beginnings of the comment lines before the table that were read
     :ivar columns: layout of the table; None before the line with the names of the columns, and after the end of the run
     :ivar titled: whether the line with the names of the columns was read
     :ivar overrun: whether the log has more lines of the run than the limit
-    :ivar open: table line that is not complete yet; None if the last one is complete
+    :ivar open: table line that is not complete yet; None if the last table line is complete
     :ivar cpu_time: whether the figures are times of the CPU instead of the GPU
     :ivar starting: whether the line about the start of the collective was read
     :ivar concluded: whether the line about the end of the collective was read
-    :ivar version: version of nccl-tests
+    :ivar collective: name of the collective, such as ``all_reduce``; empty if not known
+    :ivar version: version of nccl-tests; empty if not known
     :ivar library: release of NCCL; empty if not known
-    :ivar span: smallest size, largest size, step, and whether the step is a factor; None before the line of the
-        parameters
+    :ivar span: smallest size and largest size in bytes, step, and whether the step is a factor; None before the line of
+        the parameters
     :ivar reduced: largest size to which the program reduced the requested one, in bytes; None if it did not
     :ivar ranks: ranks that the program listed
-    :ivar hosts: names of the hosts of these ranks
+    :ivar hosts: names of the hosts of these ranks, without their domains
     :ivar rows: complete lines of the table, one for each message size
     :ivar unfinished: message sizes in bytes of table lines that were not completed
-    :ivar bounds: numbers of values out of bounds, as the summary prints them
-    :ivar averages: average bus bandwidths, as the summary prints them
+    :ivar bounds: different numbers of values out of bounds, as the summary prints them
+    :ivar averages: different average bus bandwidths in GB/s, as the summary prints them
     :ivar errors: lines of failures; the values are None
-    :ivar torn: number of table lines whose figures are not consistent
+    :ivar torn: number of table lines and summaries that are incomplete or contradict themselves
     """
 
     begun: set[str] = dataclasses.field(default_factory=set)
@@ -101,16 +102,20 @@ class NcclTestsRun:
     torn: int = 0
 
     def set_program(self, program: str) -> None:
-        """Set the collective, such as all_reduce, from the path of the program."""
+        """Set the collective, such as ``all_reduce``, from the path of the program, such as ``./all_reduce_perf``."""
         self.collective = _find_collective(program)
 
     def set_library(self, number: int) -> None:
-        """Set the release of NCCL from its version number. 0 means that the release is unknown."""
+        """Set the release of NCCL from its version number, such as 22809 for 2.28.9. 0 means that the release is
+        unknown.
+        """
         self.library = _format_release(number)
 
     def read_comment(self, text: str) -> None:
         """Read a line that begins with ``#``: the names of the columns, a rank, the summary, or another line before or
-        after the table.
+        after the table. A line of any other form is ignored.
+
+        :param text: line without its end
         """
         if text.startswith("#       size "):
             self._read_columns(text.split())
@@ -122,7 +127,9 @@ class NcclTestsRun:
             self._read_frame(text)
 
     def _read_frame(self, text: str) -> None:
-        """Read a line before or after the table: the parameters, the versions, the start or the end of the run."""
+        """Read a line before or after the table: the parameters, the versions, the start or the end of the run. A line
+        of any other form is ignored.
+        """
         parameters, reduced, version = _PARAMETERS.fullmatch(text), _REDUCED.fullmatch(text), _VERSION.fullmatch(text)
         starting, concluded = _STARTING.fullmatch(text), _CONCLUDED.fullmatch(text)
         if parameters:
@@ -174,7 +181,8 @@ class NcclTestsRun:
             self.columns = TableColumns(keys, WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
 
     def read_piece(self, words: typing.Sequence[str]) -> None:
-        """Read a table line, or one of the three pieces in which nccl-tests prints it.
+        """Read a table line, or one of the three pieces in which nccl-tests prints it. Words of another form are
+        ignored, and so are all words before the names of the columns.
 
         :param words: words of a line of the log
         """
@@ -228,20 +236,22 @@ class NcclTestsRun:
             self.overrun = True
 
     def end_row(self) -> None:
-        """Record the table line that is not complete yet, if there is one, as unfinished, because its end is missing in
-        the log.
+        """Record the message size of the table line that is not complete yet as unfinished, because its end is missing
+        in the log. Do nothing if the last table line is complete.
         """
         if self.open is not None and len(self.unfinished) < MOST_ROWS:
             self.unfinished.append(self.open.size)
         self.open = None
 
     def add_error(self, text: str) -> None:
-        """Add the line of a failure. Lines beyond the limit of 20 are ignored."""
+        """Add the line of a failure, cut to 300 characters. Lines beyond the limit of 20 are ignored."""
         if text and len(self.errors) < _ERRORS:
             self.errors[text[:300]] = None
 
     def build_run(self) -> NcclTests:
-        """Return the run as it is stored in the fact, with the reasons why it is incomplete."""
+        """Return the run in the form in which it is stored as a fact, with the reasons why it is incomplete. A table
+        line that is not complete yet counts as unfinished.
+        """
         self.end_row()
         average = next(iter(self.averages)) if len(self.averages) == 1 else None
         bounds = next(iter(self.bounds)) if len(self.bounds) == 1 else None
@@ -305,12 +315,13 @@ class NcclTestsRun:
 
 
 def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:
-    """Return whether the algorithm bandwidth is the bytes divided by the time, within the rounding of the printed
-    digits, and the bus bandwidth at most twice the algorithm bandwidth.
+    """Return whether a table line contains figures that are consistent: the algorithm bandwidth is the bytes divided by
+    the time, within the rounding of the printed digits, and the bus bandwidth is at most twice the algorithm bandwidth.
+    For collectives with their own definition of bytes, only the second condition is checked.
 
     :param row: table line with the message size
     :param figure: time and bandwidths, out of place or in place
-    :param collective: name of the collective, such as ``all_reduce``
+    :param collective: name of the collective, such as ``all_reduce``; empty if not known
     """
     error = max(0.0051, 0.0051 * max(figure.algorithm_gbs, figure.bus_gbs))
     if figure.bus_gbs > _FACTOR * figure.algorithm_gbs + 3 * error:
@@ -331,7 +342,7 @@ def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) ->
 
 def _parse_rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
     """Return the number of lines of a complete table: the number of message sizes from the smallest to the largest.
-    Return None if it is unknown.
+    Return None if it is unknown, or if the parameters are not valid.
 
     :param span: smallest size, largest size, step, and whether the step is a factor; None if the run did not print them
     """

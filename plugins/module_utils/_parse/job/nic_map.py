@@ -20,7 +20,7 @@ KEY = "nic-map"
 
 def parse_nic_map(text: str) -> NicMap:
     """Parse the lines of the NIC map. Empty lines and lines that begin with ``#`` are ignored. The result also lists
-    the invalid lines, each with its number and the reason.
+    the invalid lines, each with its number, its text cut to 200 characters, and the reason.
     """
     lines, broken = [], []
     for number, line in enumerate(text.splitlines(), 1):
@@ -34,9 +34,9 @@ def parse_nic_map(text: str) -> NicMap:
 
 
 def _parse_line(text: str) -> NicLine:
-    """Return the contents of one line of a NIC map, which has the form node:netdev:interface:address.
+    """Parse one line of a NIC map, which has the form ``node:netdev:interface:address``.
 
-    :raises ValueError: the line is invalid; the message has the reason
+    :raises ValueError: the line is invalid. The message is the reason
     """
     # an IPv6 address has colons of its own
     parts = text.split(":", 3)
@@ -57,7 +57,8 @@ def _parse_line(text: str) -> NicLine:
 
 
 def text_of(resource: Resource) -> str:
-    """Return the text of the NIC map in a ConfigMap: the value of the key ``nic-map`` or, without it, of the only key.
+    """Return the text of the NIC map in a ConfigMap: the value of the key ``nic-map`` or, if this key is missing, of
+    the only key.
 
     :raises ResourceError: the ConfigMap has neither that key nor exactly one key, or the value is not text
     """

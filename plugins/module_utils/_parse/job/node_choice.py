@@ -24,11 +24,12 @@ _MOST = 1000
 
 
 def parse_node_choice(spec: Resource, what: str) -> NodeChoice:
-    """Return the nodes on which the pods of a template may run.
+    """Return the conditions on nodes under which the pods of a template may run: node selector, required node affinity
+    and tolerations. A condition that the template does not have is empty.
 
     :param spec: ``spec`` of the pod template
     :param what: name of the template in messages
-    :raises ResourceError: a part has an unexpected form
+    :raises ResourceError: a part has an unexpected form, or too many entries
     """
     required = mapping_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     return NodeChoice(
@@ -39,7 +40,7 @@ def parse_node_choice(spec: Resource, what: str) -> NodeChoice:
 
 
 def parse_taints(node: Resource) -> tuple[str, tuple[dict[str, typing.Any], ...]]:
-    """Return the name of a v1 Node and its taints that keep pods away.
+    """Return the name of a v1 Node, and its taints that keep pods away (``NoSchedule`` and ``NoExecute``) as mappings.
 
     :raises ResourceError: the taints have an unexpected form
     """
@@ -48,7 +49,8 @@ def parse_taints(node: Resource) -> tuple[str, tuple[dict[str, typing.Any], ...]
 
 
 def parse_flavor(resource: Resource) -> ResourceFlavor:
-    """Return the labels, taints and tolerations of a ResourceFlavor of Kueue. [src kueue v0.19.2
+    """Return the name of a ResourceFlavor of Kueue, and its node labels, taints and tolerations. Only taints that keep
+    pods away are returned (``NoSchedule`` and ``NoExecute``). [src kueue v0.19.2
     apis/kueue/v1beta1/resourceflavor_types.go]
 
     :raises ResourceError: the object is not a valid ResourceFlavor
@@ -64,7 +66,10 @@ def parse_flavor(resource: Resource) -> ResourceFlavor:
 
 
 def _parse_term(term: Resource, what: str) -> tuple[NodeRequirement, ...]:
-    """Return the requirements of one term of node affinity. A term without any matches no node."""
+    """Return the requirements of one term of node affinity. A term without requirements matches no node.
+
+    :param what: name of the pod template in messages
+    """
     return tuple(
         NodeRequirement(
             str(item.get("key") or ""),

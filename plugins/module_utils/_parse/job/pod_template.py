@@ -53,9 +53,9 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
 
     :param path: path of the template in the job
     :param template: pod template as in the object of the job
-    :param count: number of pods that are created from it
-    :param namespace: namespace of the job, in which its networks are if they name none
-    :param replaced: resources of the runtime's template that a TrainJob replaced
+    :param count: number of pods that are created from the template
+    :param namespace: namespace of the job, which is used for a network without a namespace
+    :param replaced: resources of the runtime's template that a TrainJob replaced, by ``id`` of the container
     :raises ResourceError: a part of the template has an unexpected form
     """
     where = path or "the pod"
@@ -89,7 +89,7 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
 
 
 def _is_shared_memory(volume: Resource) -> bool:
-    """Return whether a volume is the folder /dev/shm of the node."""
+    """Return whether a volume of a pod is the host path /dev/shm."""
     return str(mapping_at(volume, "hostPath").get("path")).strip("/") == "dev/shm"
 
 
@@ -150,7 +150,8 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
 
 
 def _list_exported(words: str, own: typing.Sequence[Variable], path: str) -> tuple[Variable, ...]:
-    """Return the variables that a launcher of MPI gives to the processes that it starts in other pods.
+    """Return the variables that a launcher of MPI gives to the processes that it starts in other pods. A variable that
+    is exported without a value has the value of the container. If the container does not have it, it is left out.
 
     :param words: command and arguments of the container
     :param own: variables of the container
@@ -168,7 +169,7 @@ def _list_exported(words: str, own: typing.Sequence[Variable], path: str) -> tup
 
 
 def parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
-    """Return the list of mappings at ``key`` of an object. Return an empty list if the key is missing.
+    """Return the list of mappings under a key of an object. Return an empty list if the key is missing.
 
     :param what: name of ``parent`` in messages
     :raises ResourceError: the value is not a list of mappings, or has more than ``MOST_ENTRIES`` items
@@ -193,16 +194,17 @@ def _parse_variable(entry: Resource, path: str) -> Variable:
 
 
 def _parse_literal(text: str) -> typing.Optional[str]:
-    """Return the value that the text after ``NAME=`` in a shell command assigns, without its quotes. Return None if the
-    shell computes the value (``$`` or backquotes), so that it is unknown.
+    """Return the value that a shell command assigns by the text after ``NAME=``, without its quotes. Return None if the
+    value is unknown, because the shell computes it (``$`` or backquotes).
     """
     return None if "$" in text or "`" in text else text.strip("\"'")
 
 
 def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
-    """Return the amount of each resource that a container requests, or to which it is limited, as text by resource
-    name.
+    """Return the amounts of resources that a container requests, or to which it is limited, as texts by resource name.
+    The result is empty if the container sets none.
 
+    :param item: container
     :param key: ``requests`` or ``limits``
     :param path: path of the container in the job, for messages
     :raises ResourceError: an amount is not a valid quantity
@@ -218,7 +220,7 @@ def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[Network
     ``namespace/name@interface`` items separated by commas.
 
     :param text: value of the annotation; None or empty for no networks
-    :param namespace: namespace of a network whose item names none
+    :param namespace: namespace of each network whose item does not name a namespace
     :param what: name of the pod template in messages
     :raises ResourceError: the annotation has an unexpected form, which multus rejects, or more networks than a pod can
         have

@@ -19,7 +19,8 @@ _HOSTS = 20
 
 
 class ProblemList:
-    """The problems in a log. Each problem is listed once, with the number of its lines.
+    """The problems in a log. Each problem is listed once, with the number of its lines. The list is limited to 1000
+    problems of known kinds and 1000 of unknown kinds.
 
     :ivar untold: number of lines with problems of unknown kinds that are not listed, because the list is full
     """
@@ -34,8 +35,8 @@ class ProblemList:
         return tuple(self._problems.values())
 
     def absorb(self, other: ProblemList, lines: int) -> None:
-        """Add the problems of a list that was made from the lines that follow in the log. The line numbers of its
-        problems are increased.
+        """Add the problems of another list, which was made from the lines that follow in the log. Equal problems are
+        counted together. The line numbers of the added problems are increased.
 
         :param lines: number of lines that precede the first line of ``other``
         """
@@ -54,27 +55,29 @@ class ProblemList:
                 self.untold += item.count
 
     def add_text(self, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()) -> None:
-        """Add a problem, and determine its kind from its text.
+        """Add a problem like :meth:`add`, after its kind was determined from its text.
 
+        :param text: text of the problem in the log
         :param line: number of the line in the log
         :param host: host that wrote the line; empty if unknown
-        :param place: position in the source code of NCCL, as the line names it; empty if the line has none
-        :param own: addresses of the process that wrote the line. A failed completion is listed separately if its peer
-            has one of them
+        :param place: position in the source code of NCCL that the line names; empty if the line names none
+        :param own: addresses of the process that wrote the line. A failed completion whose peer has one of these
+            addresses is listed separately
         """
         self.add(classify(text), text, line, host, place, own)
 
     def add(
         self, kind: str, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()
     ) -> None:
-        """Add a problem whose kind is known, or increase its count if the list has it.
+        """Add a problem whose kind is known, or increase the number of its lines if it is in the list already.
 
         :param kind: kind of the problem; empty if unknown
+        :param text: text of the problem in the log, of which 500 characters are stored
         :param line: number of the line in the log
         :param host: host that wrote the line; empty if unknown
-        :param place: position in the source code of NCCL, as the line names it; empty if the line has none
-        :param own: addresses of the process that wrote the line. A failed completion is listed separately if its peer
-            has one of them
+        :param place: position in the source code of NCCL that the line names; empty if the line names none
+        :param own: addresses of the process that wrote the line. A failed completion whose peer has one of these
+            addresses is listed separately
         """
         short = text[:500]
         key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)

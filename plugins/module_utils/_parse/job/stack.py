@@ -33,7 +33,8 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
-    """Return the operator that a Deployment runs. Return None if it runs no known operator.
+    """Return the operator that a Deployment runs, with its version, its numbers of pods and its installer. Return None
+    if the Deployment runs no known operator.
 
     :raises ResourceError: the object is not a valid Deployment
     """
@@ -62,7 +63,8 @@ def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
 
 
 def account_of(deployment: Resource) -> str:
-    """Return the ServiceAccount of a Deployment's pods as ``namespace/name``.
+    """Return the ServiceAccount of a Deployment's pods as ``namespace/name``. The name is ``default`` if the Deployment
+    sets none.
 
     :raises ResourceError: the object is not a valid Deployment
     """
@@ -72,8 +74,8 @@ def account_of(deployment: Resource) -> str:
 
 
 def list_accounts(binding: Resource) -> frozenset[str]:
-    """Return the ServiceAccounts, as ``namespace/name``, that a ClusterRoleBinding grants rights in the whole cluster.
-    Only an administrator can create a ClusterRoleBinding.
+    """Return the ServiceAccounts, as ``namespace/name``, to which a ClusterRoleBinding grants rights in the whole
+    cluster. Only an administrator can create a ClusterRoleBinding.
 
     :raises ResourceError: the object is not a valid ClusterRoleBinding
     """
@@ -86,8 +88,8 @@ def list_accounts(binding: Resource) -> frozenset[str]:
 
 
 def _has_operator_command(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
-    """Return whether the command of a container is that of an operator. This finds the operator even in a cluster that
-    renames images and Deployments.
+    """Return whether the command of a container is that of a given operator. This finds the operator even in a cluster
+    that renames images and Deployments. Only the commands of the SR-IOV operator and of NFD are known.
     """
     if operator.name == SRIOV:
         return runs_operator(containers)
@@ -101,8 +103,9 @@ def _has_operator_command(operator: Operator, containers: typing.Iterable[Resour
 
 
 def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
-    """Return the installer of an operator, from the labels of its Deployment, such as helm or olm. The network operator
-    of NVIDIA installs other operators, but not itself, so for the network operator the result is helm or unknown.
+    """Return the installer of an operator, such as ``helm`` or ``olm``, from the labels of its Deployment. NVIDIA's
+    network operator installs other operators, but not itself. Its labels alone would say that it does, so the result
+    for it is ``helm`` or ``unknown`` in that case.
     """
     found = origin_of(labels, namespace)
     if operator.name == NETWORK and found == "nvidia-network-operator":
@@ -111,7 +114,8 @@ def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any]
 
 
 def parse_policy_state(resource: Resource) -> PolicyState:
-    """Return the state that a ClusterPolicy or a NicClusterPolicy reports.
+    """Return the kind, the name and the reported state of a ClusterPolicy or a NicClusterPolicy. The state is empty if
+    the object reports none.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -123,8 +127,8 @@ def parse_policy_state(resource: Resource) -> PolicyState:
 
 
 def _explain_inactive(resource: Resource) -> str:
-    """Return the reason why a queue is not active: its stopPolicy, or the message of Kueue. Return an empty string if
-    it is active.
+    """Return the reason why a queue of Kueue is not active: its stopPolicy, or the message of Kueue. Return an empty
+    string if the queue is active.
     """
     if mapping_at(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
         return f"its stopPolicy is {mapping_at(resource, 'spec')['stopPolicy']}"
@@ -144,7 +148,7 @@ def _explain_inactive(resource: Resource) -> str:
 
 
 def parse_local_queue(resource: Resource) -> LocalQueue:
-    """Return the name, the ClusterQueue and the state of a LocalQueue of Kueue.
+    """Return the name, the ClusterQueue and, if it is not active, the reason for it of a LocalQueue of Kueue.
 
     :raises ResourceError: the object is not a valid LocalQueue
     """
@@ -153,7 +157,8 @@ def parse_local_queue(resource: Resource) -> LocalQueue:
 
 
 def parse_cluster_queue(resource: Resource) -> ClusterQueue:
-    """Return the name, the quotas and the state of a ClusterQueue of Kueue.
+    """Return the name, the quotas, the cohort, the selected namespaces and, if it is not active, the reason for it of a
+    ClusterQueue of Kueue.
 
     :raises ResourceError: the object is not a valid ClusterQueue, or a quota is not a valid quantity
     """
@@ -177,7 +182,8 @@ def _parse_quotas(flavor: Resource, what: str) -> dict[str, str]:
 
 
 def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
-    """Return ``integrations.frameworks`` of Kueue's configuration.
+    """Return the kinds of jobs that Kueue manages: ``integrations.frameworks`` of its configuration. The result is
+    empty if the configuration does not set them.
 
     :param data: configuration of Kueue, loaded from YAML
     :raises ResourceError: the configuration has an unexpected form
@@ -188,8 +194,9 @@ def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
 
 
 def parse_uncounted(data: typing.Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the resources of which a ClusterQueue needs no quota: the prefixes in ``excludeResourcePrefixes``, and the
-    names that ``transformations`` replace. [src kueue v0.19.2 apis/config Resources]
+    """Return the resources for which a ClusterQueue needs no quota, in two tuples: the prefixes in
+    ``excludeResourcePrefixes``, and the names that ``transformations`` replace. [src kueue v0.19.2 apis/config
+    Resources]
 
     :param data: configuration of Kueue, loaded from YAML
     :raises ResourceError: the configuration has an unexpected form
@@ -205,7 +212,8 @@ def parse_uncounted(data: typing.Any) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
-    """Return the name, the provisioner and the access of a StorageClass.
+    """Return a StorageClass: its name, its provisioner, whether it is the default class, and whether its volumes are
+    shared.
 
     :param shared: names of the classes whose volumes can be written from many nodes
     :raises ResourceError: the object is not a valid StorageClass
@@ -217,7 +225,7 @@ def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> St
 
 def shared_class(volume: Resource) -> str:
     """Return the name of the StorageClass of a PersistentVolume that many nodes can write to (ReadWriteMany). Return an
-    empty string for any other volume.
+    empty string for any other volume, and for a volume without a class.
 
     :raises ResourceError: the object is not a valid PersistentVolume
     """

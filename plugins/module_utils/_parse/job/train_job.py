@@ -31,8 +31,8 @@ _TRAINER = "node"
 
 
 def find_runtime(job: Resource) -> tuple[str, str, str]:
-    """Return the kind, the namespace and the name of the runtime that a TrainJob references. The namespace of a
-    ClusterTrainingRuntime is empty.
+    """Return the kind, the namespace and the name of the runtime that a TrainJob references. The default kind is
+    ClusterTrainingRuntime, whose namespace is empty.
 
     :raises ResourceError: the TrainJob references no valid runtime
     """
@@ -46,11 +46,11 @@ def find_runtime(job: Resource) -> tuple[str, str, str]:
 
 
 def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, Provenance]:
-    """Return the runtime's template with the changes and patches of the TrainJob applied, and the resources that they
-    replaced.
+    """Return a copy of the runtime's template with the settings and patches of the TrainJob applied, and the resources
+    of containers that the TrainJob replaced, by ``id`` of the container. [src kubeflow/trainer v2.3.0
+    pkg/runtime/framework/plugins/jobset/builder.go]
 
-    [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
-
+    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes of the cluster, of which the TrainJob references one
     :raises ResourceError: the runtime does not exist, or a part of it has an unexpected form
     """
     kind, namespace, name = find_runtime(job)
@@ -90,7 +90,7 @@ def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Res
 
 
 def is_trainer(item: Resource) -> bool:
-    """Return whether a job of a runtime is the job of the trainer.
+    """Return whether a job of a runtime is the one that runs the training, according to its label.
 
     :param item: an entry of ``replicatedJobs`` of the runtime
     """
@@ -105,10 +105,11 @@ def _apply_trainer(container: dict[str, typing.Any], trainer: Resource, what: st
 
 
 def _list_patches(job: Resource) -> dict[str, list[Resource]]:
-    """Return the patches of pod templates, by the names of the runtime's jobs. They are in runtimePatches since v2.2,
-    in podTemplateOverrides before, and as pod specifications in podSpecOverrides of v2.0.
+    """Return the patches of pod templates, by the names of the runtime's jobs. A TrainJob has them in
+    ``runtimePatches`` since v2.2, in ``podTemplateOverrides`` before, and as pod specifications in ``podSpecOverrides``
+    of v2.0.
 
-    :raises ResourceError: there are more than ``MOST_ENTRIES`` patches
+    :raises ResourceError: a patch has an unexpected form, or there are more than ``MOST_ENTRIES`` patches
     """
     what = title_of(job)
     found = [
@@ -154,8 +155,8 @@ def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None
 
 
 def _patch_node_choice(spec: dict[str, typing.Any], changed: Resource, what: str) -> None:
-    """Apply the part of a patch that decides on which nodes the pods run. Releases differ in whether tolerations are
-    added or replaced, so both count.
+    """Apply the part of a patch that decides on which nodes the pods run. The tolerations of the patch are added to the
+    existing ones, because some releases add them and others replace them.
 
     :param spec: specification of the pods, which is changed
     :param changed: specification of the pods in the patch
@@ -173,8 +174,8 @@ def _patch_node_choice(spec: dict[str, typing.Any], changed: Resource, what: str
 
 
 def _merge_lists(target: dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
-    """Merge the list at ``key`` of ``change`` into that of ``target``, as the API server merges lists of mappings:
-    items of ``target`` that have the same value at the key ``by`` as a new item are removed, and the new items are
+    """Merge the list at ``key`` of ``change`` into the list at ``key`` of ``target``, as the API server merges lists of
+    mappings. An item of ``target`` is removed if a new item has the same value at the key ``by``. The new items are
     appended.
 
     :param target: mapping that is changed

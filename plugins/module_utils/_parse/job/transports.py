@@ -253,7 +253,7 @@ class Problem(typing.NamedTuple):
     """A warning or error of UCX or libfabric.
 
     :ivar kind: kind of the problem; empty if unknown
-    :ivar text: the message without the prefix of the line
+    :ivar text: the message without the prefix of the line, cut to 1000 characters
     """
 
     kind: Kind
@@ -266,7 +266,7 @@ class EndpointLine(typing.NamedTuple):
     :ivar host: host that wrote the line
     :ivar scope: location of the other process: self, intra-node or inter-node; empty if this version of UCX does not
         print it
-    :ivar lanes: transport and device of each lane that carries data, each once, sorted
+    :ivar lanes: transport and device of each lane that carries data, such as ``rc_mlx5/mlx5_0:1``, each once, sorted
     """
 
     host: str
@@ -277,7 +277,7 @@ class EndpointLine(typing.NamedTuple):
 class Failed(typing.NamedTuple):
     """A failed completion, as UCX reports it for HCAs of NVIDIA.
 
-    :ivar status: status of the work completion
+    :ivar status: status number of the work completion (``ibv_wc_status``)
     :ivar device: RDMA device
     :ivar link: link layer of the device
     """
@@ -300,8 +300,8 @@ def parse(line: str) -> typing.Optional[Problem]:
 
 
 def parse_endpoint(line: str) -> typing.Optional[EndpointLine]:
-    """Parse a line of UCX's log about an endpoint. Return None for any other line, and for a line that is
-    incomplete.
+    """Parse a line of UCX's log about an endpoint. Return None for any other line, and for a line that is incomplete,
+    too long or has an invalid host or lane.
     """
     line = line.rstrip()
     found = _ENDPOINT.search(line) if " UCX " in line and len(line) <= _LONGEST_LINE else None
@@ -325,19 +325,23 @@ def _cut_host(name: str) -> str:
 
 
 def names_endpoint(line: str) -> bool:
-    """Return whether a line begins like UCX's line about an endpoint. The end of the line may be missing."""
+    """Return whether a line contains the beginning of UCX's line about an endpoint. The end of that line may be
+    missing.
+    """
     return _ENDPOINT_BEGUN.search(line[:_LONGEST_LINE]) is not None
 
 
 def classify(text: str) -> Kind:
-    """Return the kind of a problem from its message. Return an empty string if the kind is unknown."""
+    """Return the kind of a problem from its message, of which the first 1000 characters are used. Return an empty
+    string if the kind is unknown.
+    """
     text = text[:_LONGEST]
     return find_kind(_VOCABULARY, text) or ""
 
 
 def parse_failed(text: str) -> typing.Optional[Failed]:
-    """Return the failed completion in a message. Return None if the message has no syndrome number that stands for a
-    known completion status.
+    """Return the failed completion in a message. Return None if the message contains no syndrome number, or one whose
+    completion status is not known.
     """
     found = _SYNDROME.search(text[:_LONGEST])
     status = _STATUS_OF_SYNDROME.get(int(found[3], 16)) if found else None

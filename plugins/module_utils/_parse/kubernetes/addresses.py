@@ -28,10 +28,10 @@ EXAMPLE = "a network with its prefix, such as 10.0.0.0/24"
 
 
 class RangeError(ValueError):
-    """Raised if an address range of the intent is invalid.
+    """The error for an invalid address range in the intent.
 
-    :ivar field: key of the ipam mapping that is wrong
-    :ivar seen: value of the key
+    :ivar field: key of the ipam mapping whose value is invalid; empty if the value is not part of such a mapping
+    :ivar seen: value of the key, shortened
     :ivar expected: description of a valid value
     :ivar why: reason why the value is invalid
     :ivar remedy: instruction to the user that resolves the cause
@@ -52,7 +52,8 @@ class Pool:
     :ivar network: network that contains all addresses
     :ivar first: lowest address that is assigned
     :ivar last: highest address that is assigned
-    :ivar excluded: closed intervals of integers inside first..last, sorted, without overlap
+    :ivar excluded: closed intervals of addresses as integers, which lie between first and last, are sorted, and do not
+        overlap
     """
 
     network: Network
@@ -62,32 +63,36 @@ class Pool:
 
     @property
     def capacity(self) -> int:
-        """Return the number of addresses that pods can get: those from the first to the last, less the excluded
-        ones.
+        """Return the number of addresses that pods can get: those from the first to the last address, minus the
+        excluded addresses.
         """
         return int(self.last) - int(self.first) + 1 - sum(high - low + 1 for low, high in self.excluded)
 
     def on_network(self, address: str) -> bool:
-        """Return whether ``address`` is a host address of the network; False for an invalid address."""
+        """Return whether ``address`` is a host address of the network. Return False for the network address, the
+        broadcast address and an invalid address.
+        """
         parsed = address_or_none(address)
         if parsed is None or parsed.version != self.network.version:
             return False
         return parsed in self.network and parsed not in (self.network.network_address, self.network.broadcast_address)
 
     def spans(self, address: str) -> bool:
-        """Return whether ``address`` is between the first and the last address of the pool. An excluded address is,
-        too.
+        """Return whether ``address`` is between the first and the last address of the pool, inclusive. Excluded
+        addresses are not treated differently. Return False for an invalid address.
         """
         return is_between(address, self.network, int(self.first), int(self.last))
 
     def excludes(self, address: str) -> bool:
         """Return whether ``address`` is between the first and the last address of the pool, but excluded, so that no
-        pod gets it.
+        pod gets it. Return False for an invalid address.
         """
         return self.spans(address) and not self.hands_out(address)
 
     def hands_out(self, address: str) -> bool:
-        """Return whether a pod may get ``address``."""
+        """Return whether a pod may get ``address``: it is between the first and the last address of the pool, and not
+        excluded. Return False for an invalid address.
+        """
         parsed = address_or_none(address)
         if (
             parsed is None
@@ -151,7 +156,8 @@ def parse_range(
 
 
 def parse_network(text: str) -> Network:
-    """Parse a network in CIDR form. Bits beyond the prefix are dropped, as CNI does with routes.
+    """Parse a network in CIDR form, such as ``10.0.0.0/24``. Bits that are set beyond the prefix are dropped, as CNI
+    does with routes.
 
     :raises RangeError: the text is not a network
     """
@@ -167,9 +173,11 @@ def is_address(text: str) -> bool:
 
 
 def split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
-    """Split the text of a range into its first and last address, None if it names only a network, and its network.
+    """Split the text of a range into two parts: its first and last address, and its network. The first part is None if
+    the text names only a network.
 
-    :raises RangeError: the text is not a range, or its prefix is missing, too short, or followed by set bits
+    :raises RangeError: the text is not a range, its prefix is missing or too short, or a network has bits set after its
+        prefix
     """
     low, dash, rest = text.partition("-")
     inner = None
@@ -219,7 +227,12 @@ def _parse_bounded_address(field: str, text: str, network: Network, first: Addre
 
 def merge_exclusions(items: typing.Sequence[str], first: int, last: int, version: int) -> tuple[tuple[int, int], ...]:
     """Return networks and single addresses as closed intervals of integers, cut to first..last, sorted and merged.
+    Items outside of first..last are left out.
 
+    :param items: texts of networks and addresses
+    :param first: lowest address as an integer
+    :param last: highest address as an integer
+    :param version: IP version that each item must have: 4 or 6
     :raises RangeError: an item is not a network or an address, or has another IP version
     """
     intervals = []
@@ -263,7 +276,8 @@ def parse_exclusion(item: str, index: int, version: int) -> Network:
 
 
 def is_between(address: str, network: Network, first: int, last: int) -> bool:
-    """Return whether ``address`` has the IP version of the network and is between two addresses.
+    """Return whether ``address`` has the IP version of the network and is between two addresses, inclusive. Return
+    False for an invalid address.
 
     :param first: first address as an integer
     :param last: last address as an integer

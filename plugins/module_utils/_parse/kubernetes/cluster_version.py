@@ -12,8 +12,8 @@ _MOST_SHOWN = 300
 
 
 def parse_progress(resource: Resource) -> str:
-    """Return the message of an upgrade that is in progress, such as ``Working towards 4.20.3: 40% complete``. Return an
-    empty string if none is.
+    """Return the message of an upgrade that is in progress, such as ``Working towards 4.20.3: 40% complete``, on one
+    line and cut to 300 characters. Return an empty string if no upgrade is in progress.
 
     :raises ResourceError: the object is not a valid ClusterVersion
     """

@@ -32,9 +32,10 @@ _MOST_NODES = 4096
 
 
 def parse_compute_domain(resource: Resource) -> ComputeDomain:
-    """Parse a ComputeDomain with its status.
+    """Parse a ComputeDomain with its status. Nodes that the status does not list are not in the result. An unset number
+    of nodes is 0.
 
-    :raises ResourceError: the object has an unexpected form
+    :raises ResourceError: the object has an unexpected form, or more than 4096 nodes
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
     namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
@@ -61,8 +62,8 @@ def parse_compute_domain(resource: Resource) -> ComputeDomain:
 
 
 def parse_claiming_pod(pod: Resource) -> typing.Optional[ClaimingPod]:
-    """Parse the node of a pod and the templates of its device claims. Return None for a pod that has no node, or no
-    claim from a template.
+    """Return the name and the node of a pod, and the templates from which its device claims are created. Return None
+    for a pod that has no node, or no claim from a template.
 
     :raises ResourceError: the claims have an unexpected form
     """

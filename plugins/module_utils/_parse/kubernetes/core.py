@@ -42,14 +42,17 @@ from .resource import (
 MOST_ASKED = 16
 #: taint of a cordoned node
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+#: annotation of a node with the name of its Machine, which may be in another cluster, the management cluster
+#: [cluster-api api/core/v1beta2 MachineAnnotation, set by internal/controllers/machine/machine_controller_noderef.go]
+_MACHINE = "cluster.x-k8s.io/machine"
 
 
 def parse_node(resource: Resource) -> ClusterNode:
     """Parse a v1 Node.
 
-    An extended resource whose amount is invalid is stored in ``unread`` instead of raising an error, so that only a
-    check that needs the resource reports it. An invalid boot ID or name of a machine config becomes empty. A Node whose
-    object could not be read counts as not ready.
+    The amount of an extended resource that is invalid is stored in ``unread`` instead of raising an error, so that only
+    a check that needs the resource reports it. An invalid boot ID or name of a machine config becomes empty. A Node of
+    which only the metadata could be read counts as not ready.
 
     :raises ResourceError: the object is not a valid Node
     """
@@ -69,19 +72,22 @@ def parse_node(resource: Resource) -> ClusterNode:
         machine_config=_machine_config(mapping_at(resource, "metadata", "annotations")),
         boot_id=normalize_known(UID, mapping_at(status, "nodeInfo").get("bootID")),
         not_ready="" if ready.get("status") == "True" else excerpt_of(ready.get("message") or ready.get("reason")),
+        machine=normalize_known(SUBDOMAIN, mapping_at(resource, "metadata", "annotations").get(_MACHINE)),
     )
 
 
 def system_uuid(resource: Resource) -> str:
-    """Return the machine UUID that the kubelet reports in a v1 Node. Return an empty string if it reports none."""
+    """Return the machine UUID that the kubelet reports in a v1 Node. Return an empty string if the kubelet reports
+    none, or if the object could not be read.
+    """
     if why_not_read(resource):
         return ""
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
 
 
 def boot_of(resource: Resource) -> Boot:
-    """Return the boot ID and the machine UUID that the kubelet reports in a v1 Node. Invalid and unset UUIDs are left
-    out.
+    """Return the boot ID and the machine UUID that the kubelet reports in a v1 Node. An ID that is invalid or not set
+    is empty.
 
     :raises ResourceError: the object is not a valid Node
     """
@@ -90,20 +96,22 @@ def boot_of(resource: Resource) -> Boot:
 
 
 def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
-    """Return the address at which other nodes reach a v1 Node. If the Node has both versions, return its IPv4 address.
-    Return None if it has no address.
+    """Return the address at which other nodes reach a v1 Node. If the Node has addresses of both IP versions, return
+    the IPv4 address. Return None if the Node has no address.
 
-    :raises ResourceError: the object is not a valid Node, or an address is not reachable from another machine
+    :raises ResourceError: the object is not a valid Node, or an address is invalid or cannot be reached from another
+        machine
     """
     return next(iter(sorted(internal_addresses(resource), key=lambda address: ":" in address)), None)
 
 
 def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
-    """Return all addresses at which other nodes reach a v1 Node, in the order of the kubelet.
+    """Return all addresses at which other nodes reach a v1 Node (InternalIP), in the order of the kubelet. The result
+    is empty if there are none. The kubelet writes the addresses, and the API server accepts any text, so they are
+    validated.
 
-    The kubelet writes the addresses, and the API server accepts any text.
-
-    :raises ResourceError: the object is not a valid Node, or an address is not reachable from another machine
+    :raises ResourceError: the object is not a valid Node, or an address is invalid or cannot be reached from another
+        machine
     """
     what = title_of(resource)
     found = items_of(mapping_at(resource, "status"), "addresses", what)
@@ -112,21 +120,24 @@ def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
 
 
 def _machine_config(annotations: Resource) -> str:
-    """Return the name of the machine config with which a node runs. Return an empty string if the node has none, or is
-    changing to another one. [machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]
+    """Return the name of the machine config with which a node runs. Return an empty string if the node has none, or if
+    the machine config operator is changing it. [machine-config-operator pkg/controller/common/layered_node_state.go
+    IsNodeDone]
 
     :param annotations: annotations of the Node
     """
-    has, wanted, state = (
+    has, wanted, state, image, wanted_image = (
         annotations.get(f"machineconfiguration.openshift.io/{name}")
-        for name in ("currentConfig", "desiredConfig", "state")
+        for name in ("currentConfig", "desiredConfig", "state", "currentImage", "desiredImage")
     )
-    return normalize_known(SUBDOMAIN, has) if has and has == wanted and state == "Done" else ""
+    done = has and has == wanted and image == wanted_image and state == "Done"
+    return normalize_known(SUBDOMAIN, has) if done else ""
 
 
 def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
-    """Return two values: the amounts of the extended resources by name, and the text of the amounts that are not whole
-    numbers, by name. An extended resource has a domain in its name. cpu and memory do not, and are ignored.
+    """Return two results, both by resource name: the amounts of the extended resources, and the texts of the amounts
+    that are not whole numbers. An extended resource has a domain in its name. Other resources, such as cpu and memory,
+    are ignored.
 
     :param offered: ``status.allocatable`` of the Node, amounts by resource
     """
@@ -183,8 +194,8 @@ def parse_pod(resource: Resource) -> ClusterPod:
 
 
 def unread_pod(resource: Resource) -> ClusterPod:
-    """Return the parts of a Pod that a drain depends on, from its metadata only, because the whole object is too large
-    to read. The field ``node`` is empty, because the metadata does not contain the node.
+    """Return the parts of a Pod that a drain depends on, from its metadata only. It is used if the whole object is too
+    large to read. The field ``node`` is empty, because the metadata does not contain the node.
 
     :raises ResourceError: the pod has no valid name, namespace or uid
     """
@@ -199,7 +210,12 @@ def unread_pod(resource: Resource) -> ClusterPod:
 
 
 def tolerates_taint(toleration: typing.Mapping[str, typing.Any], taint: typing.Mapping[str, typing.Any]) -> bool:
-    """Return whether a toleration matches a taint. [k8s.io/component-helpers scheduling/corev1 ToleratesTaint]"""
+    """Return whether a toleration of a pod matches a taint of a node, so that the taint does not keep the pod away.
+    [k8s.io/component-helpers scheduling/corev1 ToleratesTaint]
+
+    :param toleration: toleration as in the spec of a pod
+    :param taint: taint as in the spec of a Node
+    """
     if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
@@ -218,8 +234,9 @@ def parse_controller(resource: Resource) -> tuple[str, str]:
 
 
 def controller_uid(resource: Resource) -> str:
-    """Return the uid of the controller of an object. Return an empty string if the object has no controller or the uid
-    is invalid. The creator of a pod can write any text there, because the API server does not validate it.
+    """Return the uid of the controller of an object. Return an empty string if the object has no controller, or if the
+    uid is invalid. The uid can be any text, because the API server does not validate it and the creator of a pod can
+    write it.
 
     :raises ResourceError: the owner references have an unexpected form
     """
@@ -232,11 +249,10 @@ def _find_controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
 
 
 def parse_budget(resource: Resource) -> Budget:
-    """Parse a policy/v1 PodDisruptionBudget. Like the API server, treat a budget without a status as one that allows no
-    disruption.
+    """Parse a policy/v1 PodDisruptionBudget. A budget without a status allows no disruption, as in the API server.
 
-    A tenant writes the selector, and each pod of the namespace is matched against it. A selector with more than
-    ``MOST_ASKED`` labels, expressions and values is treated as one that selects all pods.
+    A tenant writes the selector, and each pod of the namespace is compared with it. To limit this work, a selector with
+    more than ``MOST_ASKED`` labels, expressions and values is treated as one that selects all pods.
 
     :raises ResourceError: the object is not a valid PodDisruptionBudget
     """
@@ -257,11 +273,12 @@ def parse_budget(resource: Resource) -> Budget:
 
 
 def parse_workload(resource: Resource) -> Workload:
-    """Parse a Deployment or a DaemonSet. The number of ready pods includes only pods of the current generation.
+    """Parse a Deployment or a DaemonSet. The number of ready pods includes only pods of the current generation, and is
+    0 if the controller has not seen this generation yet.
 
     A Deployment reports the number of available pods and the number of pods of the current generation, but not the
-    number of pods that are both. So each pod of an earlier generation is assumed to be available, which gives the
-    lowest possible number.
+    number of pods that are both. Each pod of an earlier generation is therefore assumed to be available, which gives
+    the lowest possible number.
 
     :raises ResourceError: the object is not a valid Deployment or DaemonSet
     """
@@ -293,7 +310,7 @@ def parse_workload(resource: Resource) -> Workload:
 class Status:
     """A v1 Status, as the error channel of exec returns it. A missing text is empty, and a missing code is 0.
 
-    :ivar status: Success or Failure
+    :ivar status: ``Success`` or ``Failure``
     :ivar message: message of the API server
     :ivar reason: reason as one word, such as ``NonZeroExitCode``
     :ivar code: HTTP status code
@@ -306,8 +323,8 @@ class Status:
 
 
 def parse_status(channel: str) -> Status:
-    """Parse the text of the error channel of exec into a Status. If the text is not a JSON mapping, it becomes the
-    message of the Status. This function never raises an error.
+    """Parse the text of the error channel of exec into a Status. A text that is not a JSON mapping becomes the message
+    of the Status, whose other fields are empty. This function never raises an error.
     """
     try:
         found = decode_json(channel, "error channel", most_bytes=MIB, unique=False)
@@ -322,6 +339,6 @@ def parse_status(channel: str) -> Status:
 
 def status_message(channel: str) -> str:
     """Return the message of the v1 Status on the error channel of exec. If the Status has no message, return the whole
-    text of the channel.
+    text of the channel without surrounding blanks.
     """
     return parse_status(channel).message or channel.strip()

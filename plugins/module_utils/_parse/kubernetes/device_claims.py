@@ -46,10 +46,11 @@ _DRIVER = re.compile(r"""\bdevice\.driver\s{0,9}==\s{0,9}(["'])([a-z0-9.-]{1,253
 
 
 def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
-    """Return the device claims in the spec of a pod.
+    """Return the device claims in the spec of a pod, each with the name of its ResourceClaim or ResourceClaimTemplate.
+    The result is empty if the pod has none.
 
     :param what: name of the pod in messages
-    :raises ResourceError: the claims have an unexpected form
+    :raises ResourceError: the claims have an unexpected form, or there are too many
     """
     found = []
     for item in _list_bounded_entries(mapping_at(spec), "resourceClaims", what, _MOST_OF_A_POD):
@@ -66,7 +67,8 @@ def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
 
 
 def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
-    """Return the device claims that a container uses, out of those of its pod.
+    """Return those device claims of its pod that a container uses, each with the request of the claim if the container
+    names only one.
 
     :param what: name of the container in messages
     :raises ResourceError: the claims have an unexpected form
@@ -80,9 +82,9 @@ def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
 
 
 def read_claim(resource: Resource) -> DeviceClaim:
-    """Return the device requests of a ResourceClaim or a ResourceClaimTemplate.
+    """Return the device requests and the constraints of a ResourceClaim or a ResourceClaimTemplate.
 
-    :raises ResourceError: the object has an unexpected form
+    :raises ResourceError: the object has an unexpected form, or too many requests or constraints
     """
     what, template = title_of(resource), mapping_at(resource).get("kind") == TEMPLATE
     devices = mapping_at(resource, *(("spec", "spec", "devices") if template else ("spec", "devices")))
@@ -101,8 +103,8 @@ def read_claim(resource: Resource) -> DeviceClaim:
 
 
 def read_compute_domain(resource: Resource) -> DeviceClaim:
-    """Return the ResourceClaimTemplate that a ComputeDomain creates. Pods use it to share memory over NVLink between
-    machines.
+    """Return the ResourceClaimTemplate that a ComputeDomain creates, in the form of a parsed claim. Pods use it to
+    share memory over NVLink between machines.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -126,9 +128,10 @@ def _parse_device_match(constraint: Resource, what: str) -> DeviceMatch:
 
 
 def read_slice(resource: Resource) -> DeviceSlice:
-    """Return the driver, the pool, the node and the devices of a ResourceSlice.
+    """Return the driver, the pool, the node and the devices of a ResourceSlice. The node is empty if the devices do not
+    belong to one node.
 
-    :raises ResourceError: the object has an unexpected form
+    :raises ResourceError: the object has an unexpected form, or too many devices
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
     pool, devices = mapping_at(spec, "pool"), _list_bounded_entries(spec, "devices", what, _MOST_DEVICES)
@@ -144,10 +147,12 @@ def read_slice(resource: Resource) -> DeviceSlice:
 
 
 def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice:
-    """Parse one device of a ResourceSlice. In v1beta1 its attributes and taints are below ``basic``.
+    """Parse the attributes of one device of a ResourceSlice, and whether a taint keeps pods away from it. In v1beta1
+    both are below the key ``basic``.
 
     :param driver: driver of the slice
     :param what: name of the slice in messages
+    :raises ResourceError: the device has an unexpected form, or too many attributes
     """
     basic = mapping_at(device, "basic") or device
     attributes = mapping_at(basic, "attributes")
@@ -161,10 +166,10 @@ def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice
 
 def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
     """Return the name of a device attribute with its domain, such as ``dra.net/rdma``. If the name has no domain, the
-    domain is the name of the driver.
+    name of the driver is used as its domain.
 
     :param what: name of the device in messages
-    :raises ResourceError: the name is one that the API server does not accept
+    :raises ResourceError: the API server does not accept such a name
     """
     if not isinstance(name, str) or not _ATTRIBUTE.fullmatch(name):
         raise ResourceError(f"{what}: an attribute of a device has no name that the API server accepts")
@@ -173,7 +178,9 @@ def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
 
 def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
     """Return the value of a device attribute as text, number or boolean. Return None for a value of another type, and
-    for a text that is too long.
+    for a text of more than 64 characters.
+
+    :param item: mapping with the key ``string``, ``int`` or ``bool``
     """
     found = (
         next((item[key] for key in ("string", "int", "bool") if key in item), None) if isinstance(item, dict) else None
@@ -184,7 +191,8 @@ def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
 
 
 def read_class(resource: Resource) -> DeviceClass:
-    """Return the drivers, the selectors and the extended resource of a DeviceClass.
+    """Return the name, the drivers, the selectors and the extended resource of a DeviceClass. The drivers are those
+    that the selectors compare with ``device.driver``, each once. The extended resource is empty if the class has none.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -198,10 +206,12 @@ def read_class(resource: Resource) -> DeviceClass:
 
 
 def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
-    """Return the CEL expressions of the device selectors of ``parent``. A selector of another kind becomes an empty
+    """Return the CEL expressions of the device selectors of an object. A selector of another kind becomes an empty
     expression, which cannot be evaluated.
 
-    :param what: name of the parent in messages
+    :param parent: device class or device request
+    :param what: name of ``parent`` in messages
+    :raises ResourceError: an expression is not text or too long, or there are too many selectors
     """
     found = []
     for item in _list_bounded_entries(parent, "selectors", what):
@@ -215,10 +225,11 @@ def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
 
 
 def _parse_device_request(request: Resource, what: str) -> DeviceRequest:
-    """Parse a device request with its device classes. They are below ``exactly`` or ``firstAvailable`` in v1, and in
-    the request itself in v1beta1.
+    """Parse a device request with its alternatives, each of which names a device class. In v1 they are below
+    ``exactly`` or ``firstAvailable``, in v1beta1 in the request itself.
 
-    :param what: name of the request in messages
+    :param what: name of the claim in messages
+    :raises ResourceError: the request has an unexpected form
     """
     ways = [
         *_list_bounded_entries(request, "firstAvailable", what),

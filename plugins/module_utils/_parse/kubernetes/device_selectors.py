@@ -32,8 +32,10 @@ Literal = typing.Union[str, int, bool]
 class Part:
     """A node of the syntax tree of a device selector.
 
-    :ivar kind: literal, driver, attribute (``value`` is its domain and name), attributes (``value`` is their domain),
-        list, the sign of an operator, the name of a function such as has, or unknown
+    :ivar kind: ``literal``, ``driver``, ``attribute``, ``attributes``, ``list``, the sign of an operator, the name of a
+        function such as ``has``, or ``unknown`` for a part that cannot be evaluated
+    :ivar value: value of a literal, ``domain/name`` of an attribute (also for ``has``), or domain of ``attributes``;
+        otherwise None
     :ivar parts: operands of an operator, arguments of a function, or items of a list
     """
 
@@ -46,7 +48,7 @@ _UNKNOWN = Part("unknown")
 
 
 def parse(expression: str) -> Part:
-    """Return the syntax tree of an expression. A part of an unsupported form has the kind unknown.
+    """Return the syntax tree of a CEL expression. A part of an unsupported form has the kind ``unknown``.
 
     :raises ParseError: the text is not an expression, or has too many or too deeply nested parts
     """
@@ -79,8 +81,8 @@ class _Parser:
         return found
 
     def _take_sign(self, *signs: str) -> str:
-        """Consume the next token and return it, if it is one of the given signs. Otherwise consume nothing and return
-        an empty string.
+        """Consume the next token and return it if it is one of the given signs. Otherwise consume nothing and return an
+        empty string.
 
         :param signs: operators or brackets
         """
@@ -140,7 +142,9 @@ class _Parser:
 
     def _parse_member(self) -> Part:
         """Parse a value, and the members, indices and function calls that follow it, such as
-        ``device.attributes["dra.net"].rdma``.
+        ``device.attributes["dra.net"].rdma``. Return its node of the syntax tree.
+
+        :raises ParseError: the expression is not complete
         """
         name, found = self._parse_primary()
         while True:
@@ -167,11 +171,10 @@ class _Parser:
     def _resolve_member(self, name: str, found: Part, part: str) -> tuple[str, Part]:
         """Resolve the member of a value, such as ``driver`` of ``device``.
 
-        :param name: name of the value, such as ``device``; empty if it is not the beginning of a known name
+        :param name: name of the value if a known name can begin with it, such as ``device``; otherwise empty
         :param found: node of the value in the syntax tree
         :param part: name of the member
-        :returns: the name of the member, empty unless it is the beginning of a known name; and its node in the syntax
-            tree
+        :returns: the name of the member, in the form of ``name``, and the node of the member in the syntax tree
         """
         if name == "device" and part == "driver":
             return "", Part("driver")
@@ -190,8 +193,10 @@ class _Parser:
         return Part(name, parts=(of,)) if name == "lowerAscii" and not arguments else _UNKNOWN
 
     def _parse_primary(self) -> tuple[str, Part]:
-        """Parse a value without the members that follow it. Return its name and its node of the syntax tree. The name
-        is empty unless it may be the beginning of a known name, such as ``device``.
+        """Parse a value without the members that follow it. Return the name of the value, which is empty unless a known
+        name can begin with it (such as ``device``), and its node of the syntax tree.
+
+        :raises ParseError: the expression is not complete
         """
         if self._take_sign("("):
             found = self._parse_disjunction()

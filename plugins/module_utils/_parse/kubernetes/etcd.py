@@ -13,7 +13,8 @@ PODS: tuple[tuple[str, str], ...] = (("kube-system", "component=etcd"), ("opensh
 
 
 def parse_member(resource: Resource) -> EtcdMember:
-    """Parse a static pod of etcd into the etcd member that runs in it: its node, and whether it is ready.
+    """Return the etcd member that runs in a static pod: its node, and whether it is ready. The node is empty if the pod
+    names none.
 
     :raises ResourceError: the object is not a valid Pod
     """

@@ -66,6 +66,7 @@ class ApiResource:
 
     :ivar base: path of its API, such as ``/apis/apps/v1``
     :ivar plural: name of the resource in paths, such as ``persistentvolumeclaims``
+    :ivar kind: kind of its objects, such as ``PersistentVolumeClaim``
     :ivar listable: whether it is namespaced, can be listed, and holds data of its own
     """
 
@@ -77,11 +78,11 @@ class ApiResource:
 
 @dataclasses.dataclass(frozen=True)
 class ForeignObjects:
-    """The foreign objects of a namespace.
+    """The foreign objects of a namespace, each as ``kind name``, sorted.
 
-    :ivar foreign: ``kind name`` of the foreign objects
-    :ivar going: ``kind name`` of the foreign objects that are being deleted, or that the garbage collector will delete
-        because their owner no longer exists
+    :ivar foreign: foreign objects that remain until a user deletes them
+    :ivar going: foreign objects that are being deleted, or that the garbage collector will delete because their owner
+        no longer exists
     """
 
     foreign: tuple[str, ...] = ()
@@ -89,8 +90,8 @@ class ForeignObjects:
 
 
 def parse_versions(groups: Resource) -> tuple[str, ...]:
-    """Return the API paths of all versions in an APIGroupList. The preferred version of each group comes first. Groups
-    that only repeat the data of other groups are left out.
+    """Return the API paths of all versions in an APIGroupList, such as ``/apis/apps/v1``. The preferred version of each
+    group comes before its other versions. Groups that only repeat the data of other groups are left out.
 
     :raises ResourceError: the object is not a valid APIGroupList
     """
@@ -127,12 +128,14 @@ def parse_resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
 
 
 class _Other(typing.NamedTuple):
-    """An object that linerate.rdma did not create. Only these fields of it are kept, because its creator controls its
-    size.
+    """An object that linerate.rdma did not create. Only these fields of the object are kept, because its creator
+    controls its size.
 
+    :ivar kind: kind of the object
+    :ivar name: name of the object
     :ivar owners: uids of its owners
-    :ivar passes: whether it can disappear without an action of a user: it is being deleted, has an owner, or is an
-        Endpoints object
+    :ivar passes: whether the object can disappear without an action of a user: it is being deleted, has an owner, or is
+        an Endpoints object
     """
 
     kind: str
@@ -142,8 +145,8 @@ class _Other(typing.NamedTuple):
 
 
 def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
-    """Return the uids of the owners of an object. Owners beyond the number that a controller writes are ignored, so
-    that an object with a forged list of owners counts as foreign.
+    """Return the uids of the owners of an object. Only the first _MOST_OWNERS owners are used, more than any controller
+    writes, and uids that are too long are left out. An object with a forged list of owners so counts as foreign.
 
     :param references: ownerReferences of the object
     """
@@ -154,13 +157,13 @@ def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
 def judge_objects(
     objects: typing.Iterable[tuple[str, Resource]], scope: typing.Optional[Scope] = None
 ) -> ForeignObjects:
-    """Return the foreign objects of a namespace: those that linerate.rdma, the API server and its controllers did not
-    create, and those of other intents. An object whose owner is in the namespace is left out, because its owner counts.
-    Mirror pods are left out, because their containers keep running without them.
+    """Return the foreign objects of a namespace: those that neither linerate.rdma nor the API server and its
+    controllers created, and those of other intents. An object whose owner is in the namespace is left out, because only
+    the owner counts. Mirror pods are left out, because their containers keep running without them.
 
-    :param objects: all objects of the namespace, each with its kind and a mapping that has its metadata
-    :param scope: objects of the intent; None: all objects of linerate.rdma
-    :raises ResourceError: an object has no name
+    :param objects: all objects of the namespace, each with its kind and a mapping that contains its metadata
+    :param scope: objects of the intent; None if all objects of linerate.rdma belong to it
+    :raises ResourceError: an object has no name, or its metadata has an unexpected form
     """
     there: set[str] = set()
     services: set[str] = set()
@@ -192,13 +195,13 @@ def judge_objects(
 
 
 def is_copied(item: Resource) -> bool:
-    """Return whether an object has the label of linerate.rdma although linerate.rdma never wrote it: a user copied it
-    with its labels. The API server records the writers of an object in ``metadata.managedFields``.
+    """Return whether an object has the label of linerate.rdma although linerate.rdma never wrote the object, because a
+    user copied another object with its labels. The API server records the writers of an object in
+    ``metadata.managedFields``.
 
-    An object with an owner is no copy, because a controller made it from its owner. Neither is an object without
-    records.
+    The result is False for an object with an owner, which a controller created, and for an object without such records.
 
-    :raises ResourceError: the object has another form
+    :raises ResourceError: the metadata have an unexpected form
     """
     metadata = mapping_at(item, "metadata")
     if not is_ours(labels_of(item)) or metadata.get("ownerReferences"):
@@ -209,8 +212,9 @@ def is_copied(item: Resource) -> bool:
 
 
 def is_everywhere(kind: str, item: Resource) -> bool:
-    """Return whether an object is one that Kubernetes, OpenShift or an add-on creates in each namespace.
+    """Return whether Kubernetes, OpenShift or an add-on creates an object of this kind and name in each namespace.
 
+    :param kind: kind of the object
     :param item: object as the API server returned it
     :raises ResourceError: the object has an unexpected form
     """
@@ -225,12 +229,13 @@ def is_everywhere(kind: str, item: Resource) -> bool:
 
 
 def is_mirror_pod(kind: str, item: Resource) -> bool:
-    """Return whether an object is a mirror pod. A kubelet can create mirror pods in any namespace, and they have no
-    ServiceAccount.
+    """Return whether an object is a mirror pod, which represents a static pod of a kubelet. A kubelet can create mirror
+    pods in any namespace, and they have no ServiceAccount.
 
     The API server does not allow the annotation to be added to an existing pod. [pkg/apis/core/validation
     ValidatePodSpecificAnnotationUpdates, plugin/pkg/admission/serviceaccount Validate]
 
+    :param kind: kind of the object
     :param item: the object, of which only the metadata is read
     :raises ResourceError: the object has an unexpected form
     """
@@ -238,8 +243,8 @@ def is_mirror_pod(kind: str, item: Resource) -> bool:
 
 
 def is_made_pod(item: Resource) -> bool:
-    """Return whether a Pod was created by a client of the API server, and so is not a mirror pod. Only the metadata of
-    the Pod is read.
+    """Return whether a client of the API server created a Pod, so that it is not a mirror pod. Only the metadata of the
+    Pod is read.
 
     :raises ResourceError: the object has an unexpected form
     """

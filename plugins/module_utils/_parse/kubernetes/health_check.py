@@ -20,7 +20,8 @@ BY_INTENT = ", intent "
 
 
 def parse_machine(resource: Resource) -> Machine:
-    """Parse a Machine, the object that represents the machine of a node.
+    """Parse a Machine, the object that represents the machine of a node. The name of the node is empty if the machine
+    has no node yet.
 
     :raises ResourceError: the object is not a valid Machine
     """
@@ -34,7 +35,8 @@ def parse_machine(resource: Resource) -> Machine:
 
 
 def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
-    """Parse a MachineHealthCheck. The nodes that it watches are not set yet.
+    """Parse a MachineHealthCheck: its selector, whether it is paused, and whether an intent of linerate.rdma paused it.
+    The nodes that it watches are not part of the object and remain empty.
 
     :param kind: kind of the object, which differs between OpenShift and Cluster API
     :raises ResourceError: the object is not a valid MachineHealthCheck
@@ -50,7 +52,8 @@ def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
 
 
 def node_health_check(resource: Resource) -> HealthCheck:
-    """Parse a NodeHealthCheck. The nodes that it watches are not set yet.
+    """Parse a NodeHealthCheck: its selector, whether it is paused, and whether an intent of linerate.rdma paused it.
+    The nodes that it watches are not part of the object and remain empty.
 
     :raises ResourceError: the object is not a valid NodeHealthCheck
     """

@@ -32,7 +32,8 @@ _DOCKER, _ALIAS, _OFFICIAL = "docker.io", "index.docker.io", "library"
 
 
 def parse_reference(text: str) -> ImageReference:
-    """Parse the name of an image, ``[host[:port]/]path[:tag][@digest]``. The default tag is ``latest``.
+    """Parse the name of an image, ``[host[:port]/]path[:tag][@digest]``. A digest has precedence over a tag, and the
+    default tag is ``latest``. The host is empty if the name has none.
 
     :raises ResourceError: the text is not the name of an image
     """
@@ -55,7 +56,8 @@ def parse_reference(text: str) -> ImageReference:
 
 def mirror_rules(resource: Resource) -> tuple[MirrorRule, ...]:
     """Return the mirror rules of an ImageDigestMirrorSet or ImageTagMirrorSet (config.openshift.io/v1), or an
-    ImageContentSourcePolicy (operator.openshift.io/v1alpha1). A rule names a source and its mirrors.
+    ImageContentSourcePolicy (operator.openshift.io/v1alpha1). A rule names a source registry or repository and its
+    mirrors.
 
     :raises ResourceError: the object is of another kind or form, or a rule has no source
     """
@@ -82,8 +84,8 @@ def mirror_rules(resource: Resource) -> tuple[MirrorRule, ...]:
 
 
 def registry_sources(resource: Resource) -> RegistrySources:
-    """Parse the allowed, blocked and insecure registries of an Image (config.openshift.io/v1). OpenShift uses only the
-    Image named cluster.
+    """Parse the allowed, blocked and insecure registries of an Image (config.openshift.io/v1). A list that is not set
+    is empty. OpenShift uses only the Image with the name ``cluster``.
 
     :raises ResourceError: the object is not a valid Image
     """

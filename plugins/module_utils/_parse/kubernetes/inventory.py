@@ -47,7 +47,7 @@ _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 def parse_inventory(resources: typing.Iterable[Resource]) -> Inventory:
     """Return the nodes for the inventory. An object that is not a valid Node is left out, and its error is part of the
-    result. This function never raises a ResourceError.
+    result. This function never raises an error.
     """
     nodes, refused = [], []
     for resource in resources:
@@ -59,11 +59,12 @@ def parse_inventory(resources: typing.Iterable[Resource]) -> Inventory:
 
 
 def inventory_node(resource: Resource) -> InventoryNode:
-    """Parse a Node. The kubelet writes the addresses, the labels and the name of the operating system. If one of them
-    is invalid, it is left out and reported in ``error``.
+    """Parse a Node. The kubelet writes the addresses, the labels and the name of the operating system. If one of these
+    values is invalid, it is left out, and the reason is added to the field ``error``.
 
-    :raises ResourceError: the object is not a valid Node, or its name is invalid or one that Ansible uses for the
-        controller, so that tasks for the controller would run on the node
+    :raises ResourceError: the object is not a valid Node, or its name is invalid or reserved. Reserved names are those
+        of the controller in Ansible, because tasks for the controller would run on the node, and the name under which a
+        run stores facts of the cluster
     """
     name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
     if name == CLUSTER:
@@ -98,7 +99,9 @@ def inventory_node(resource: Resource) -> InventoryNode:
 
 
 def _list_node_addresses(resource: Resource) -> tuple[str, ...]:
-    """Return the valid addresses of a Node, of all types."""
+    """Return the valid addresses of a Node, of all types, each once. The result is empty if the status of the Node has
+    an unexpected form.
+    """
     try:
         texts = [item.get("address") for item in items_of(mapping_at(resource, "status"), "addresses", "Node")]
     except ResourceError:
@@ -107,8 +110,10 @@ def _list_node_addresses(resource: Resource) -> tuple[str, ...]:
 
 
 def _collect_group_values(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
-    """Return the values from which the inventory groups of a node are made, by kind of group. A value that the node
-    does not report is empty.
+    """Return the values from which the inventory groups of a node are made, by kind of group: leaf, model, os, pool and
+    zone. A value that the node does not report is empty.
+
+    :param labels: valid labels of the node
     """
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
     # of one that was not read, its address says so
@@ -119,8 +124,11 @@ def _collect_group_values(resource: Resource, labels: typing.Mapping[str, str]) 
 
 
 def _identify_os_release(labels: typing.Mapping[str, str], image: str) -> str:
-    """Return the ID and version from the os-release file, as node feature discovery labels them. Without these labels
-    return the name that the kubelet reports, without its version.
+    """Return the ID and the version of the operating system, such as ``ubuntu-24.04``, from the labels of node feature
+    discovery. Without these labels, return the name that the kubelet reports, without its version.
+
+    :param labels: labels of the node
+    :param image: name of the operating system as the kubelet reports it; empty if unknown
     """
     return "-".join(labels[key] for key in _NFD_OS if labels.get(key)) or (
         _VERSION.sub("", image).strip() if len(image) <= _LONGEST_IMAGE else image
@@ -128,8 +136,10 @@ def _identify_os_release(labels: typing.Mapping[str, str], image: str) -> str:
 
 
 def _read_config_pool(annotations: Resource) -> str:
-    """Return the OpenShift MachineConfigPool that the node's desired configuration belongs to. Return an empty string
-    if there is none.
+    """Return the name of the OpenShift MachineConfigPool that the node's desired configuration belongs to. Return an
+    empty string if the node belongs to none.
+
+    :param annotations: annotations of the Node
     """
     match = _RENDERED.fullmatch(str(annotations.get("machineconfiguration.openshift.io/desiredConfig") or ""))
     return match[1] if match else ""

@@ -41,11 +41,11 @@ MOST_NETWORKS = 64
 
 
 def _parse_network(value: typing.Any, what: str) -> str:
-    """Return the network of a network or an address in CIDR form.
+    """Return the network of an address with a prefix, or of a network, in CIDR form.
 
-    :param value: text in CIDR form
+    :param value: text in CIDR form, such as ``10.0.0.5/24``
     :param what: name of the value in messages
-    :raises ResourceError: the value is neither
+    :raises ResourceError: the value is neither a network nor an address
     """
     return text_of(NETWORK_OF, value, what)
 
@@ -58,8 +58,8 @@ def _parse_networks(values: typing.Any, what: str) -> tuple[str, ...]:
 
 def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
     """Return the addresses of a v1 Node, and the networks from which it gives addresses to pods. The kubelet can write
-    any text as an address. An invalid address is left out here, and ``unread_node`` reports it. The result is empty for
-    a Node whose object could not be read.
+    any text as an address. An invalid address is left out here, and :func:`unread_node` reports it. The result is empty
+    for a Node whose object could not be read.
 
     :raises ResourceError: the object is not a valid Node, or its podCIDRs are invalid
     """
@@ -78,8 +78,8 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
-    """Return the name of a v1 Node whose addresses are not all known, with the reason: its object could not be read, or
-    an address is invalid. Return None if all its addresses are known.
+    """Return the name of a v1 Node whose addresses are not all known, with the reason: either the object could not be
+    read, or an address is invalid. Return None if all addresses are known.
 
     :raises ResourceError: the object is not a valid Node
     """
@@ -94,7 +94,8 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
 
 
 def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
-    """Return the node of a v1 Pod whose addresses are invalid. Return None if the Pod is not assigned to a node.
+    """Return the node of a v1 Pod whose addresses are invalid, with the reason. Return None if the Pod is not assigned
+    to a node.
 
     :param why: reason why the addresses of the Pod are invalid
     :raises ResourceError: the object is not a valid Pod
@@ -109,7 +110,7 @@ def _list_node_addresses(node: Resource) -> list[typing.Any]:
 
 
 def service_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
-    """Return the networks of a ServiceCIDR.
+    """Return the networks of a ServiceCIDR, from which Services get their addresses.
 
     :raises ResourceError: the object is not a valid ServiceCIDR
     """
@@ -121,9 +122,9 @@ def service_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def service_addresses(resource: Resource) -> tuple[UsedNetwork, ...]:
-    """Return the addresses of a v1 Service. A headless Service has none.
+    """Return the addresses of a v1 Service. The result is empty for a headless Service.
 
-    :raises ResourceError: the object is not a valid Service
+    :raises ResourceError: the object is not a valid Service, or an address is invalid
     """
     name = f"Service {full_name_of(resource)}"
     addresses = mapping_at(resource, "spec").get("clusterIPs") or []
@@ -135,7 +136,8 @@ def service_addresses(resource: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def openshift_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
-    """Return the pod and service networks in the Network (config.openshift.io/v1) of OpenShift.
+    """Return the pod and service networks in the Network (config.openshift.io/v1) of OpenShift, from its status or, if
+    it has no status, from its spec.
 
     :raises ResourceError: the object is not a valid Network
     """
@@ -152,8 +154,8 @@ def openshift_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def pod_networks(pod: Resource) -> tuple[str, str, tuple[str, ...]]:
-    """Return ``namespace/name`` of a v1 Pod, its node, and its addresses on the cluster network. The node is empty if
-    the Pod is not assigned to one. A Pod on the host network has no such address.
+    """Return ``namespace/name`` of a v1 Pod, the name of its node, and its addresses on the cluster network. The name
+    of the node is empty if the Pod is not assigned to one. A Pod on the host network has no addresses here.
 
     :raises ResourceError: the object is not a valid Pod
     """
@@ -182,7 +184,7 @@ def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.A
 
 def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> tuple[UsedNetwork, ...]:
     """Return the networks from which a NetworkAttachmentDefinition assigns addresses. The result is empty if it assigns
-    none.
+    no addresses.
 
     :param pools: pools of nv-ipam, which an attachment references by name
     :raises ResourceError: the configuration is not in the object or is not valid, has too many networks, or uses an
@@ -234,7 +236,7 @@ def _list_ipam_ranges(
 
 
 def parse_leases(pool: Resource) -> tuple[AddressLease, ...]:
-    """Return the addresses that an IPPool of whereabouts has assigned.
+    """Return the addresses that an IPPool of whereabouts has assigned, each with its pod (``namespace/name``).
 
     :raises ResourceError: the object is not a valid IPPool
     """
@@ -250,7 +252,8 @@ def parse_leases(pool: Resource) -> tuple[AddressLease, ...]:
 
 
 def shared_pool(resource: Resource) -> SharedPool:
-    """Return the networks and the state of an IPPool or a CIDRPool of nv-ipam.
+    """Return the network of an IPPool or a CIDRPool of nv-ipam, the share of a node in it, and the nodes that have a
+    share.
 
     :raises ResourceError: the object has an unexpected form
     """

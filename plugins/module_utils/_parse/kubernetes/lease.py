@@ -22,10 +22,9 @@ _MOST_WORDS = 256
 
 def parse_lease(resource: Resource) -> Lease:
     """Parse the Lease of the run that changes the cluster, whichever client wrote it. An invalid field gets its
-    default, and a long name is cut, because each message about the Lease contains the names. The Lease is free only if
-    spec.holderIdentity is empty.
-
-    If the annotations of linerate.rdma are missing, the name of the holder is that in spec.holderIdentity.
+    default. Long names are cut, because each message about the Lease contains them. The Lease is free only if
+    spec.holderIdentity is empty. If the annotations of linerate.rdma are missing, spec.holderIdentity is used as the
+    name of the holder.
 
     :raises ResourceError: the object has an unexpected form
     """

@@ -40,7 +40,7 @@ _JOB_LABELS = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name
 
 
 def network_status(pod: Resource) -> list[dict[str, typing.Any]]:
-    """Return the networks of a pod, as multus writes them.
+    """Return the networks of a pod, as multus writes them. Items of the list that are not mappings are left out.
 
     Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification
     1.3).
@@ -63,8 +63,8 @@ def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddre
 
     Any client that may write the pod or its status can write the annotation, so all three values are validated.
 
-    :raises ResourceError: the annotation is missing or is not a valid JSON list, the network is not in it, the network
-        has no interface or no address, or one of the three values is invalid
+    :raises ResourceError: the annotation is missing or is not a valid JSON list, it does not list the network, the
+        network has no interface or no address, or one of the three values is invalid
     """
     what = f"pod {name_of(pod)}"
     entries = network_status(pod)
@@ -85,9 +85,9 @@ def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddre
 
 
 def held_addresses(pod: Resource) -> typing.Optional[frozenset[str]]:
-    """Return the IP addresses that a pod holds on all its networks. The result is empty if the pod has ended: the
-    kubelet writes the phase of an ended pod only after it has removed the sandbox. Return None if the addresses are not
-    known, because multus has not attached the pod yet, or the annotation is invalid.
+    """Return the IP addresses that a pod uses on all its networks. The result is empty if the pod has ended, because
+    the kubelet writes the phase of an ended pod only after it has removed the sandbox. Return None if the addresses are
+    not known, because multus has not attached the pod yet, or the annotation is invalid.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -102,9 +102,10 @@ def held_addresses(pod: Resource) -> typing.Optional[frozenset[str]]:
 
 
 def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
-    """Return the interface and the IP address of a pod on the cluster network. The third item, the PCI address, is
-    always None, because the cluster network has no RDMA device. The interface is that of the default entry in the
-    annotation of multus, or ``eth0`` if there is none.
+    """Return the interface and the IP address of a pod on the cluster network, in the form of
+    :func:`network_interface`. The third item, the PCI address, is always None, because the cluster network has no RDMA
+    device. The interface is that of the default entry in the annotation of multus, or ``eth0`` if there is no such
+    entry.
 
     :raises ResourceError: the pod has no address yet, or one of the two values is invalid
     """
@@ -147,8 +148,8 @@ def training_pods(pods: typing.Iterable[Resource]) -> list[TrainingPod]:
 
 
 def _has_ended(pod: Resource) -> bool:
-    """Return whether a pod has failed or is being deleted, so that another pod may have replaced it. A pod that has
-    succeeded is not replaced.
+    """Return whether a pod has failed or is being deleted, so that another pod may have replaced it. Return False for a
+    pod that has succeeded, which is not replaced.
     """
     return mapping_at(pod, "status").get("phase") == "Failed" or bool(
         mapping_at(pod, "metadata").get("deletionTimestamp")
@@ -156,12 +157,12 @@ def _has_ended(pod: Resource) -> bool:
 
 
 def _job_of(pod: Resource) -> LabelValue:
-    """Return the job of a pod: the job name with which the operator labels all pods of a job, or else the uid of the
-    pod's controller. Return an empty string if the pod has no controller.
+    """Return an identifier of the job of a pod: the job name with which the operator labels all pods of a job, or else
+    the uid of the pod's controller. Return an empty string if the pod has no controller.
 
-    The creator of a pod writes the controller reference. It can be trusted nevertheless, because the controller manages
-    all pods that reference it. It deletes one of two pods with the same index, and releases a pod that its selector
-    does not match.
+    The creator of a pod writes the controller reference. The reference can be trusted nevertheless, because the
+    controller manages all pods that reference it. The controller deletes one of two pods with the same index, and
+    releases a pod that its selector does not match.
     """
     if not any(parse_controller(pod)):
         return ""
@@ -172,8 +173,8 @@ def _job_of(pod: Resource) -> LabelValue:
 
 
 def training_pod(pod: Resource) -> TrainingPod:
-    """Parse a pod of a job, with its interfaces on secondary networks. If the networks are invalid, ``error`` has the
-    reason.
+    """Parse a pod of a job, with its interfaces on secondary networks. If the annotation of multus is missing or
+    invalid, the interfaces are empty and ``error`` contains the reason.
 
     ``host`` is the host name that NCCL uses: the field hostname, which Job, JobSet and the training operators set, or
     else the name of the pod, up to the first dot. For a pod on the host network it is the name of the node.

@@ -50,7 +50,7 @@ _MEANINGS = (
 
 def cause_of(text: str) -> str:
     """Return a short reason from the text of an error of urllib3, such as ``connection refused by
-    https://127.0.0.1:1``. Return an empty string if the text has no known reason.
+    https://127.0.0.1:1``. Return an empty string if the text contains no server or no known reason.
     """
     server = _SERVER.search(text[:_MOST])
     if server is None:

@@ -33,10 +33,11 @@ class Blocks:
     :ivar last: highest address that a block may have, as an integer
     :ivar size: number of addresses of a block
     :ivar edges: number of addresses at the start, and at the end, of each block that no pod gets
-    :ivar excluded: closed intervals of integers that no pod gets, sorted, not adjacent
-    :ivar gateway: address, as an integer, that no pod gets, because it is the gateway of all blocks; None for no such
+    :ivar excluded: closed intervals of addresses as integers that no pod gets, sorted, not adjacent
+    :ivar gateway: address of the gateway of all blocks as an integer, which no pod gets; None if the pool has no such
         gateway
-    :ivar gateway_index: index of the gateway in each block, an address that no pod gets; None for no such gateway
+    :ivar gateway_index: index of the address in each block that is the gateway of this block, and that no pod gets;
+        None if the blocks have no gateways
     """
 
     network: Network
@@ -49,16 +50,16 @@ class Blocks:
     gateway_index: typing.Optional[int] = None
 
     def spans(self, address: str) -> bool:
-        """Return whether ``address`` is in the range of addresses from which blocks are made, even if it is
-        excluded.
+        """Return whether ``address`` is in the range of addresses from which blocks are made. Excluded addresses are
+        not treated differently. Return False for an invalid address.
         """
         return is_between(address, self.network, self.first, self.last)
 
     def excludes(self, address: str) -> bool:
-        """Return whether ``address`` can be in a block, but is not assigned to pods, because it is excluded or is the
-        gateway.
+        """Return whether ``address`` can be in a block, but is not assigned to pods, because it is excluded or is a
+        gateway. Return False for an invalid address.
 
-        The first and the last addresses of a block, which are not assigned either, are not taken into account.
+        The result is also False for the first and the last addresses of a block, although they are not assigned either.
         """
         parsed = address_or_none(address)
         if parsed is None or not self.spans(address):
@@ -72,11 +73,11 @@ class Blocks:
         )
 
     def share(self, nodes: int) -> tuple[int, int]:
-        """Compute how many nodes get a block of the pool, and how many pods the poorest of them can serve.
+        """Return how many nodes get a block of the pool, and how many pods the smallest of these blocks can serve.
 
         :param nodes: number of nodes that request a block
-        :returns: the number of nodes, at most ``nodes``, that get a block; and the number of pod addresses in the
-            smallest of these blocks, 0 if no node gets one
+        :returns: the number of nodes that get a block, at most ``nodes``; and the number of pod addresses in the block
+            that has the fewest, 0 if no node gets a block
         """
         found, poorest, start = 0, self.size, self.first
         while found < nodes and start + self.size - 1 <= self.last:
@@ -104,12 +105,12 @@ class Blocks:
 def parse_blocks(
     text: str, size: int, gateway: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()
 ) -> Blocks:
-    """Return the addresses that an IPPool of nv-ipam distributes in blocks of equal size to nodes.
+    """Return the blocks of equal size in which an IPPool of nv-ipam distributes its addresses to nodes.
 
     :param text: network of the pool (``subnet``)
     :param size: number of addresses of each node (``perNodeBlockSize``)
     :param gateway: address of the gateway; None if there is none
-    :param exclude: networks and single addresses inside of the subnet
+    :param exclude: networks and single addresses inside of the subnet that no pod gets
     :raises RangeError: a value is invalid. The error names its key of the intent
     """
     network = _parse_plain_network(text)
@@ -139,12 +140,12 @@ def parse_blocks(
 def parse_networks(
     text: str, prefix: int, gateway_index: typing.Optional[int] = None, exclude: typing.Sequence[str] = ()
 ) -> Blocks:
-    """Return the addresses that a CIDRPool of nv-ipam distributes in networks of equal size to nodes.
+    """Return the networks of equal size in which a CIDRPool of nv-ipam distributes its addresses to nodes.
 
     :param text: network of the pool (``cidr``)
     :param prefix: prefix length of each node's network (``perNodeNetworkPrefix``)
     :param gateway_index: index of the gateway in each node's network (``gatewayIndex``); None if there is none
-    :param exclude: networks and single addresses inside of the network
+    :param exclude: networks and single addresses inside of the network that no pod gets
     :raises RangeError: a value is invalid. The error names its key of the intent
     """
     network = _parse_plain_network(text)
@@ -188,11 +189,11 @@ def _parse_plain_network(text: str) -> Network:
 
 
 def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> tuple[tuple[int, int], ...]:
-    """Return the exclusions of a pool of nv-ipam as merged intervals.
+    """Return the exclusions of a pool of nv-ipam as closed intervals of addresses as integers, sorted and merged.
 
     :param exclude: networks and single addresses
     :param network: network of the pool
-    :raises RangeError: an exclusion is outside of the pool. The webhook of nv-ipam rejects it, too
+    :raises RangeError: an exclusion is invalid or outside of the pool. The webhook of nv-ipam rejects it, too
     """
     for index, item in enumerate(exclude):
         hole = parse_exclusion(item, index, network.version)

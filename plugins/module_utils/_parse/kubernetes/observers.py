@@ -47,11 +47,11 @@ MOST_MESSAGE = 4096
 
 
 def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Literal["own", "prepared", "foreign"], str]:
-    """Return the owner of a v1 Namespace, and the id of the run that created it. The owner is ``own`` if linerate.rdma
-    created the Namespace, ``prepared`` if an administrator created it for linerate.rdma, otherwise ``foreign``. The id
+    """Return the owner of a v1 Namespace, and the ID of the run that created it. The owner is ``own`` if linerate.rdma
+    created the Namespace, ``prepared`` if an administrator created it for linerate.rdma, otherwise ``foreign``. The ID
     is empty unless the owner is ``own``.
 
-    :param label: name of the label that marks the owner
+    :param label: name of the label whose value marks the owner
     :raises ResourceError: the object is not a valid Namespace
     """
     labels = labels_of(resource)
@@ -62,7 +62,9 @@ def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Lite
 
 def explain_remaining_namespace(resource: Resource) -> str:
     """Return the reason why a Namespace that is being deleted still exists: the messages of the conditions of its
-    status that are true. Return an empty string if there are none.
+    status that are true, separated by semicolons. Return an empty string if there are no such messages.
+
+    :raises ResourceError: the conditions have an unexpected form
     """
     conditions = items_of(mapping_at(resource, "status"), "conditions", "Namespace")
     return excerpt_of(
@@ -75,7 +77,7 @@ def explain_remaining_namespace(resource: Resource) -> str:
 
 
 def observer_set(resource: Resource) -> ObserverSet:
-    """Parse the apps/v1 DaemonSet of the observers.
+    """Parse the apps/v1 DaemonSet of the observers. A list or text that the object does not have is empty.
 
     :raises ResourceError: the object is not a valid DaemonSet
     """
@@ -96,7 +98,8 @@ def observer_set(resource: Resource) -> ObserverSet:
 
 def observer_pod(resource: Resource) -> ObserverPod:
     """Parse a v1 Pod of the observers' DaemonSet. For a Pod that is not scheduled yet, the node is taken from its
-    affinity, where the DaemonSet controller writes it.
+    affinity, where the DaemonSet controller writes it. The node is empty if the affinity does not select exactly one
+    node.
 
     :raises ResourceError: the object is not a valid Pod
     """
@@ -122,7 +125,8 @@ def observer_pod(resource: Resource) -> ObserverPod:
 
 
 def parse_event(resource: Resource) -> ClusterEvent:
-    """Parse a v1 Event. An Event of the newer API has its count and its time in ``series``.
+    """Parse a v1 Event: the object it is about, the reason, the message and the time as text. An invalid value is
+    empty. An Event of the newer API has its time in ``series``.
 
     :raises ResourceError: the object is not a valid Event
     """
@@ -144,7 +148,7 @@ def parse_event(resource: Resource) -> ClusterEvent:
 
 
 def image_of_tag(resource: Resource) -> str:
-    """Return the image of an ImageStreamTag (image.openshift.io/v1), with its digest.
+    """Return the name of the image of an ImageStreamTag (image.openshift.io/v1), with its digest.
 
     :raises ResourceError: the ImageStreamTag has no image reference
     """
@@ -155,8 +159,8 @@ def image_of_tag(resource: Resource) -> str:
 
 
 def knows_recursive_read_only(version: str) -> bool:
-    """Return whether an API server supports ``recursiveReadOnly`` of a mount, which it does from v1.31 on. An older
-    server rejects the unknown field in a server-side apply.
+    """Return whether an API server supports the field ``recursiveReadOnly`` of a mount. Servers support it from v1.31
+    on. An older server rejects the unknown field in a server-side apply. Return False for a version of another form.
 
     :param version: gitVersion of the API server, such as v1.34.4
     """
@@ -165,8 +169,8 @@ def knows_recursive_read_only(version: str) -> bool:
 
 
 def _list_affinity_nodes(spec: Resource, title: str) -> tuple[str, ...]:
-    """Return the node names in the node affinity of a pod. Return an empty tuple if the affinity does not select nodes
-    by name.
+    """Return the node names in the required node affinity of a pod. Return an empty tuple if the affinity does not
+    select nodes by name.
 
     :param spec: spec of the pod
     :param title: kind and name of the object, for messages

@@ -18,8 +18,8 @@ class PodState:
 
     :ivar phase: ready, waiting or failed
     :ivar detail: description of the state, with the cause that the kubelet or the scheduler reports
-    :ivar suspect: ``unschedulable``, ``image`` or ``container`` if the pod waits for a cause that may resolve itself,
-        but that is a failure if it lasts; otherwise empty
+    :ivar suspect: ``unschedulable``, ``image`` or ``container`` if the pod waits for a reason that may disappear by
+        itself, but that is a failure if it lasts; otherwise empty
     """
 
     phase: typing.Literal["ready", "waiting", "failed"]
@@ -33,7 +33,11 @@ _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContaine
 
 
 def _list_container_exits(status: Resource) -> typing.Iterator[str]:
-    """Yield how each terminated container ended: its reason, such as StartError, and the message of the runtime."""
+    """Yield a text about each terminated container: the reason, such as StartError, and the message of the runtime. A
+    container without both is left out.
+
+    :param status: status of a Pod
+    """
     for container in items_of(status, "containerStatuses", "Pod"):
         ended = mapping_at(container, "state", "terminated")
         if ended.get("reason") or ended.get("message"):
@@ -41,7 +45,8 @@ def _list_container_exits(status: Resource) -> typing.Iterator[str]:
 
 
 def state_of_pod(pod: Resource) -> PodState:
-    """Return the state of a v1 Pod, from its phase, its conditions and the statuses of its containers.
+    """Return how far a v1 Pod is on its way to Ready, from its phase, its conditions and the statuses of its
+    containers. A Pod that has ended or is being deleted has failed.
 
     :raises ResourceError: the object is not a valid Pod
     """

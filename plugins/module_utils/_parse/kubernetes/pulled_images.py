@@ -31,8 +31,9 @@ _POLICIES = ("ClusterPolicy", "NVIDIADriver", "NicClusterPolicy")
 
 
 def pulled_images(resource: Resource) -> tuple[ImageSeen, ...]:
-    """Return the images of an object, each once, sorted by name. The result is empty for a CustomResourceDefinition,
-    whose schema may have fields with the same names.
+    """Return the images that nodes pull for an object, each once, sorted by name. Components of a policy that are not
+    enabled are left out. The result is empty for a CustomResourceDefinition, whose schema may have fields with the same
+    names, and for a value that is not an object.
     """
     kind = resource.get("kind") if isinstance(resource, dict) else None
     if kind == "CustomResourceDefinition":

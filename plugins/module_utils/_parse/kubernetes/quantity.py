@@ -24,7 +24,7 @@ _FORM = re.compile(
 
 
 def parse_quantity(value: typing.Any, what: str) -> decimal.Decimal:
-    """Return the exact value of a quantity.
+    """Return the exact value of a quantity: ``500m`` is 0.5, and ``1Gi`` is 1073741824.
 
     :param what: name of the value in messages
     :raises ResourceError: the value is not a quantity

@@ -15,7 +15,7 @@ import typing
 
 
 class RefusalCause(typing.NamedTuple):
-    """The cause of a rejection, and its remedy.
+    """The cause of the rejection of an object by the API server, and its remedy.
 
     :ivar why: cause, as a complete sentence
     :ivar remedy: instruction that resolves the cause, as a complete sentence
@@ -50,7 +50,8 @@ _HOOKS = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurati
 
 
 def explain(text: str) -> typing.Optional[RefusalCause]:
-    """Return the cause of a rejection. Return None if the message has no known cause.
+    """Return the cause of a rejection if it is a webhook that does not respond, or a definition of another version.
+    Return None for any other message.
 
     :param text: message of a Status, or a warning
     """
@@ -58,8 +59,9 @@ def explain(text: str) -> typing.Optional[RefusalCause]:
 
 
 def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return the fields that the API server dropped from an object because the CustomResourceDefinition of the cluster
-    does not have them. The stored object then differs from the requested one.
+    """Return the names of the fields that the API server dropped from an object because the CustomResourceDefinition of
+    the cluster does not have them. The stored object then differs from the requested one. The result is empty if no
+    warning is about such a field.
 
     :param warnings: warnings in the response of the API server
     """

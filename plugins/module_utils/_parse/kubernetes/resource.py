@@ -30,8 +30,8 @@ NOT_READ = "linerate.rdma/not-read"
 
 
 class ResourceError(RdmaError):
-    """Raised if an object lacks a key that its kind requires, or a value has an unexpected form. The short message
-    names the object, the key and the expected value, and contains no control characters.
+    """The error for an object that lacks a key that its kind requires, or that has a value of an unexpected form. The
+    short message names the object, the key and the expected value, and contains no control characters.
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
@@ -53,7 +53,7 @@ def title_of(resource: typing.Any) -> str:
 
 def why_not_read(resource: typing.Any) -> str:
     """Return the reason why only the metadata of an object was read. Return an empty string if the whole object was
-    read.
+    read, or if the value is not an object.
 
     :param resource: value that should be an object of Kubernetes
     """
@@ -61,11 +61,12 @@ def why_not_read(resource: typing.Any) -> str:
 
 
 def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
-    """Return the mapping at ``path``, a sequence of keys. Return an empty mapping if it is missing.
+    """Return the mapping at ``path``, a sequence of keys. Return an empty mapping if a key is missing, or its value is
+    empty.
 
     :param resource: object of Kubernetes, or a mapping in one
     :raises ResourceError: the value or a value on the path is not a mapping, or only the metadata of the object was
-        read
+        read and the path leads to another part
     """
     if path and path[0] != "metadata" and why_not_read(resource):
         raise ResourceError(f"{title_of(resource)}: {why_not_read(resource)}")
@@ -80,9 +81,9 @@ def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
 
 
 def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
-    """Return the list of mappings at ``key``. Return an empty list if it is missing.
+    """Return the list of mappings at ``key``. Return an empty list if the key is missing or empty.
 
-    :param what: name of the parent in messages
+    :param what: name of ``parent`` in messages
     :raises ResourceError: the value is not a list of mappings
     """
     value = parent.get(key) or []
@@ -92,9 +93,10 @@ def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any
 
 
 def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
-    """Return the items of the list at ``key`` as texts. Return an empty tuple if the list is missing.
+    """Return the items of the list at ``key``, each converted to text. Return an empty tuple if the key is missing or
+    empty.
 
-    :param what: name of the parent in messages
+    :param what: name of ``parent`` in messages
     :raises ResourceError: the value is not a list
     """
     value = parent.get(key) or []
@@ -115,7 +117,8 @@ def name_of(resource: Resource) -> str:
 
 
 def read_namespace(resource: Resource) -> str:
-    """Return the namespace of an object. The default is ``default``.
+    """Return the namespace of an object, or ``default`` if the object has none. Unlike :func:`namespace_of`, raise an
+    error for an invalid value.
 
     :raises ResourceError: the value is not a valid name of a namespace
     """
@@ -123,8 +126,8 @@ def read_namespace(resource: Resource) -> str:
 
 
 def namespace_of(resource: Resource) -> str:
-    """Return the namespace of an object. The default is ``default``. Return an empty string if the value is not a valid
-    name of a namespace.
+    """Return the namespace of an object, or ``default`` if the object has none. Unlike :func:`read_namespace`, return
+    an empty string if the value is not a valid name of a namespace.
     """
     try:
         return read_namespace(resource)
@@ -133,7 +136,7 @@ def namespace_of(resource: Resource) -> str:
 
 
 def full_name_of(resource: Resource) -> str:
-    """Return ``namespace/name`` of an object.
+    """Return ``namespace/name`` of an object. The part before the slash is empty if the object has no namespace.
 
     :raises ResourceError: the object has no valid name
     """
@@ -153,7 +156,8 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
 
 
 def format_refusal(what: str, value: typing.Any, form: Form) -> str:
-    """Return the error message for a value that does not have the required form.
+    """Return the error message for a value that does not have the required form. The value is quoted in a shortened and
+    escaped form.
 
     :param what: name of the value in the message
     :param form: form that the value must have
@@ -162,7 +166,7 @@ def format_refusal(what: str, value: typing.Any, form: Form) -> str:
 
 
 def text_of(form: Form, value: typing.Any, what: str) -> str:
-    """Return a value of an object as text, if it has the required form, in the normalized spelling of that form.
+    """Return a value of an object as text in the normalized spelling of its form.
 
     :param form: the required form, such as that of a DNS label
     :param what: name of the value in messages
@@ -175,10 +179,11 @@ def text_of(form: Form, value: typing.Any, what: str) -> str:
 
 
 def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
-    """Return the text at ``key``, if it has the required form, in the normalized spelling of that form. Return an empty
-    string if it is missing or empty.
+    """Return the text at ``key`` in the normalized spelling of its form. Return an empty string if the key is missing
+    or its value empty.
 
-    :param what: name of the parent in messages
+    :param form: the required form, such as that of a DNS label
+    :param what: name of ``parent`` in messages
     :raises ResourceError: the value does not have the form
     """
     value = parent.get(key)
@@ -186,8 +191,9 @@ def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
 
 
 def excerpt_of(value: typing.Any) -> str:
-    """Return a message shortened to MOST_EXCERPT characters. A kubelet, a daemon on a node or a container runtime may
-    write a message as long as an object, and a run that waits repeats it.
+    """Return a message as text shortened in its middle to MOST_EXCERPT characters. Return an empty string for None. A
+    kubelet, a daemon on a node or a container runtime may write a message as long as an object, and a run that waits
+    repeats the message.
     """
     return both_ends(str(value or ""), MOST_EXCERPT)
 
@@ -197,8 +203,8 @@ def find_manager(resource: Resource, *path: str, besides: str = "") -> str:
     ``metadata.managedFields``. Return an empty string if no record names the field.
 
     :param path: keys of the field below the spec, such as ``paused``
-    :param besides: manager whose records are ignored
-    :raises ResourceError: the records have another form
+    :param besides: manager whose records are ignored; empty if none are ignored
+    :raises ResourceError: the records have an unexpected form
     """
     *above, field = (f"f:{key}" for key in path)
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", title_of(resource)):
@@ -211,21 +217,29 @@ def find_manager(resource: Resource, *path: str, besides: str = "") -> str:
 
 
 def labels_of(resource: Resource) -> dict[str, str]:
-    """Return the labels of an object (metadata.labels), empty if it has none."""
+    """Return the labels of an object (metadata.labels) as texts. Return an empty mapping if it has none.
+
+    :raises ResourceError: the labels are not a mapping
+    """
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}
 
 
 def normalize_known(form: Form, value: typing.Any) -> str:
-    """Return a text in the normalized spelling of its form. Return an empty string if the text is missing or does not
-    have the form. Use this for values that a node reports, where an invalid value must not stop the processing of the
-    other nodes.
+    """Return a text in the normalized spelling of its form. Return an empty string if the value is missing or does not
+    have the form. It is used for values that a node reports, so that an invalid value does not stop the processing of
+    the other nodes.
+
+    :param form: the required form, such as that of a UID
     """
     return form.parse(value) or ""
 
 
 def list_known(form: Form, values: typing.Iterable[typing.Any]) -> tuple[str, ...]:
-    """Return the texts that have the form, in their normalized spelling. Use this for lists: a list with an empty text
-    in place of an invalid value could not be loaded again, and with it no other part of its fact.
+    """Return those of the values that have a form, in their normalized spelling. The other values are left out instead
+    of being replaced by empty texts. A list with an empty text could not be loaded again, and then the whole fact that
+    contains the list would be lost.
+
+    :param form: the required form, such as that of a DNS label
     """
     return tuple(filter(None, (normalize_known(form, value) for value in values)))
 
@@ -236,7 +250,7 @@ _MOST = 2**63 - 1
 
 
 def number_of(value: typing.Any, what: str) -> int:
-    """Parse a whole number of at most 64 bits.
+    """Parse a whole number of at most 64 bits, from a number or its decimal digits.
 
     :param what: name of the value in messages
     :raises ResourceError: the value is not such a number
@@ -258,7 +272,8 @@ def number_of(value: typing.Any, what: str) -> int:
 
 
 def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelSelector]:
-    """Parse the LabelSelector at ``key``. Return None if it is missing.
+    """Parse the LabelSelector at ``key``. Return None if the key is missing or null. An empty LabelSelector, which
+    selects all objects, is returned as such.
 
     :param what: name of ``parent`` in messages
     :raises ResourceError: the value does not have the form of a LabelSelector

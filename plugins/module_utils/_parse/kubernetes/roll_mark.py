@@ -28,11 +28,13 @@ _MOST = MIB // 4
 
 
 def is_in_roll(resource: Resource) -> bool:
-    """Return whether a roll has marked a v1 Node and not released it. A roll removes the label when the node is Ready
-    after its reset, also if it keeps the annotation because a setting did not take effect. The label decides, because a
-    kubelet can write the annotation of its Node, and can cordon its Node under the name of any field manager. This
-    holds if the API server uses NodeRestriction, as kubeadm and OpenShift configure it. The annotation or the cordon
-    must be there too, so that a label alone, which a roll never leaves, has no effect.
+    """Return whether a roll has marked a v1 Node and not released it.
+
+    A roll sets a label, and removes it when the node is Ready after its reset, even if it keeps the annotation because
+    a setting did not take effect. The label decides, because a kubelet can write the annotation of its Node, and can
+    cordon its Node under the name of any field manager. A kubelet cannot write the label if the API server uses
+    NodeRestriction, as kubeadm and OpenShift configure it. A roll never leaves the label alone, so the label has no
+    effect without the annotation or a cordon of the roll.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -45,7 +47,8 @@ def is_in_roll(resource: Resource) -> bool:
 
 
 def is_kept(resource: Resource) -> bool:
-    """Return whether the annotation of the cluster-autoscaler that keeps a v1 Node is set, by any client.
+    """Return whether a v1 Node has the annotation that keeps the cluster-autoscaler from removing it, whichever client
+    wrote it.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -53,8 +56,8 @@ def is_kept(resource: Resource) -> bool:
 
 
 def parse_mark(resource: Resource) -> typing.Optional[Mark]:
-    """Return the mark of a v1 Node. Return None if it has none. A cordon that another client has set since the mark was
-    written is not a cordon of the roll.
+    """Return the mark of a roll on a v1 Node. Return None if the node has no mark. If another client has cordoned the
+    node since the mark was written, the mark is returned with ``cordoned`` False.
 
     :raises ParseError: the annotation is not a valid mark
     :raises ResourceError: the object has an unexpected form

@@ -54,12 +54,13 @@ def list_strangers(
 ) -> tuple[str, ...]:
     """Return the foreign subjects that have rights in a namespace, each as ``RoleBinding name: kind name``.
 
-    A tenant who created the namespace may still hold tokens of its ServiceAccounts. No object shows these tokens, and
+    A tenant who created the namespace may still have tokens of its ServiceAccounts. No object shows these tokens, and
     they stay valid after the tenant has lost all rights. The ServiceAccounts of the namespace are therefore foreign,
     too, except in the roles that OpenShift binds in each namespace.
 
     :param bindings: all RoleBindings of the namespace
-    :param readers: roles that only let their subjects read objects other than Secrets. Their subjects are left out
+    :param readers: kind and name of roles that only let their subjects read objects other than Secrets. Their subjects
+        are left out
     :param trusts_own: whether the ServiceAccounts of the namespace are trusted, because no tenant can have created the
         namespace or a cluster administrator installed their workloads
     :raises ResourceError: an object is not a valid RoleBinding
@@ -79,7 +80,7 @@ def list_strangers(
 
 
 def role_of(binding: Resource) -> RoleName:
-    """Return the kind and the name of the role that a RoleBinding grants.
+    """Return the kind and the name of the role that a RoleBinding grants. A missing value is empty.
 
     :raises ResourceError: the object is not a valid RoleBinding
     """
@@ -88,8 +89,9 @@ def role_of(binding: Resource) -> RoleName:
 
 
 def only_reads(role: Resource) -> bool:
-    """Return whether a Role or ClusterRole only lets its subjects read objects other than Secrets. Subresources except
-    status, scale and log do not count as reading, because a command can be run in a pod with the verb ``get``.
+    """Return whether a Role or ClusterRole only lets its subjects read objects other than Secrets. A right on a
+    subresource other than status, scale and log does not count as reading, because a command can be run in a pod with
+    the verb ``get``.
 
     :raises ResourceError: the object is not a valid role
     """
@@ -105,8 +107,8 @@ def only_reads(role: Resource) -> bool:
 
 
 def release_of(resource: Resource) -> tuple[str, str]:
-    """Return the name and the namespace of the Helm release in an object's annotations. Both are empty if there are
-    none.
+    """Return the name and the namespace of the Helm release that an object's annotations name. A missing annotation
+    becomes an empty string.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -116,7 +118,7 @@ def release_of(resource: Resource) -> tuple[str, str]:
 
 def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) -> frozenset[str]:
     """Return the names of the Helm releases of a namespace that have a ClusterRoleBinding. Every operator has one, and
-    no tenant can create one.
+    no tenant can create one. The result is empty if the age of the namespace is unknown.
 
     A ClusterRoleBinding that is older than the namespace belongs to a release in an earlier namespace of the same name,
     and proves nothing.
@@ -149,7 +151,7 @@ def asks_for_more(subscription: Resource, packages: typing.Container[str]) -> bo
 
 
 def is_record(resource: Resource, release: str) -> bool:
-    """Return whether an object stores a revision of a Helm release, by the labels by which Helm finds such objects.
+    """Return whether an object stores a revision of a Helm release. Helm finds such objects by their labels.
 
     :param release: name of the release
     :raises ResourceError: the object has an unexpected form
@@ -160,11 +162,12 @@ def is_record(resource: Resource, release: str) -> bool:
 
 def can_act_for_creator(kind: str, resource: Resource) -> bool:
     """Return whether an object of a namespace can act for its creator: it runs pods, is a ServiceAccount or its token,
-    belongs to a Helm release, or stores a revision of one.
+    belongs to a Helm release, or stores a revision of a release.
 
-    Objects that exist in each namespace, and objects that only hold data or limits, do not count. Mirror pods do not
-    count either, because otherwise a single kubelet could block the installation of operators.
+    Return False for objects that exist in each namespace, and for objects that only hold data or limits. Return False
+    for mirror pods as well, because otherwise a single kubelet could block the installation of operators.
 
+    :param kind: kind of the object
     :param resource: the object, of which only the metadata is read
     :raises ResourceError: the object has an unexpected form
     """

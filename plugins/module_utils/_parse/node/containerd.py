@@ -14,11 +14,13 @@ _PROPERTY = re.compile(r"^(MainPID|LimitMEMLOCK|NeedDaemonReload)=([a-z0-9]{1,20
 
 
 def parse_containerd_limit(shown: str, limits: str = "") -> ContainerdLimit:
-    """Return the limits of locked memory of containerd.
+    """Return two limits of locked memory of containerd, that of its unit and that of its running process, with the
+    process ID and whether systemd must load the unit again.
 
     :param shown: output of ``systemctl show containerd --property=MainPID,LimitMEMLOCK,NeedDaemonReload``
-    :param limits: text of /proc/<pid>/limits of the main process; empty if it was not read
-    :raises ParseError: a property is missing, or a text does not have this form
+    :param limits: text of /proc/<pid>/limits of the main process; if empty, the limit of the unit is used for the
+        process
+    :raises ParseError: MainPID or LimitMEMLOCK is missing, or a text does not have the expected form
     """
     found = dict(_PROPERTY.findall(shown))
     pid, loaded = found.get("MainPID", ""), found.get("LimitMEMLOCK", "")

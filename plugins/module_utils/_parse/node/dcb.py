@@ -19,8 +19,10 @@ _PRIORITIES = 8
 
 
 def parse_lossless_priorities(text: str) -> str:
-    """Return the priorities with PFC, such as ``3`` or ``3,4``. Return ``none`` if there are none.
+    """Return the priorities with PFC, such as ``3`` or ``3,4`` in ascending order. Return ``none`` if no priority has
+    PFC.
 
+    :param text: output of ``dcb -j pfc show dev IF``
     :raises ParseError: the output has an unexpected form
     """
     on = _parse_json_object(text).get("prio_pfc")
@@ -30,8 +32,10 @@ def parse_lossless_priorities(text: str) -> str:
 
 
 def parse_priorities(text: str) -> dict[int, int]:
-    """Return the priority of each DSCP. Return an empty mapping if the port does not use DSCP.
+    """Return the priority of each DSCP, by DSCP. If the output lists a DSCP twice, the higher priority is used. Return
+    an empty mapping if the port does not use DSCP.
 
+    :param text: output of ``dcb -j app show dev IF``
     :raises ParseError: the output has an unexpected form
     """
     found: dict[int, int] = {}

@@ -23,6 +23,7 @@ _VERSIONS = ("fw.version", "fw", "fw.mgmt")
 class Info(typing.NamedTuple):
     """The PSID and the firmware versions of a PCI function. A value is None if the driver does not report it.
 
+    :ivar psid: identifier of the board and its firmware variant, such as ``MT_0000000838``
     :ivar running: version that runs now
     :ivar stored: version that runs after the next reset
     """
@@ -33,7 +34,7 @@ class Info(typing.NamedTuple):
 
 
 def parse(text: str, address: str) -> Info:
-    """Return the firmware versions of one function from the output of ``devlink dev info``.
+    """Return the PSID and the firmware versions of one PCI function from the output of ``devlink -j dev info``.
 
     :param text: output in JSON
     :param address: PCI address of the function

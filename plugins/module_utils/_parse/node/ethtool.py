@@ -43,8 +43,8 @@ class LinkModes(typing.NamedTuple):
     """The fastest speed that an Ethernet port supports, and the fastest that the port at the other end offers. A speed
     is None if there is no link mode, or only unknown ones.
 
-    :ivar supported: speed of the port in Gb/s
-    :ivar partner: speed of the port at the other end in Gb/s
+    :ivar supported: fastest speed of the port in Gb/s
+    :ivar partner: fastest speed of the port at the other end in Gb/s
     """
 
     supported: typing.Optional[float]
@@ -53,8 +53,8 @@ class LinkModes(typing.NamedTuple):
 
 def parse(answer: bytes) -> LinkModes:
     """Parse the response of the kernel to ETHTOOL_GLINKSETTINGS. It must be the response to the second request, because
-    only in that the number of words is valid. This function never raises an error. Both speeds are None if the response
-    is too short.
+    the first one only tells the number of words, as a negative number. This function never raises an error. Both speeds
+    are None if the response is too short, or if it is the first one.
     """
     words = struct.unpack_from("b", answer, WORDS)[0] if len(answer) > WORDS else 0
     size = 4 * words

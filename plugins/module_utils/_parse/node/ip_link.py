@@ -33,8 +33,10 @@ Settings = dict[int, VfAdministration]
 
 
 def parse_vf_settings(text: str) -> dict[str, Settings]:
-    """Return the settings of VFs by network interface and number of the VF. Interfaces without VFs are left out.
+    """Return the settings that the physical functions of a node apply to their VFs, by network interface and number of
+    the VF. Interfaces without VFs are left out.
 
+    :param text: output of ``ip -json link show``
     :raises ParseError: the output has an unexpected form, or two VFs of one interface have the same number
     """
     links = decode_json(text, _TOOL, most_bytes=MOST_LINKS, unique=False)

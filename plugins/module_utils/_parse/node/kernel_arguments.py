@@ -19,13 +19,15 @@ _DROP_IN = re.compile(r'\AGRUB_CMDLINE_LINUX="\$GRUB_CMDLINE_LINUX((?: [^\s"$`\\
 
 
 def parse_command_line(text: str) -> Arguments:
-    """Return the arguments in /proc/cmdline, in their order."""
+    """Return the arguments in a kernel command line, such as the contents of /proc/cmdline, in their order. An argument
+    may contain blanks within double quotes.
+    """
     return tuple(_ARGUMENT.findall(text))
 
 
 def parse_grub_entries(text: str) -> tuple[Arguments, ...]:
-    """Return the arguments of each entry of grub.cfg that boots a system. Such an entry has the argument ``root=``,
-    which an entry of a memory test does not have.
+    """Return the arguments of each entry of grub.cfg that boots a system, in the order of the file. Such an entry has
+    the argument ``root=``. Other entries, such as that of a memory test, are left out.
 
     :raises ParseError: grub.cfg has no such entry
     """
@@ -39,9 +41,10 @@ def parse_grub_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
-    """Return the arguments of each entry in the output of ``grubby --info=ALL``.
+    """Return the arguments of the kernel in each boot entry in the output of ``grubby --info=ALL``, in the order of the
+    output.
 
-    :raises ParseError: the output has no entry
+    :raises ParseError: the output contains no entry
     """
     found = tuple(
         parse_command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match
@@ -52,9 +55,10 @@ def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def drop_in(text: str) -> Arguments:
-    """Return the kernel arguments in the GRUB drop-in file that linerate.rdma writes.
+    """Return the kernel arguments in the GRUB drop-in file that linerate.rdma writes. The result is empty if the file
+    adds none.
 
-    :raises ParseError: the file was not written by linerate.rdma
+    :raises ParseError: the file does not have the form that linerate.rdma writes
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     matches = [_DROP_IN.match(line) for line in lines]

@@ -21,7 +21,8 @@ _LAST_MENU = re.compile(r"^# end of Kernel hacking$", re.MULTILINE)
 
 
 def has_p2pdma_support(raw: bytes) -> bool:
-    """Return whether the kernel supports peer-to-peer DMA between PCI functions (CONFIG_PCI_P2PDMA).
+    """Return whether the kernel supports peer-to-peer DMA between PCI functions (CONFIG_PCI_P2PDMA), built in or as a
+    module. A complete configuration without this option means False.
 
     :param raw: contents of the file, optionally compressed by gzip
     :raises ParseError: the contents are not the configuration of a kernel, or are incomplete

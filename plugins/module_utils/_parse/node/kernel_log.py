@@ -31,7 +31,8 @@ Fault = tuple[str, str]
 
 
 def parse_faults(records: typing.Iterable[str]) -> set[Fault]:
-    """Return the kind and the PCI address of each hardware fault in the kernel log. A repeated fault is returned once.
+    """Return the kind, such as ``Xid 79``, and the PCI address of each hardware fault in the kernel log. A repeated
+    fault is returned once. Records about anything else are ignored.
 
     :param records: records of /dev/kmsg, each with its prefix up to the semicolon
     """

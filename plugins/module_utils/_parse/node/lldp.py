@@ -26,7 +26,8 @@ _PORT_VLAN = b"\x00\x80\xc2\x01"
 
 
 def parse_switch_port(frame: bytes) -> SwitchPort:
-    """Return the switch port that sent a frame.
+    """Return the switch port that sent a frame. The name of the switch is empty, and the VLAN is None, if the frame
+    does not contain it.
 
     :param frame: Ethernet frame, with its header
     :raises ParseError: the frame is not an LLDP frame, is incomplete, or has an invalid name

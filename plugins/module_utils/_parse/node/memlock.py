@@ -35,14 +35,15 @@ _REGISTERED = (
 
 
 class MemlockError(RdmaError):
-    """Raised if a text is not the output of the pod that tests locked memory."""
+    """The error for a text that is not the output of the pod that tests locked memory."""
 
     def __init__(self, seen: str) -> None:
         super().__init__(cut_plain(seen, 2 * _LONGEST))
 
 
 def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
-    """Return the result of the pod that tests how much memory it may lock.
+    """Return the result of the pod that tests how much memory it may lock. If the test ended before it registered
+    memory, the result contains an error instead of the size.
 
     :param text: output of the pod
     :param fabric: name of the fabric whose HCA the pod uses
@@ -95,9 +96,10 @@ def _parse_number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> i
 
 
 def _parse_memlock_limit(text: str, key: str) -> int:
-    """Return the limit of locked memory in bytes, or -1 for unlimited. ``ulimit -l`` prints it in KiB.
+    """Return the limit of locked memory in bytes, or -1 for ``unlimited``. ``ulimit -l`` prints the limit in KiB.
 
     :param text: output of ``ulimit -l``
     :param key: name of the value in messages
+    :raises MemlockError: the text is neither a number nor ``unlimited``
     """
     return -1 if text == "unlimited" else _parse_number(text, key, unit=1024)

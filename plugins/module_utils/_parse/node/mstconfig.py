@@ -41,6 +41,7 @@ class Query(typing.NamedTuple):
     """The firmware settings of one HCA, as mstconfig reports them.
 
     :ivar device_type: ConnectX7, BlueField3 or another type; empty if the output does not name it
+    :ivar settings: settings in the order of the output
     """
 
     device_type: str
@@ -48,8 +49,8 @@ class Query(typing.NamedTuple):
 
 
 def parse_version(text: str) -> tuple[int, int]:
-    """Return the major and minor version from the output of ``mstconfig -v``: ``mstconfig, mstflint 4.21.0, Git SHA
-    Hash: N/A``, or ``mlxconfig, mft 4.30.1-113, ...`` of mlxconfig.
+    """Return the major and minor version of the tool from the output of ``mstconfig -v``: ``mstconfig, mstflint 4.21.0,
+    Git SHA Hash: N/A``, or ``mlxconfig, mft 4.30.1-113, ...`` of mlxconfig.
 
     :raises ParseError: the output does not have exactly one such line
     """
@@ -60,7 +61,8 @@ def parse_version(text: str) -> tuple[int, int]:
 
 
 def parse(text: str) -> Query:
-    """Return the settings of one HCA from the table that mstconfig prints, in the order of the table.
+    """Return the settings of one HCA from the table that mstconfig prints, in the order of the table. A line in which a
+    long name and its value are not separated is left out.
 
     :raises ParseError: there is no table or one for several devices, a line of the table does not have a value for each
         column, or the last line is incomplete
@@ -94,9 +96,9 @@ def parse(text: str) -> Query:
 
 
 def parse_json(text: str) -> Query:
-    """Parse the settings of one HCA from the JSON file that mstconfig writes with ``-j``.
+    """Return the settings of one HCA from the JSON file that mstconfig writes with ``-j``.
 
-    :raises ParseError: the text is not the settings of one device
+    :raises ParseError: the text is not the settings of exactly one device, or contains no setting
     """
     settings: dict[str, FirmwareSetting] = {}
     try:

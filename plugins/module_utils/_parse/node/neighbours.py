@@ -25,8 +25,8 @@ _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
 
 def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the hardware addresses of the neighbors that were seen on each network interface, sorted, by name of the
-    interface. InfiniBand addresses have an unexpected form and are left out.
+    """Return the Ethernet addresses of the neighbors that were seen on each network interface, sorted, by name of the
+    interface. Neighbors with an InfiniBand address, and entries of a state in which no neighbor was seen, are left out.
 
     :param text: output of ``ip -json neighbour``
     :raises ParseError: the output has an unexpected form
@@ -49,7 +49,7 @@ def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_default_routes(text: str) -> tuple[str, ...]:
-    """Return the interfaces of the default routes in ``/proc/net/route`` (IPv4; net/ipv4/fib_trie.c
+    """Return the interfaces of the IPv4 default routes in ``/proc/net/route``, each once (net/ipv4/fib_trie.c
     fib_route_seq_show).
 
     :raises ParseError: the text has an unexpected form
@@ -68,7 +68,7 @@ def parse_default_routes(text: str) -> tuple[str, ...]:
 
 
 def parse_default_routes_6(text: str) -> tuple[str, ...]:
-    """Return the interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c
+    """Return the interfaces of the IPv6 default routes in ``/proc/net/ipv6_route``, each once (net/ipv6/route.c
     ipv6_route_native_seq_show). Routes that reject all packets are left out.
 
     :raises ParseError: the text has an unexpected form
@@ -84,8 +84,8 @@ def parse_default_routes_6(text: str) -> tuple[str, ...]:
 
 
 def parse_networks(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the routes without a gateway in ``/proc/net/route``: interface and network in CIDR form. They are the
-    networks in which the interfaces have an address.
+    """Return the IPv4 routes without a gateway in ``/proc/net/route``, each once, as interface and network in CIDR
+    form. They are the networks in which the interfaces have an address.
 
     :raises ParseError: the text has an unexpected form
     """
@@ -106,8 +106,8 @@ def parse_networks(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def parse_networks_6(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the routes without a gateway in ``/proc/net/ipv6_route``: interface and network in CIDR form. Routes of
-    multicast and of link-local addresses are left out.
+    """Return the IPv6 routes without a gateway in ``/proc/net/ipv6_route``, each once, as interface and network in CIDR
+    form. Default routes, and routes of multicast, loopback and link-local addresses, are left out.
 
     :raises ParseError: the text has an unexpected form
     """

@@ -28,8 +28,8 @@ Gpu = dict[str, str]
 
 
 def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
-    """Return the requested fields of each GPU, by its PCI address as sysfs writes it (0000:18:00.0). A value that the
-    GPU does not have is left out.
+    """Return the requested fields of each GPU as texts by field, by the PCI address of the GPU as sysfs writes it
+    (0000:18:00.0). A value that the GPU does not have is left out, and so is the field ``pci.bus_id``.
 
     :param fields: requested fields, in the order of the query, including ``pci.bus_id``
     :raises ParseError: the output has an unexpected form, another set of fields, or no GPU
@@ -56,9 +56,10 @@ def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
 
 
 def explain_slowness(mask: str) -> str:
-    """Return the reasons why a GPU is slowed down, joined by ``+``, from the mask of ``clocks_event_reasons.active``.
-    Return ``none`` if there are none.
+    """Return the reasons why a GPU is slowed down, joined by ``+``: ``hw_slowdown``, ``sw_thermal``, ``hw_thermal`` and
+    ``hw_power_brake``. Return ``none`` if none of these bits is set.
 
+    :param mask: value of ``clocks_event_reasons.active``, such as ``0x0000000000000001``
     :raises ParseError: the text is not a mask
     """
     if not _MASK.match(mask):
@@ -74,6 +75,8 @@ def _parse_pci_address(text: str) -> str:
 
 
 def find_unknown_field(text: str) -> typing.Optional[str]:
-    """Return the first field that this nvidia-smi does not know; None if the text has no such error."""
+    """Return the name of the first field that this nvidia-smi does not know, from its output. Return None if the output
+    contains no such error.
+    """
     match = _UNKNOWN_FIELD.search(text)
     return match.group(1) if match else None

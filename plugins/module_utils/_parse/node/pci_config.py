@@ -57,7 +57,7 @@ class Requests(typing.NamedTuple):
     """Settings of the DMA requests of a PCI function.
 
     :ivar read_bytes: largest read request in bytes (MaxReadReq)
-    :ivar relaxed_ordering: whether its writes may be reordered
+    :ivar relaxed_ordering: whether the writes of the function may be reordered
     """
 
     read_bytes: int
@@ -88,7 +88,9 @@ def parse_requests(space: bytes) -> typing.Optional[Requests]:
 
 
 def _find_pci_express(space: bytes) -> typing.Optional[int]:
-    """Return the offset of the PCI Express capability. Return None if there is none, or too little can be read."""
+    """Return the offset of the PCI Express capability in the configuration space. Return None if the function has no
+    such capability, or too little of the space can be read.
+    """
     if len(space) <= _PUBLIC or not space[_STATUS] & _HAS_CAPABILITIES:
         return None
     place = space[_FIRST_CAPABILITY] & ~3
@@ -105,7 +107,7 @@ def _find_pci_express(space: bytes) -> typing.Optional[int]:
 def parse_sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
     """Return the reason why the kernel has no SR-IOV files for a function: ``hidden`` if the extended configuration
     space cannot be accessed, ``off`` if the function offers no VFs, ``unused`` if the function offers VFs and the
-    kernel does not use them. Return None if too little of the configuration space can be read.
+    kernel does not use them. Return None if too little of the configuration space can be read to decide.
     """
     if len(space) <= _PUBLIC:
         return None
@@ -121,8 +123,8 @@ def parse_sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
 
 
 def parse_sriov(space: bytes) -> typing.Optional[SriovCapability]:
-    """Return the SR-IOV capability of a function from its configuration space. Return None if the function has none, or
-    too little can be read.
+    """Return the SR-IOV capability of a function from its configuration space. Return None if the function has no such
+    capability, too little of the space can be read, or the registers of its VF BARs are invalid.
     """
     place = _find_extended_capability(space, _SRIOV)
     if not place or place + _END_OF_SRIOV > len(space):
@@ -140,8 +142,11 @@ def parse_sriov(space: bytes) -> typing.Optional[SriovCapability]:
 
 def _parse_memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple[int, ...]]:
     """Return the indexes of the VF memory BARs that exist, from their registers. A BAR without an address is recognized
-    by its type bits, which hardware fixes to a value other than 0, except for a 32-bit BAR that is not prefetchable.
-    Return None if a register is an I/O BAR, which no VF has, so that the registers are invalid.
+    by its type bits, which hardware fixes. Only a 32-bit BAR that is not prefetchable cannot be recognized, because its
+    type bits are 0. Return None if a register is that of an I/O BAR. No VF has an I/O BAR, so the registers are
+    invalid.
+
+    :param registers: values of the six VF BAR registers
     """
     found: list[int] = []
     number = 0
@@ -156,8 +161,8 @@ def _parse_memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple
 
 
 def parse_acs(space: bytes) -> typing.Optional[Acs]:
-    """Return the Access Control Services of a port from its configuration space. Return None if the port has none, or
-    too little can be read.
+    """Return the Access Control Services of a port from its configuration space. Return None if the port does not have
+    this capability, or too little of the space can be read. :func:`acs_redirects` distinguishes these two cases.
     """
     place = _find_extended_capability(space, _ACS)
     if not place or place + 8 > len(space):
@@ -169,7 +174,8 @@ def acs_redirects(space: bytes) -> typing.Optional[bool]:
     """Return whether a port sends packets between functions below it to the root complex, so that GPU and HCA do not
     communicate through the nearest switch.
 
-    Return False if the port has no ACS. Return None if too little of its configuration space can be read.
+    Return False if the port does not have Access Control Services. Return None if too little of its configuration space
+    can be read.
     """
     place = _find_extended_capability(space, _ACS)
     if place == _NOWHERE:
@@ -189,9 +195,10 @@ def parse_last_bus(space: bytes) -> typing.Optional[int]:
 
 def _find_extended_capability(space: bytes, wanted: int) -> typing.Optional[int]:
     """Return the offset of an extended capability in the configuration space of a PCI function. Return _NOWHERE if the
-    list of capabilities ends without it, and None if the list cannot be read to its end.
+    function does not have this capability. Return None if this is unknown, because the list of capabilities cannot be
+    read to its end.
 
-    :param wanted: id of the capability
+    :param wanted: ID of the capability
     """
     place = CONVENTIONAL
     # bounded: the list of a broken space may lead in circles

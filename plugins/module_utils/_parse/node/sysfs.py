@@ -61,28 +61,38 @@ class Rate(typing.NamedTuple):
 
 
 def parse_number(text: str) -> int:
-    """Parse a decimal number, such as the contents of ``numa_node``, ``mtu`` or ``sriov_totalvfs``."""
+    """Parse a decimal number, which may be negative, such as the contents of ``numa_node``, ``mtu`` or
+    ``sriov_totalvfs``.
+
+    :raises ParseError: the text is not such a number
+    """
     if not _DECIMAL.match(text):
         raise ParseError("sysfs", text, "a decimal number")
     return int(text)
 
 
 def parse_hexadecimal(text: str) -> int:
-    """Parse a hexadecimal number of the form ``0x1``, such as the contents of ``lid``, ``vendor`` or ``class``."""
+    """Parse a hexadecimal number of the form ``0x1``, such as the contents of ``lid``, ``vendor`` or ``class``.
+
+    :raises ParseError: the text does not have this form
+    """
     if not _HEX.match(text):
         raise ParseError("sysfs", text, "a number of the form 0x1")
     return int(text, 16)
 
 
 def is_representor(text: str) -> bool:
-    """Return whether ``phys_port_name`` is the name of a representor, such as ``pf0vf3``, and not of the physical port
-    itself, such as ``p0``.
+    """Return whether a port is a representor, by the contents of its file ``phys_port_name``. Representors have names
+    such as ``pf0vf3``, physical ports such as ``p0``.
     """
     return bool(_REPRESENTOR.match(text))
 
 
 def parse_enumeration_name(text: str) -> str:
-    """Return the name in an enumeration: ``ACTIVE`` for ``4: ACTIVE``, ``Polling`` for ``2: Polling``."""
+    """Return the name in a value of an enumeration: ``ACTIVE`` for ``4: ACTIVE``, ``Polling`` for ``2: Polling``.
+
+    :raises ParseError: the text does not have this form
+    """
     match = _ENUM.match(text)
     if not match:
         raise ParseError("sysfs", text, "of the form '4: ACTIVE'")
@@ -90,8 +100,10 @@ def parse_enumeration_name(text: str) -> str:
 
 
 def parse_rate(text: str) -> Rate:
-    """Parse a rate of the form ``400 Gb/sec (4X NDR)``. Kernels before 4.x do not print the name of SDR: ``10 Gb/sec
-    (4X)``.
+    """Parse the contents of the file ``rate``, such as ``400 Gb/sec (4X NDR)``. Kernels before 4.x do not print the
+    name of SDR: ``10 Gb/sec (4X)``.
+
+    :raises ParseError: the text does not have this form, or the rate is out of range
     """
     match = _RATE.match(text)
     if not match or not LINK_GBPS.fits(float(match.group(1))):
@@ -100,15 +112,20 @@ def parse_rate(text: str) -> Rate:
 
 
 def parse_guid(text: str) -> str:
-    """Return a GUID of the form ``b83f:d203:00e0:0000`` as ``0xb83fd20300e00000``."""
+    """Return a GUID of the form ``b83f:d203:00e0:0000`` in the form ``0xb83fd20300e00000``.
+
+    :raises ParseError: the text does not have the first form
+    """
     if not _GUID.match(text):
         raise ParseError("sysfs", text, "a GUID of the form b83f:d203:00e0:0000")
     return "0x" + text.replace(":", "")
 
 
 def port_guid_of_gid(text: str) -> str:
-    """Return the lower half of a GID such as ``fe80:0000:0000:0000:b83f:d203:00e0:0001``. On InfiniBand this is the
-    GUID of the port.
+    """Return the lower half of a GID such as ``fe80:0000:0000:0000:b83f:d203:00e0:0001``, in the form
+    ``0xb83fd20300e00001``. On InfiniBand this is the GUID of the port.
+
+    :raises ParseError: the text is not a GID of this form
     """
     if not _GID.match(text):
         raise ParseError("sysfs", text, "a GID of eight groups of four hex digits")
@@ -119,6 +136,7 @@ class IpoibAddress(typing.NamedTuple):
     """The parts of an IPoIB hardware address of 20 bytes: 1 byte of flags, which is left out, 3 bytes of queue pair, 8
     bytes of subnet prefix, 8 bytes of port GUID.
 
+    :ivar queue_pair: number of the queue pair
     :ivar subnet_prefix: hexadecimal text with ``0x``
     :ivar port_guid: hexadecimal text with ``0x``
     """
@@ -140,8 +158,10 @@ def parse_ipoib_address(text: str) -> IpoibAddress:
 
 
 def guid_of_bytes(text: str) -> str:
-    """Return a GUID of the form ``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) as ``0x0011223344556677`` [src
-    mlnx-ofa_kernel sriov_sysfs.c].
+    """Return a GUID of the form ``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) in the form
+    ``0x0011223344556677`` [src mlnx-ofa_kernel sriov_sysfs.c].
+
+    :raises ParseError: the text does not have the first form
     """
     if not _GUID_OF_BYTES.match(text):
         raise ParseError("sysfs", text, "a GUID of the form 00:11:22:33:44:55:66:77")
@@ -149,8 +169,10 @@ def guid_of_bytes(text: str) -> str:
 
 
 def link_policy(text: str) -> LinkPolicy:
-    """Parse the link policy of a VF (sriov/0/policy): ``Follow``, ``Up`` or ``Down`` [src mlnx-ofa_kernel
-    sriov_sysfs.c].
+    """Return the link policy of a VF after checking that the text (sriov/0/policy) is ``Follow``, ``Up`` or ``Down``
+    [src mlnx-ofa_kernel sriov_sysfs.c].
+
+    :raises ParseError: the text is not one of them
     """
     for policy in _LINK_POLICIES:
         if text == policy:
@@ -161,6 +183,8 @@ def link_policy(text: str) -> LinkPolicy:
 def parse_pcie_speed(text: str) -> typing.Optional[float]:
     """Return the speed of a PCI Express link in GT/s, from ``32.0 GT/s PCIe`` or, with older kernels, ``8 GT/s``.
     Return None for ``Unknown``, which virtual functions have.
+
+    :raises ParseError: the text has another form, or the speed is out of range
     """
     if text.startswith("Unknown"):
         return None
@@ -173,6 +197,8 @@ def parse_pcie_speed(text: str) -> typing.Optional[float]:
 def parse_pcie_width(text: str) -> typing.Optional[int]:
     """Return the number of lanes of a PCI Express link. Return None for 0 and 255, which the kernel prints for an
     unknown link.
+
+    :raises ParseError: the text is not a number of lanes
     """
     width = parse_number(text)
     if width in (0, 255):
@@ -183,29 +209,39 @@ def parse_pcie_width(text: str) -> typing.Optional[int]:
 
 
 def parse_numa_node(text: str) -> typing.Optional[int]:
-    """Return the NUMA node. Return None for -1, which means that the platform does not report it."""
+    """Return the number of the NUMA node. Return None for -1, which means that the platform does not report the node.
+
+    :raises ParseError: the text is not a decimal number
+    """
     node = parse_number(text)
     return None if node < 0 else node
 
 
 def pci_address_of_link(text: str) -> typing.Optional[str]:
-    """Return the address of the PCI function to which an entry of a class folder belongs. It is in the target of the
-    entry's link, such as ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``. Return None if the target is
-    not below a PCI function.
+    """Return the address of the PCI function to which an entry of a class folder belongs. The target of the entry's
+    link contains the address, such as ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``. Return None if
+    the target is not below a PCI function.
+
+    :param text: target of the link
     """
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
 
 def parse_switch(text: str) -> bool:
-    """Return whether a boolean parameter of a kernel module is set: True for ``Y``, False for ``N``."""
+    """Return whether a boolean parameter of a kernel module is set: True for ``Y``, False for ``N``.
+
+    :raises ParseError: the text is neither of them
+    """
     if text not in ("Y", "N"):
         raise ParseError("sysfs", text, "Y or N")
     return text == "Y"
 
 
 def locked_down(text: str) -> bool:
-    """Return whether kernel lockdown is active, from ``none [integrity] confidentiality`` of securityfs. The level in
-    brackets is the active one [src Linux security/lockdown/lockdown.c].
+    """Return whether kernel lockdown is active, from the contents of securityfs, such as ``none [integrity]
+    confidentiality``. The level in brackets is the active one [src Linux security/lockdown/lockdown.c].
+
+    :raises ParseError: no known level is in brackets
     """
     match = re.search(r"\[([a-z]+)\]", text)
     if not match or match.group(1) not in ("none", "integrity", "confidentiality"):
@@ -214,16 +250,21 @@ def locked_down(text: str) -> bool:
 
 
 def is_pci_address(name: str) -> bool:
-    """Return whether the name of a folder is the address of a PCI function, such as ``0000:3c:00.0``."""
+    """Return whether a text, such as the name of a folder, is the address of a PCI function in the form of sysfs, such
+    as ``0000:3c:00.0``.
+    """
     return PCI_ADDRESS.parse(name) == name
 
 
 def parse_vf_memory(text: str) -> typing.Optional[VfMemory]:
-    """Return the VF BARs in the file ``resource`` of a physical function. Return None if the file has no lines for
-    them, because the kernel was built without CONFIG_PCI_IOV.
+    """Return the indexes of the VF BARs in the file ``resource`` of a physical function, of those with and of those
+    without an address. Return None if the file has no lines for VF BARs, because the kernel was built without
+    CONFIG_PCI_IOV.
 
     A BAR that did not fit has no address, is marked as not placed, or has a line of zeros like a BAR that does not
     exist. Kernels differ in this (setup-bus.c, setup-res.c).
+
+    :raises ParseError: the text does not consist of 7 lines, or of 13 or more, with start, end and flags
     """
     matches = [_RESOURCE.match(line) for line in text.split("\n")]
     lines = [[int(item, 16) for item in match.groups()] for match in matches if match]

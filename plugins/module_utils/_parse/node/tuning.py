@@ -46,7 +46,7 @@ def parse_word(text: str) -> str:
 
 
 def parse_chosen(text: str) -> str:
-    """Return the word in brackets, which is the active choice: madvise for ``always [madvise] never``.
+    """Return the word in brackets, which is the active choice: ``madvise`` for ``always [madvise] never``.
 
     :raises ParseError: there is not exactly one word in brackets
     """
@@ -57,7 +57,10 @@ def parse_chosen(text: str) -> str:
 
 
 def on_off(text: str) -> str:
-    """Return ``on`` for ``1`` or ``Y``, and ``off`` for ``0`` or ``N``."""
+    """Return ``on`` for ``1`` or ``Y``, and ``off`` for ``0`` or ``N``.
+
+    :raises ParseError: the text is none of them
+    """
     if text not in _ON:
         raise ParseError("sysfs", text, "0 or 1, N or Y")
     return "on" if _ON[text] else "off"
@@ -66,6 +69,8 @@ def on_off(text: str) -> str:
 def parse_cpu_list(text: str) -> frozenset[int]:
     """Return the CPU numbers of a list such as ``0-3,8``. Return an empty set for an empty text, and for ``(null)``,
     which some kernels print for an empty mask.
+
+    :raises ParseError: the text is not such a list
     """
     found: set[int] = set()
     for part in text.strip().split(",") if text.strip() not in ("", "(null)") else ():
@@ -78,7 +83,10 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def parse_swap_kib(text: str) -> int:
-    """Return the total size in KiB of the swap areas in /proc/swaps."""
+    """Return the total size in KiB of the swap areas in /proc/swaps. Return 0 if there are none.
+
+    :raises ParseError: the heading is missing, or a line has an unexpected form
+    """
     heading, _newline, rest = text.partition("\n")
     if not heading.startswith("Filename") or "Priority" not in heading:
         raise ParseError("/proc/swaps", text, "a heading of Filename to Priority")
@@ -92,7 +100,10 @@ def parse_swap_kib(text: str) -> int:
 
 
 def parse_memlock(text: str) -> str:
-    """Return the soft limit of locked memory in /proc/<pid>/limits, in bytes, or ``unlimited``."""
+    """Return the soft limit of locked memory in /proc/<pid>/limits as text: a number of bytes, or ``unlimited``.
+
+    :raises ParseError: the text has no line with this limit
+    """
     match = _MEMLOCK.search(text)
     if not match:
         raise ParseError("/proc/<pid>/limits", text, "a line Max locked memory")
@@ -100,8 +111,8 @@ def parse_memlock(text: str) -> str:
 
 
 def is_of_node(text: str) -> bool:
-    """Return whether a process runs as root and outside of containers, in the process namespace of the node, from
-    /proc/<pid>/status.
+    """Return whether a process runs as root and outside of containers, in the process namespace of the node, from the
+    contents of /proc/<pid>/status.
 
     Every user may read this file. The kernel escapes line ends in the name of a process, so that a process cannot forge
     the lines that are read here.
@@ -112,6 +123,8 @@ def is_of_node(text: str) -> bool:
 def manager_policy(text: str) -> str:
     """Return the ``policyName`` in the state file of the kubelet's CPU manager or memory manager, in lower case
     [kubernetes pkg/kubelet/cm/cpumanager/state/checkpoint.go].
+
+    :raises ParseError: the text does not contain exactly one policy name
     """
     found = _POLICY.findall(text)
     if len(found) != 1 or not found[0]:
@@ -120,10 +133,12 @@ def manager_policy(text: str) -> str:
 
 
 def parse_kubelet_settings(text: str) -> dict[str, str]:
-    """Return the settings of a KubeletConfiguration in YAML or JSON that decide where pods run. These are top-level
-    keys with plain values. They are found line by line, because a node has no YAML parser.
+    """Return the settings of a KubeletConfiguration in YAML or JSON that decide on which CPUs and NUMA nodes pods run,
+    by key. These are top-level keys with plain values. They are found line by line, because a node has no YAML parser.
 
-    A key that is missing has the kubelet's default, and is left out.
+    A missing key has the kubelet's default, and is left out.
+
+    :raises ParseError: the text is not a KubeletConfiguration
     """
     if "KubeletConfiguration" not in text:
         raise ParseError("configuration of the kubelet", text, "a KubeletConfiguration")
@@ -131,13 +146,15 @@ def parse_kubelet_settings(text: str) -> dict[str, str]:
 
 
 def idle_arguments(text: str) -> str:
-    """Return the arguments for idle states in the kernel's command line. Return ``none`` if there are none."""
+    """Return the arguments for idle states (``max_cstate``) in the kernel's command line, sorted and joined by blanks.
+    Return ``none`` if there are none.
+    """
     return " ".join(sorted(argument for argument in text.split() if _IDLE.match(argument))) or "none"
 
 
 def pci_realloc(text: str) -> str:
-    """Return the value of ``realloc`` in the arguments ``pci=`` of the kernel's command line: ``on``, ``off``, or
-    ``unset`` if there is none. If it occurs several times, the last value counts.
+    """Return the value of ``realloc`` in the arguments ``pci=`` of the kernel's command line: ``on`` or ``off``. Return
+    ``unset`` if no argument sets it. If several do, the last value is returned.
     """
     said = "unset"
     for argument in text.split():
@@ -148,8 +165,10 @@ def pci_realloc(text: str) -> str:
 
 
 def traffic_class(text: str) -> str:
-    """Return the RoCE traffic class of an HCA that NVIDIA's driver packages print as ``Global tclass=106``. Return
-    ``unset`` if the text is empty or its first line is another setting.
+    """Return the RoCE traffic class of an HCA as text, from the line ``Global tclass=106`` that NVIDIA's driver
+    packages print. Return ``unset`` if the text is empty or its first line is another setting.
+
+    :raises ParseError: the text has another form
     """
     match = _TRAFFIC_CLASS.match(text)
     if not match and text and not text.startswith("tclass="):

@@ -19,7 +19,8 @@ _EXAMPLES = "alm-examples"
 
 def definitions_text(text: str) -> str:
     """Return those documents in the output of ``helm template`` that come from the folders ``crds`` of a chart and of
-    its subcharts. Helm installs these CustomResourceDefinitions once and never upgrades them.
+    its subcharts. Return an empty text if there are none. Helm installs these CustomResourceDefinitions once and never
+    upgrades them.
 
     CustomResourceDefinitions among the templates are left out, because Helm upgrades them itself.
     """

@@ -24,8 +24,10 @@ _MOST = 495
 
 
 def last_error(text: str) -> str:
-    """Return the error of the last sync that failed, at most 500 characters. Return an empty string if no sync failed.
-    A long error is cut in its middle, where it contains the rejected object.
+    """Return the error of the last sync that failed, shortened in its middle to about 500 characters. The middle of a
+    long error contains the rejected object. Return an empty string if no sync failed.
+
+    :param text: log of the operator or the config daemon, of which the end is read
     """
     lines = text[-_MOST_TEXT:].splitlines()
     place = next((number for number in reversed(range(len(lines))) if _FAILED in lines[number]), None)
@@ -46,7 +48,9 @@ def last_error(text: str) -> str:
 
 
 def _parse_error_field(fields: str) -> str:
-    """Return the error in the JSON fields of a log line. Return an empty string if the fields have no error."""
+    """Return the value of ``error`` in the JSON fields of a log line. Return an empty string if the text is not JSON,
+    or has no such field.
+    """
     try:
         data = decode_json(fields, "log of the config daemon", unique=False)
     except ParseError:

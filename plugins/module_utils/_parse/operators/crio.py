@@ -30,8 +30,9 @@ _ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 def parse_ulimits(resource: Resource, own: bool = False) -> tuple[str, ...]:
-    """Return the entries of ``default_ulimits`` that take effect on a node with a MachineConfig, from the files that
-    CRI-O reads before that of the collection. Return an empty tuple if no such file sets them.
+    """Return the entries of ``default_ulimits``, such as ``memlock=-1:-1``, that take effect on a node with a
+    MachineConfig, from the files that CRI-O reads before that of the collection. Return an empty tuple if no such file
+    sets them.
 
     :param resource: the MachineConfig, such as the rendered one of a MachineConfigPool
     :param own: whether to return the entries in the file of the collection instead
@@ -52,8 +53,10 @@ def parse_ulimits(resource: Resource, own: bool = False) -> tuple[str, ...]:
 
 
 def _read_contents(contents: Resource) -> str:
-    """Return the text of a file in a MachineConfig, at most _MOST bytes of it. Return an empty text if it is not a data
-    URL. [Ignition 3.2.0, RFC 2397]
+    """Return the text of a file in a MachineConfig, at most _MOST bytes of it. Return an empty text if the contents are
+    not a valid data URL. [Ignition 3.2.0, RFC 2397]
+
+    :param contents: ``contents`` of the file
     """
     head, comma, body = str(contents.get("source") or "").partition(",")
     if not comma or not head.startswith("data:"):

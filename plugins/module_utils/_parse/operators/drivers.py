@@ -38,7 +38,7 @@ _OFED_STATE = "state-OFED"
 
 def driver_policy(resource: Resource) -> DriverPolicy:
     """Parse a policy by which an operator installs drivers on nodes: a NicClusterPolicy, a NicNodePolicy, a
-    ClusterPolicy or an NVIDIADriver.
+    ClusterPolicy or an NVIDIADriver. A missing value is empty.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -49,7 +49,8 @@ def driver_policy(resource: Resource) -> DriverPolicy:
 
 
 def driver_selector(resource: Resource) -> dict[str, str]:
-    """Return the labels of the nodes that a policy selects. Return an empty mapping if it selects all nodes.
+    """Return the labels that a policy requires of its nodes, as values by key. Return an empty mapping if the policy
+    selects all nodes.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -76,8 +77,11 @@ def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
 
 
 def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
-    """Parse a ClusterPolicy. The GPU operator treats a missing ``enabled`` as true. With useNvidiaDriverCRD, objects of
-    kind NVIDIADriver configure the driver instead.
+    """Parse a ClusterPolicy. If ``enabled`` is missing, the GPU operator runs a driver. With useNvidiaDriverCRD,
+    objects of kind NVIDIADriver configure the driver instead of the ClusterPolicy.
+
+    :param kind: kind of the object
+    :param name: name of the object
     """
     spec = mapping_at(resource, "spec", "driver")
     container = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is not True
@@ -122,8 +126,9 @@ def _read_image_name(spec: typing.Mapping[str, typing.Any]) -> str:
 
 
 def driver_host(node: Resource) -> DriverHost:
-    """Parse the attributes of a v1 Node by which operators choose the image of the driver container. If node feature
-    discovery does not report the kernel, use the kernel that the kubelet reports.
+    """Parse the attributes of a v1 Node by which operators choose the image of the driver container. A missing or
+    invalid attribute is empty. If node feature discovery does not report the kernel, use the kernel that the kubelet
+    reports.
 
     :raises ResourceError: the object is not a valid Node
     """

@@ -19,9 +19,10 @@ from ..kubernetes.resource import Resource, items_of, mapping_at, name_of, numbe
 
 
 def parse_gpu_driver_change(policy: Resource) -> typing.Optional[DriverChange]:
-    """Return the change of the GPU driver if nvidia-peermem is enabled in a ClusterPolicy. Return None if it is enabled
-    already, if the operator runs no driver, if objects of kind NVIDIADriver configure the driver instead, or if another
-    field manager owns the field: then the API server refuses the change.
+    """Return the change of the GPU driver that happens when nvidia-peermem is enabled in a ClusterPolicy. Return None
+    if it is enabled already, if the operator runs no driver, or if objects of kind NVIDIADriver configure the driver
+    instead. Return None as well if another field manager owns the field, because the API server then refuses the
+    change.
 
     :param policy: the ClusterPolicy in the cluster
     :raises ResourceError: the object does not have the form of its kind
@@ -43,9 +44,9 @@ def parse_gpu_driver_change(policy: Resource) -> typing.Optional[DriverChange]:
 
 
 def parse_gpu_driver(resource: Resource) -> tuple[DriverOfNodes, dict[str, str]]:
-    """Return an NVIDIADriver without its nodes, and the labels of the nodes that it selects. Without a nodeSelector, it
-    selects each node with a GPU. Its nodeAffinity, which can only exclude some of these nodes, is not evaluated. [src
-    NVIDIA/gpu-operator v26.3.3 api/nvidia/v1alpha1/nvidiadriver_types.go GPUDirectRDMASpec, GetNodeSelector]
+    """Return an NVIDIADriver without its nodes, and the labels that it requires of its nodes. Without a nodeSelector,
+    it selects each node with a GPU. Its nodeAffinity, which can only exclude some of these nodes, is not evaluated.
+    [src NVIDIA/gpu-operator v26.3.3 api/nvidia/v1alpha1/nvidiadriver_types.go GPUDirectRDMASpec, GetNodeSelector]
 
     :raises ResourceError: the object does not have the form of its kind
     """
@@ -58,7 +59,9 @@ def parse_gpu_driver(resource: Resource) -> tuple[DriverOfNodes, dict[str, str]]
 
 
 def _is_owned(policy: Resource) -> bool:
-    """Return whether a field manager other than the collection set the field."""
+    """Return whether a field manager other than the collection has set the field ``spec.driver.rdma.enabled`` of a
+    ClusterPolicy.
+    """
     return any(
         "f:enabled" in mapping_at(entry, "fieldsV1", "f:spec", "f:driver", "f:rdma")
         for entry in items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy))

@@ -16,8 +16,8 @@ _SECONDS = "%Y-%m-%d %H:%M:%S%z"
 
 
 def parse_updated(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """Return the time of the last change of a release. Return None if the text is not such a time. A time without an
-    offset is UTC.
+    """Return the time of the last change of a release, as ``helm list`` prints it. A time without an offset is UTC.
+    Return None if the value is not such a time.
     """
     found = _TIME.fullmatch(str(text)[:100].strip())
     if found is None:

@@ -45,8 +45,8 @@ _SETTINGS = {
 
 
 def machine_pool(resource: Resource) -> MachinePool:
-    """Parse a MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions are mapped by type, because their
-    order has no meaning.
+    """Parse a MachineConfigPool (machineconfiguration.openshift.io/v1). A missing count is 0, and a missing
+    ``maxUnavailable`` is None. Conditions are returned by type, because their order has no meaning.
 
     :raises ResourceError: the object is not a valid MachineConfigPool, or a count is not a number
     """
@@ -84,8 +84,9 @@ def machine_pool(resource: Resource) -> MachinePool:
 
 
 def _is_paused_by_us(resource: Resource) -> bool:
-    """Return whether the collection paused a MachineConfigPool. The annotation alone does not prove this: it stays if a
-    user unpauses the pool and pauses it again. So the field manager of the pause decides, where it is known.
+    """Return whether the collection paused a MachineConfigPool. The annotation alone does not prove this, because it
+    stays if a user unpauses the pool and pauses it again. The field manager of the pause must therefore be the
+    collection, or unknown.
     """
     return (
         bool(mapping_at(resource, "spec").get("paused", False))
@@ -95,8 +96,9 @@ def _is_paused_by_us(resource: Resource) -> bool:
 
 
 def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
-    """Parse a MachineConfig or a KubeletConfig, and compare it with the object in the cluster. The result has a text
-    that lists its files, kernel arguments and settings.
+    """Parse a MachineConfig or a KubeletConfig, and compare it with the object in the cluster. The result contains a
+    text that lists its files, kernel arguments and settings, and whether the object in the cluster has all of its
+    settings.
 
     :param live: object of the same name in the cluster; None if it does not exist
     :raises ResourceError: an object has an unexpected form
@@ -144,9 +146,9 @@ def _find_refusal(resource: Resource, what: str) -> typing.Optional[str]:
 def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:
     """Return whether the operator wrote a condition for the present generation of a KubeletConfig.
 
-    The operator does not fill in observedGeneration, so times are compared. A repeated condition has a new time, and
-    the API server records when each manager last changed the spec. [machine-config-operator
-    pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
+    The operator does not set observedGeneration, so the time of the condition is compared with the time of the last
+    change of the spec. A repeated condition has a new time, and the API server records when each manager last changed
+    the spec. [machine-config-operator pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
 
     :param condition: the condition, from the status of ``resource``
     :param what: name of ``resource`` in messages

@@ -31,8 +31,10 @@ from ..kubernetes.resource import (
 
 
 def is_worker(daemon: Resource) -> bool:
-    """Return whether a DaemonSet runs the worker of node feature discovery. The commands of its containers decide, so
-    that this works for each kind of installation.
+    """Return whether a DaemonSet runs the worker of node feature discovery. The commands of its containers decide,
+    because they are the same for each kind of installation.
+
+    :raises ResourceError: the object is not a valid DaemonSet
     """
     containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
     words = [
@@ -45,7 +47,10 @@ def is_worker(daemon: Resource) -> bool:
 
 
 def config_maps(daemon: Resource) -> tuple[str, ...]:
-    """Return the names of the ConfigMaps that a DaemonSet mounts."""
+    """Return the names of the ConfigMaps that a DaemonSet mounts as volumes.
+
+    :raises ResourceError: the object is not a valid DaemonSet
+    """
     volumes = items_of(mapping_at(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
     names = [mapping_at(volume, "configMap").get("name") for volume in volumes]
     return tuple(str(name) for name in names if name)
@@ -53,7 +58,7 @@ def config_maps(daemon: Resource) -> tuple[str, ...]:
 
 def worker_text(config_map: Resource) -> str:
     """Return the YAML configuration of the node feature discovery worker in a ConfigMap. Return an empty string if the
-    ConfigMap has none. The key is nfd-worker.conf in the chart and nfd-worker-conf in OpenShift.
+    ConfigMap does not contain it. The key is nfd-worker.conf in the chart and nfd-worker-conf in OpenShift.
     """
     return next(
         (
@@ -66,9 +71,9 @@ def worker_text(config_map: Resource) -> str:
 
 
 def worker_config(data: typing.Any) -> WorkerConfig:
-    """Parse the configuration of the worker. Missing settings have their defaults.
+    """Parse the configuration of the worker of node feature discovery. Missing settings have their defaults.
 
-    :param data: the configuration, loaded from YAML
+    :param data: the configuration, loaded from YAML; None for an empty one
     :raises ResourceError: the configuration has an unexpected form
     """
     default = WorkerConfig()
@@ -101,11 +106,11 @@ def _read_text_list(data: typing.Mapping[str, typing.Any], key: str, default: tu
 def olm_object(
     resource: Resource, operator: str = SRIOV, packages: typing.Optional[typing.Mapping[str, str]] = None
 ) -> typing.Optional[OlmObject]:
-    """Parse a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator. Return None if it
-    belongs to another operator.
+    """Parse a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator. Return None if the
+    object belongs to another operator.
 
     :param operator: name of the operator
-    :param packages: name of the package of each operator in the settings, by operator
+    :param packages: name of the package of each operator in the settings, by operator; None for the default names
     :raises ResourceError: the object has no valid name, or an unexpected form
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")

@@ -37,7 +37,8 @@ _CONDITIONS = ("ConfigUpdateInProgress", "FirmwareUpdateInProgress", "FirmwareCo
 
 
 def nic_device(resource: Resource) -> NicDevice:
-    """Parse a NicDevice, a card of a node. The operator writes PSIDs in lower case. The result has them in upper case.
+    """Parse a NicDevice, which represents a NIC of a node. PSIDs are returned in upper case, although the operator
+    writes them in lower case.
 
     :raises ResourceError: the object is not a valid NicDevice, or its status has no node or no port yet
     """
@@ -69,12 +70,12 @@ def nic_device(resource: Resource) -> NicDevice:
 
 
 def parse_turn(resource: Resource) -> tuple[str, str]:
-    """Return the node of a NicDevice, and why the operator reboots that node or will do so in its next turn: the
-    condition with its reason. The text is empty if the operator does not. The operator sets a condition to False when
-    a change has ended or failed. [nic-configuration-operator internal/controller/nicdevice_controller.go]
+    """Return the node of a NicDevice, and the reason why the operator reboots that node or will reboot it next, as a
+    text with the condition. The text is empty if the operator will not reboot the node. The operator sets a condition
+    to False when a change has ended or failed. [nic-configuration-operator internal/controller/nicdevice_controller.go]
 
-    A template that the operator has not processed yet counts too. An update of the configuration that waits for an
-    update of the firmware does not count, because the latter has its own condition and may have failed.
+    A template that the operator has not processed yet is a reason, too. An update of the configuration that waits for
+    an update of the firmware is none, because the update of the firmware has its own condition and may have failed.
 
     :raises ResourceError: the object is not a valid NicDevice
     """
@@ -94,8 +95,8 @@ def parse_turn(resource: Resource) -> tuple[str, str]:
 
 
 def is_reported(resource: Resource) -> bool:
-    """Return whether a NicDevice has a status. The status is a subresource, so a user that may create NicDevices in a
-    namespace writes none, and only the daemon of the operator does.
+    """Return whether a NicDevice has a status. The status is a subresource that only the daemon of the operator writes.
+    A user that may create NicDevices in a namespace cannot set it.
 
     :raises ResourceError: the object is not a valid NicDevice
     """
@@ -103,9 +104,9 @@ def is_reported(resource: Resource) -> bool:
 
 
 def node_of(resource: Resource) -> str:
-    """Return the node of a NicDevice whose status may be invalid. The daemon of the operator makes the Node the owner
-    of the NicDevice [nic-configuration-operator internal/controller/devicediscovery_controller.go]. Return an empty
-    string if it has no such owner.
+    """Return the node of a NicDevice from its owner instead of its status, which may be invalid. The daemon of the
+    operator makes the Node the owner of the NicDevice [nic-configuration-operator
+    internal/controller/devicediscovery_controller.go]. Return an empty string if no Node owns it.
 
     :raises ResourceError: the object is not a valid NicDevice
     """
@@ -114,8 +115,8 @@ def node_of(resource: Resource) -> str:
 
 
 def nic_state(resource: Resource) -> NicState:
-    """Parse how far the operator has applied the desired settings of a card, a NicDevice. The field ``seen`` is true if
-    the operator's condition belongs to the present generation of the object.
+    """Parse how far the operator has applied the desired settings of a NicDevice. A missing value is empty. The field
+    ``seen`` is true if the operator's condition belongs to the present generation of the object.
 
     :raises ResourceError: the object is not a valid NicDevice
     """
@@ -135,8 +136,8 @@ def nic_state(resource: Resource) -> NicState:
 
 
 def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
-    """Parse a NicConfigurationTemplate, and determine whether linerate.rdma created it. A copy with its label is not
-    one that linerate.rdma created.
+    """Parse a NicConfigurationTemplate, and determine whether linerate.rdma created it. A user's copy of such a
+    template has its label, but was not created by linerate.rdma.
 
     :param label: name of the label that marks the creator
     :param manager: value of that label on objects that linerate.rdma created

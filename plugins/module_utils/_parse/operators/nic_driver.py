@@ -30,12 +30,14 @@ _EVICTING = ("NoSchedule", "NoExecute")
 
 
 def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> typing.Optional[DriverChange]:
-    """Return the change of the driver by a rendered NicClusterPolicy. Return None if the driver stays as it is.
+    """Return the change of the driver that a rendered NicClusterPolicy causes when it is applied. Return None if the
+    driver stays as it is.
 
-    The driver goes if the rendered policy has none, and the collection alone set the driver in the cluster.
+    The driver is removed if the rendered policy does not contain it, and only the collection has set the driver in the
+    cluster.
 
     :param wanted: the rendered policy
-    :param there: the policy in the cluster; None if it has none
+    :param there: the policy in the cluster; None if there is none
     :raises ResourceError: an object does not have the form of its kind
     """
     new, old = mapping_at(wanted, "spec", "ofedDriver"), mapping_at(there or {}, "spec", "ofedDriver")
@@ -73,10 +75,11 @@ def parse_driver_change(wanted: Resource, there: typing.Optional[Resource]) -> t
 
 
 def parse_driver_removal(policy: Resource) -> typing.Optional[DriverChange]:
-    """Return the change of the driver if the collection removes its NicClusterPolicy, or only its fields of it. Return
-    None if the policy has no driver, or if other field managers set all of its fields, so that it stays.
+    """Return the change of the driver that happens when the collection removes its NicClusterPolicy, or only its own
+    fields of the policy. Return None if the policy has no driver, or if other field managers have set all fields of the
+    driver, so that it stays.
 
-    :param policy: the policy in the cluster. If its spec could not be read, it counts as one with a driver
+    :param policy: the policy in the cluster. A policy whose spec could not be read is assumed to have a driver
     :raises ResourceError: the object does not have the form of its kind
     """
     driver, name = mapping_at(policy, "spec", "ofedDriver"), name_of(policy)
@@ -93,10 +96,11 @@ def parse_driver_removal(policy: Resource) -> typing.Optional[DriverChange]:
 
 
 def list_kept_out(nodes: typing.Iterable[Resource], policy: typing.Optional[Resource]) -> tuple[str, ...]:
-    """Return the names of the nodes with a taint that the pods of the driver do not tolerate.
+    """Return the names of the nodes that the driver does not run on, because its pods do not tolerate a taint of the
+    node.
 
     :param nodes: nodes of the cluster
-    :param policy: the NicClusterPolicy in the cluster, which may have further tolerations; None if it has none
+    :param policy: the NicClusterPolicy in the cluster, which may have further tolerations; None if there is none
     :raises ResourceError: an object does not have the form of its kind
     """
     tolerations = items_of(mapping_at(policy or {}, "spec"), "tolerations", _TITLE)
@@ -119,7 +123,10 @@ def _parse_term(term: typing.Mapping[str, typing.Any]) -> LabelSelector:
 
 
 def _is_kept_out(node: Resource, tolerations: typing.Sequence[typing.Mapping[str, typing.Any]]) -> bool:
-    """Return whether a taint of the node keeps the pods of the driver away."""
+    """Return whether a taint of the node keeps the pods of the driver away.
+
+    :param tolerations: tolerations of the policy, in addition to those that the operator sets
+    """
     return any(
         taint.get("effect") in _EVICTING
         and not str(taint.get("key")).startswith(_TOLERATED)
@@ -130,8 +137,9 @@ def _is_kept_out(node: Resource, tolerations: typing.Sequence[typing.Mapping[str
 
 
 def _is_set_by_us(policy: Resource) -> bool:
-    """Return whether the collection, and no other field manager, set fields of the driver. Then they go with the next
-    server-side apply that leaves them out. Without records of the managers, the label decides.
+    """Return whether the collection has set fields of the driver that no other field manager has set. The next
+    server-side apply that leaves such fields out removes them. If the API server has no records of the managers, the
+    label of the collection decides.
     """
     if not items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy)):
         return is_ours(labels_of(policy))
@@ -140,7 +148,9 @@ def _is_set_by_us(policy: Resource) -> bool:
 
 
 def _list_managed_fields(policy: Resource) -> tuple[set[str], set[str]]:
-    """Return the fields of the driver that the collection set, and those that other field managers set."""
+    """Return two sets of the names of the driver's fields: those that the collection has set, and those that other
+    field managers have set. A field can be in both.
+    """
     ours: set[str] = set()
     others: set[str] = set()
     for entry in items_of(mapping_at(policy, "metadata"), "managedFields", title_of(policy)):

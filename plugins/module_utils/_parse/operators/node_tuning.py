@@ -16,7 +16,8 @@ _DEEPEST = 32
 
 
 def node_profile(resource: Resource) -> NodeProfile:
-    """Parse a tuned.openshift.io/v1 Profile, which has the name of its node.
+    """Parse a tuned.openshift.io/v1 Profile, whose name is that of its node: the desired and the active tuned profile,
+    and whether it was applied. ``data`` is None if the object does not contain the text of the desired profile.
 
     :raises ResourceError: the object is not a valid Profile
     """
@@ -52,7 +53,8 @@ def explain_invalid(resource: Resource) -> str:
 
 
 def selected_nodes(resource: Resource) -> dict[str, str]:
-    """Return the labels that a PerformanceProfile requires of its nodes (nodeSelector): value by key.
+    """Return the labels that a PerformanceProfile requires of its nodes (nodeSelector), as values by key. The result is
+    empty if it requires none.
 
     :raises ResourceError: the object is not a valid PerformanceProfile
     """
@@ -60,8 +62,8 @@ def selected_nodes(resource: Resource) -> dict[str, str]:
 
 
 def parse_recommendations(resource: Resource) -> tuple[Recommendation, ...]:
-    """Return the entries of ``spec.recommend`` of a Tuned. Conditions on labels of pods are left out, because they hold
-    for changing nodes. [cluster-node-tuning-operator pkg/operator/profilecalculator.go]
+    """Return the entries of ``spec.recommend`` of a Tuned. Conditions on labels of pods are left out, because the nodes
+    on which they hold change with the pods. [cluster-node-tuning-operator pkg/operator/profilecalculator.go]
 
     :raises ResourceError: the object is not a valid Tuned
     """
@@ -79,11 +81,15 @@ def parse_recommendations(resource: Resource) -> tuple[Recommendation, ...]:
 def _list_matches(
     parent: Resource, above: typing.Mapping[str, typing.Optional[str]], what: str, depth: int
 ) -> typing.Iterator[dict[str, typing.Optional[str]]]:
-    """Yield the conditions on labels of a node under ``match``. An entry holds only together with the entry that it is
-    in.
+    """Yield alternative conditions on the labels of a node under ``match``, each as label values by label. The value
+    None means that the label must exist with any value. A nested entry is combined with the entries around it.
+    Conditions on pods, and combinations that contradict each other, are left out.
 
-    :param above: conditions of the entries that ``parent`` is in, and of itself
-    :raises ResourceError: the entries are not valid, or are nested too deep
+    :param parent: the mapping with ``match``
+    :param above: conditions of ``parent`` and of the entries around it, in the form of the result
+    :param what: name of the object in messages
+    :param depth: number of entries around ``parent``
+    :raises ResourceError: the entries are not valid, or are nested too deeply
     """
     if depth > _DEEPEST:
         raise ResourceError(f"{what}: match has more than {_DEEPEST} levels")

@@ -32,8 +32,9 @@ _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
 
 def parse_reported(resource: Resource) -> Reported:
-    """Parse the progress that the status of an object reports. The state is empty if a condition belongs to an older
-    generation of the object, which newer releases of the operator show by observedGeneration.
+    """Parse the progress that the status of an object of NVIDIA's network operator reports. A missing value is empty.
+    The state is empty as well if a condition belongs to an older generation of the object, which newer releases of the
+    operator show by observedGeneration.
 
     :raises ResourceError: the object has an unexpected form
     """
@@ -67,8 +68,8 @@ def _describe_applied_state(item: typing.Mapping[str, typing.Any]) -> str:
 
 
 def nic_policy(resource: Resource) -> NicPolicy:
-    """Parse a NicClusterPolicy. The result shows whether linerate.rdma created it, and which field managers wrote the
-    configurations of its parts.
+    """Parse a NicClusterPolicy. The result contains its state, whether linerate.rdma created it, the configurations of
+    its device plugins, and the other field managers that have set these configurations.
 
     :raises ResourceError: the object is not a valid NicClusterPolicy
     """
@@ -84,7 +85,8 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
 
 def parse_attachment(resource: Resource) -> Attachment:
-    """Parse a NetworkAttachmentDefinition: its first plugin, or the reason why multus could not read it.
+    """Parse a NetworkAttachmentDefinition. The result contains the first plugin of its CNI configuration, or the reason
+    why multus cannot read the configuration.
 
     :raises ResourceError: the object is not a valid NetworkAttachmentDefinition
     """

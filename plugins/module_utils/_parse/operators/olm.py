@@ -32,12 +32,14 @@ def _has_own_labels(resource: Resource) -> bool:
 
 
 def _describe_condition(parent: Resource) -> str:
-    """Return the reason and the message of a condition, joined by a colon."""
+    """Return the reason and the message of a condition, joined by a colon. Return only one of them if the other is
+    missing, and an empty string if both are.
+    """
     return ": ".join(_read_text(parent, key) for key in ("reason", "message") if parent.get(key))
 
 
 def parse_catalog(resource: Resource) -> Catalog:
-    """Return the connection state and the address of a CatalogSource.
+    """Return the name, the connection state, the message and the address of a CatalogSource. A missing value is empty.
 
     :raises ResourceError: the object is not a valid CatalogSource
     """
@@ -53,7 +55,8 @@ def parse_catalog(resource: Resource) -> Catalog:
 
 
 def parse_package(resource: Resource) -> Package:
-    """Return the channels and versions of a PackageManifest, which describes a package of one catalog.
+    """Return the channels and versions of a PackageManifest, which describes a package of one catalog, with its default
+    channel. The default channel is empty if the package has several and names none.
 
     :raises ResourceError: the object is not a valid PackageManifest, or does not name its catalog
     """
@@ -76,7 +79,7 @@ def parse_package(resource: Resource) -> Package:
 
 
 def operator_group(resource: Resource) -> OperatorGroup:
-    """Return the namespaces that an OperatorGroup selects.
+    """Return the namespaces that the operators of an OperatorGroup watch, sorted. An empty result means all namespaces.
 
     :raises ResourceError: the object is not a valid OperatorGroup
     """
@@ -95,7 +98,8 @@ def operator_group(resource: Resource) -> OperatorGroup:
 
 
 def parse_subscription(resource: Resource) -> Subscription:
-    """Parse a Subscription. Any tenant can create one, so its package may be empty.
+    """Parse a Subscription. A missing value is empty. Any tenant can create a Subscription, so even its package may be
+    empty.
 
     :raises ResourceError: the object is not a valid Subscription
     """
@@ -119,7 +123,8 @@ def parse_subscription(resource: Resource) -> Subscription:
 
 
 def install_plan(resource: Resource) -> InstallPlan:
-    """Return the ClusterServiceVersions, the approval and the failures of an InstallPlan.
+    """Return the phase, the ClusterServiceVersions, the approval and the failures of an InstallPlan. The failures are
+    one text, which is empty if there are none.
 
     :raises ResourceError: the object is not a valid InstallPlan
     """
@@ -150,7 +155,8 @@ def _is_failed_condition(condition: Resource) -> bool:
 
 
 def service_version(resource: Resource) -> ServiceVersion:
-    """Return the version, the phase and the Deployments of a ClusterServiceVersion.
+    """Return the version, the phase, the unmet requirements, the definitions, the Deployments and the webhook Services
+    of a ClusterServiceVersion. A missing value is empty.
 
     :raises ResourceError: the object is not a valid ClusterServiceVersion
     """
@@ -177,7 +183,7 @@ def service_version(resource: Resource) -> ServiceVersion:
 
 def _compute_service_name(webhook: Resource) -> str:
     """Return the name of the Service that OLM creates for a webhook (pkg/controller/install/webhook.go): the name of
-    its deployment with dashes for dots, and the suffix ``-service``.
+    its deployment with each dot replaced by a dash, and the suffix ``-service``.
     """
     return f"{_read_text(webhook, 'deploymentName').replace('.', '-')}-service"
 

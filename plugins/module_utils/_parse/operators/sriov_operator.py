@@ -50,8 +50,8 @@ STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
 
 
 def node_state(resource: Resource) -> NodeState:
-    """Parse a SriovNetworkNodeState. The config daemon of the node writes its status. If a value in it is invalid, the
-    result is a failed state with the reason, so that the other nodes can still be processed.
+    """Parse a SriovNetworkNodeState. The config daemon of the node writes its status. If a value is invalid, the result
+    is a state ``Failed`` with the reason as its error, so that the other nodes can still be processed.
 
     :raises ResourceError: the object has no valid name
     """
@@ -86,14 +86,16 @@ def _parse_node_state(resource: Resource, name: str) -> NodeState:
         generation=number_of(mapping_at(resource, "metadata").get("generation", 0), what),
         wanted_rdma_mode=text_at(WORD, mapping_at(resource, "spec", "system"), "rdmaMode", what),
         rdma_mode=text_at(WORD, mapping_at(status, "system"), "rdmaMode", what),
+        external_drainer=annotations.get(f"{STATE_ANNOTATIONS}use-external-drainer") == "true",
     )
 
 
 def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
-    """Return the items of a list as a tuple, after checking that their PCI addresses differ.
+    """Return the items of a list as a tuple, after checking that their keys differ: the PCI addresses, or the numbers
+    of virtual functions.
 
     :param what: name of the list in messages
-    :raises ResourceError: two items have the same PCI address
+    :raises ResourceError: two items have the same key
     """
     number = find_second(list_keys(type(items[0])), items) if items else None
     if number is not None:
@@ -128,7 +130,7 @@ def _parse_vf_group(group: Resource, what: str) -> VfGroup:
 
 
 def vf_range(text: str, what: str) -> tuple[int, int]:
-    """Return the first and the last index of a range of virtual functions, such as ``0-3``.
+    """Return the first and the last index of a range of virtual functions: ``(0, 3)`` for ``0-3``.
 
     :param what: name of the object in messages
     :raises ResourceError: the text has an unexpected form
@@ -172,7 +174,8 @@ def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
 
 
 def parse_policy(resource: Resource) -> Policy:
-    """Return the selectors and the VF settings of a SriovNetworkNodePolicy.
+    """Return the selectors and the VF settings of a SriovNetworkNodePolicy. A missing selector is empty, and a missing
+    setting has the default of the operator.
 
     :raises ResourceError: the object is not a valid SriovNetworkNodePolicy
     """
@@ -205,7 +208,8 @@ def parse_policy(resource: Resource) -> Policy:
 
 
 def node_pool(resource: Resource) -> NodePool:
-    """Return the node selector and the drain limit of a SriovNetworkPoolConfig.
+    """Return the node selector, the drain limit and the modes of a SriovNetworkPoolConfig. Without a selector it
+    selects all nodes, and the limit is None if it is not set.
 
     :raises ResourceError: the object is not a valid SriovNetworkPoolConfig
     """
@@ -223,7 +227,8 @@ def node_pool(resource: Resource) -> NodePool:
 
 
 def operator_settings(resource: Resource) -> OperatorSettings:
-    """Return the drain setting, the mode and the disabled plugins of a SriovOperatorConfig.
+    """Return from a SriovOperatorConfig whether drains are disabled, the configuration mode (by default ``daemon``),
+    and the disabled plugins.
 
     :raises ResourceError: the object is not a valid SriovOperatorConfig
     """
@@ -236,8 +241,8 @@ def operator_settings(resource: Resource) -> OperatorSettings:
 
 
 def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
-    """Parse the operator's ConfigMap supported-nic-ids. Each value is ``vendor device virtual-device``.
-    [sriov-network-operator api/v1/helper.go]
+    """Return the PCI IDs of the supported NICs from the operator's ConfigMap supported-nic-ids, sorted by key. Each
+    value is ``vendor device virtual-device``. [sriov-network-operator api/v1/helper.go]
 
     :raises ResourceError: a value has an unexpected form
     """
@@ -255,7 +260,8 @@ def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
 
 
 def parse_installation(resource: Resource) -> OperatorInstallation:
-    """Return the version, the namespace and the installer of the SR-IOV operator from its Deployment.
+    """Return the Deployment, the version, the installer and the prefix of resource names of the SR-IOV operator, from
+    its Deployment. An unknown version or prefix is empty.
 
     :raises ResourceError: the object is not a valid Deployment
     """
@@ -282,11 +288,11 @@ def parse_installation(resource: Resource) -> OperatorInstallation:
 def kept_release(
     namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
 ) -> typing.Optional[RetainedObject]:
-    """Return the Helm release with the reason why a removal must keep it: there is no proof that linerate.rdma
-    installed it, and any user may have installed a release of that name. Return None if there is proof.
+    """Return the Helm release of the operator, with the reason why a removal must keep it. Return None if it is proven
+    that linerate.rdma installed the release.
 
-    Helm stores no mark of linerate.rdma. So the proof is that linerate.rdma created the operator's namespace, and that
-    the release installed the operator in it.
+    Any user may have installed a release of this name, and Helm stores no mark of linerate.rdma. The proof is therefore
+    that linerate.rdma created the operator's namespace, and that the release installed the operator in this namespace.
 
     :param namespace: namespace of the operator
     :param release: name of the Helm release
@@ -315,9 +321,8 @@ def kept_release(
 
 
 def runs_operator(containers: typing.Iterable[Resource]) -> bool:
-    """Return whether the containers of a Deployment run the SR-IOV network operator, for each kind of installation.
-
-    The commands and the environment decide. Names do not, because Helm's fullnameOverride changes them.
+    """Return whether the containers of a Deployment run the SR-IOV network operator. The commands and the environment
+    decide, for each kind of installation. Names do not decide, because Helm's fullnameOverride changes them.
 
     :raises ResourceError: a container has an unexpected form
     """
@@ -332,7 +337,11 @@ def runs_operator(containers: typing.Iterable[Resource]) -> bool:
 
 
 def origin_of(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
-    """Return the installer of a Deployment: olm, nvidia-network-operator, helm or unknown."""
+    """Return the installer of a Deployment: ``olm``, ``nvidia-network-operator``, ``helm`` or ``unknown``.
+
+    :param labels: labels of the Deployment
+    :param namespace: namespace of the Deployment
+    """
     if "olm.owner" in labels:
         return "olm"
     if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith(

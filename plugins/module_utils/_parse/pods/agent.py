@@ -20,7 +20,7 @@ _MOST_WORDS = 1 << 17
 class Request:
     """A request of mpirun to start a daemon in another pod.
 
-    :ivar number: number of the request in its run
+    :ivar number: number of the request within the run of mpirun
     :ivar host: host name of the pod in which the daemon must run
     :ivar words: command line for the shell in that pod
     """
@@ -31,8 +31,9 @@ class Request:
 
 
 def parse_requests(text: str) -> tuple[Request, ...]:
-    """Return the requests of mpirun in the output of a pod. A request whose three lines are not complete is left out.
-    This function never raises an error. If a request is not answered, mpirun ends by itself.
+    """Return the requests of mpirun in the output of a pod, in their order. A request whose three lines are incomplete
+    or invalid is left out. This is safe, because mpirun ends by itself if a request is not answered. This function
+    never raises an error.
     """
     lines = text.splitlines()
     found = []

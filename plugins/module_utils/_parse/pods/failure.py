@@ -173,7 +173,7 @@ class Failure:
     """The failure of a command.
 
     :ivar kind: kind of the failure, such as ``no_gid``
-    :ivar evidence: the line that determined the kind, as the tool printed it
+    :ivar evidence: the line that determined the kind as the tool printed it, or a description of the end of the command
     """
 
     kind: Kind
@@ -184,11 +184,11 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
     """Return the failure of a command. Return None if it exited with 0 within its time limit.
 
     The exit code determines whether the command failed, since a run whose server was killed prints a valid table and
-    exits with 1.
+    exits with 1. The output determines the kind of the failure.
 
     :param exit_code: exit code of the command; None if it is unknown because the connection to the pod broke
     :param timed_out: whether the command exceeded its time limit
-    :param text: output of the command, including stderr
+    :param text: output of the command, including stderr. The middle of a very long output is ignored
     """
     if exit_code == 0 and not timed_out:
         return None
@@ -225,11 +225,12 @@ def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) 
 
 
 def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
-    """Return the failure that a completion status in the output shows. It is the first failed completion that can be
-    the cause of other failures or, for the kind ``flushed``, the first flushed completion. Return None if there is
-    none.
+    """Return the failure that a completion status in the output shows. For the kind ``flushed`` this is the first
+    flushed completion. For any other kind it is the first failed completion that can be the cause of other failures.
+    Return None if there is no such completion.
 
     :param kind: kind of the failure that the texts of the output indicate
+    :param text: output of the command
     """
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
     wanted = (
@@ -245,9 +246,10 @@ def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
 
 
 def _classify_gids(text: str, evidence: str) -> Failure:
-    """Return the failure of queue pairs that could not be connected, from the GIDs in the output: ``no_gid`` if a GID
-    is all zeros, otherwise ``gid``.
+    """Return the failure of queue pairs that could not be connected. The kind is ``no_gid`` if a GID in the output is
+    all zeros, otherwise ``gid``.
 
+    :param text: output of the command
     :param evidence: the line that reports the failure
     """
     ends = _ADDRESS.findall(text)

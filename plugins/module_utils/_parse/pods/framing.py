@@ -59,8 +59,8 @@ SHELL = ("/bin/sh", "-c", _SHELL, "sh")
 
 
 class Exchange:
-    """The client side of one command. It takes received bytes, and returns the bytes to send and the answer. It does no
-    I/O.
+    """The client side of one command. It processes received bytes, and provides the bytes to send and the answer. It
+    does no I/O.
 
     :ivar began: whether the shell in the container has started, so that its output belongs to the command
     """
@@ -81,7 +81,7 @@ class Exchange:
         self._ended = False
 
     def feed(self, channel: int, data: bytes) -> None:
-        """Process received bytes, in pieces of any size.
+        """Process received bytes, in pieces of any size. An empty piece is ignored.
 
         :param channel: number of the stream: STDOUT, STDERR or another one, which is ignored
         :param data: bytes that were received on this stream
@@ -119,13 +119,15 @@ class Exchange:
             self._due.append(b"\n")
 
     def due(self) -> list[bytes]:
-        """Return the bytes that must be sent now, in pieces and in their order. Each piece is returned once."""
+        """Return the bytes that must be sent now, in pieces and in their order. Each piece is returned once. The list
+        is empty if nothing must be sent.
+        """
         due, self._due = [piece for piece in self._due if piece], []
         return due
 
     @property
     def answer(self) -> typing.Optional[Answer]:
-        """The exit code and the output of the command. None until the answer is complete."""
+        """Return the exit code and the output of the command. Return None until the answer is complete."""
         code = self._streams[STDOUT].code
         if not self._heard or code is None:
             return None
@@ -133,25 +135,25 @@ class Exchange:
 
     @property
     def came(self) -> tuple[int, int]:
-        """The number of bytes of the command's stdout, and that of its stderr, received so far."""
+        """Return two numbers: the bytes of the command's stdout, and those of its stderr, that were received so far."""
         return len(self._streams[STDOUT].text), len(self._streams[STDERR].text)
 
     @property
     def size(self) -> int:
-        """The number of received bytes that are kept in memory. No data is copied to determine it."""
+        """Return the number of received bytes that are kept in memory, without copying them."""
         return sum(stream.size for stream in self._streams.values())
 
     @property
     def said(self) -> str:
-        """The text received on stderr. Before the command begins, it consists of messages of the shell or of the
-        container runtime.
+        """Return the text that was received on stderr so far. Before the command begins, it consists of messages of the
+        shell or of the container runtime.
         """
         return self._streams[STDERR].text.decode(errors="replace").strip()
 
     @property
     def missing(self) -> str:
-        """The stream or end mark of the answer that has not been received yet, in words for messages. Empty if the
-        answer is complete.
+        """Return a description of the part of the answer that has not been received yet, for messages. Return an empty
+        text if the answer is complete.
         """
         if self._heard:
             return ""
@@ -168,10 +170,11 @@ class Exchange:
 
 
 class _Stream:
-    """The bytes that were received on stdout or stderr, in which the lines of the protocol enclose the output of the
-    command.
+    """The bytes that were received on stdout or stderr. They contain the output of the command between the lines of the
+    protocol.
 
-    :ivar code: exit code of the command; None before it has ended
+    :param token: unguessable text in the lines of the protocol
+    :ivar code: exit code of the command; None before the command has ended
     """
 
     def __init__(self, token: bytes) -> None:

@@ -33,12 +33,13 @@ class PodHost:
 
     :ivar probe: RDMA devices, CPUs and tools, as the script reports them on the host; they cover all functions of the
         HCA
-    :ivar functions: PCI address of each virtual function, by its number
-    :ivar netdevs: network interfaces of each function in the host's network namespace
+    :ivar functions: PCI address of each virtual function, by number of the virtual function
+    :ivar netdevs: network interfaces of each function in the host's network namespace, by PCI address of the function
     :ivar active: RDMA devices whose port is active
     :ivar rnics: RDMA devices of iWARP, which can connect only over rdma_cm
-    :ivar settings: settings of each virtual function on the physical function, by its number
-    :ivar addresses: addresses of each network interface, with their prefix lengths
+    :ivar settings: settings that the physical function applies to each virtual function, by number of the virtual
+        function
+    :ivar addresses: addresses of each network interface with their prefix lengths, by name of the interface
     """
 
     probe: Probe
@@ -50,7 +51,7 @@ class PodHost:
     addresses: dict[DeviceName, tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
-        """Return the RDMA device of a function in the host's namespaces.
+        """Return the name of the RDMA device of a function in the host's namespaces.
 
         :param function: PCI address of the function
         :raises RdmaError: the function has no network interface on the host, or not exactly one RDMA device
@@ -63,8 +64,9 @@ class PodHost:
         return self.probe.device(netdevs[0], function)
 
     def free(self, taken: typing.Container[str]) -> tuple[str, ...]:
-        """Return the PCI addresses of the virtual functions that have an RDMA device in the host's namespaces and are
-        not in use. Those with an active port come first.
+        """Return the PCI addresses of the virtual functions that have exactly one RDMA device in the host's namespaces
+        and are not in ``taken``. Functions with an active port come first, each group in the order of the numbers of
+        the functions.
 
         :param taken: functions that pods of linerate.rdma use
         """
@@ -77,8 +79,8 @@ class PodHost:
         return tuple(function for _inactive, function in sorted(found, key=lambda item: item[0]))
 
     def administration(self, function: str) -> VfAdministration:
-        """Return the settings of a virtual function on its physical function. Return empty settings if they are
-        unknown.
+        """Return the settings that the physical function applies to a virtual function. Return empty settings if they
+        are unknown.
 
         :param function: PCI address of the virtual function
         """
@@ -86,8 +88,8 @@ class PodHost:
         return self.settings.get(number, VfAdministration())
 
     def address(self, function: str) -> typing.Optional[str]:
-        """Return an address of a function's interface that other hosts can connect to, IPv4 if there is one. Return
-        None if there is none.
+        """Return an address of a function's interface to which other hosts can connect. Return an IPv4 address if the
+        interface has one, otherwise an IPv6 address, and None if it has neither.
 
         :param function: PCI address of the function
         """
@@ -100,10 +102,12 @@ class PodHost:
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
-        """Return whether packets to an IP address certainly leave the host through the interfaces of a function: they
-        have an address in the network of ``address``, and no other interface does.
+        """Return whether packets to an IP address certainly leave the host through the interfaces of a function. This
+        is the case if at least one interface of the host has an address in the network of ``address``, and all such
+        interfaces belong to the function.
 
         :param function: PCI address of the function
+        :param address: IP address of the other host
         """
         wanted = ipaddress.ip_address(address)
         leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}
@@ -111,9 +115,10 @@ class PodHost:
 
 
 def parse_host(text: str, pf: str) -> PodHost:
-    """Parse the lines of the probe. This function never raises an error: a missing value is reported only when a caller
-    needs it.
+    """Parse the lines that the probe prints on the host of a pod. Unknown and invalid lines are ignored. This function
+    never raises an error, because a missing value is reported only when a caller needs it.
 
+    :param text: output of the probe
     :param pf: PCI address of the physical function
     """
     functions: dict[int, str] = {}
@@ -147,8 +152,8 @@ def parse_host(text: str, pf: str) -> PodHost:
 
 
 def _list_addresses(text: str) -> dict[str, tuple[Interface, ...]]:
-    """Return the addresses of each interface from ``ip -json address show``. Invalid addresses are left out, and no
-    connection to them is made.
+    """Return the addresses of each interface from ``ip -json address show``, by name of the interface. Invalid
+    addresses are left out, so that no connection to them is made. The result is empty if the text is not JSON.
     """
     try:
         links = decode_json(text, "ip -json address show", most_bytes=MOST_LINKS, unique=False)

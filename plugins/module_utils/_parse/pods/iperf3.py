@@ -27,7 +27,7 @@ _BEGIN = re.compile(r"^[ \t]*(\{)[ \t\r]*$", re.MULTILINE)
 
 
 class Iperf3Error(RdmaError):
-    """Raised if a text is not a result of iperf3. The message names the key that is missing or wrong, and quotes the
+    """The error for a text that is not a result of iperf3. The message names the missing or invalid key, and quotes the
     text.
     """
 
@@ -37,7 +37,7 @@ class Iperf3Report:
     """The result of one run of an iperf3 client.
 
     :ivar average_gbps: average over the whole test, all streams and both directions together, in Gb/s (decimal)
-    :ivar streams: streams that ran at the same time in one direction
+    :ivar streams: number of streams that ran at the same time in one direction
     """
 
     average_gbps: float
@@ -45,9 +45,9 @@ class Iperf3Report:
 
 
 def parse(text: str) -> Iperf3Report:
-    """Parse the output of a client. Lines before and after the JSON are ignored.
+    """Parse the JSON output of an iperf3 client. Lines before and after the JSON are ignored.
 
-    :raises Iperf3Error: there is no JSON, it has an error or no sum of received bytes, or a rate is invalid or
+    :raises Iperf3Error: there is no JSON, it contains an error or no sum of received bytes, or a rate is invalid or
         contradicts its bytes and seconds
     """
     data = _find_json_object(text)
@@ -71,7 +71,9 @@ def parse(text: str) -> Iperf3Report:
 
 
 def find_error(text: str) -> str:
-    """Return the error that the client reports. Return an empty string if it reports none."""
+    """Return the error that an iperf3 client reports in its JSON output, at most 300 characters. Return an empty string
+    if it reports none, or if there is no JSON.
+    """
     data = _find_json_object(text)
     return str(data.get("error") or "")[:300] if data is not None else ""
 
@@ -83,7 +85,8 @@ def _convert_to_gbps(value: typing.Any) -> float:
 
 
 def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
-    """Verify that a rate equals its bytes divided by its seconds, if all three are present.
+    """Verify that a rate equals its bytes divided by its seconds. Nothing is verified if one of the three values is
+    missing.
 
     :param item: sum of iperf3's JSON, with ``bits_per_second``, ``bytes`` and ``seconds``
     :raises Iperf3Error: the rate differs by more than 5 %
@@ -100,7 +103,9 @@ def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
 
 
 def _find_json_object(text: str) -> typing.Optional[dict[str, typing.Any]]:
-    """Return the JSON object, which begins on a line of its own. Return None if there is no valid one."""
+    """Return the JSON object in the output of iperf3, whose opening brace is on a line of its own. Return None if there
+    is no valid JSON object.
+    """
     begin = _BEGIN.search(text)
     if begin is None:
         return None

@@ -38,7 +38,9 @@ class Warnings(typing.NamedTuple):
 
 
 def parse(text: str) -> Warnings:
-    """Return the warnings of libibverbs in the output of a tool."""
+    """Return the warnings of libibverbs in the output of a tool, at most four. The result has no kind and no lines if
+    there are none.
+    """
     lines = dict.fromkeys(line[line.index(_MARK) :].strip()[:_LONGEST] for line in text.splitlines() if _MARK in line)
     for kind, pattern in _PATTERNS:
         deciding = [line for line in lines if pattern.search(line)]

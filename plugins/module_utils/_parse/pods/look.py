@@ -18,7 +18,7 @@ MOST_BYTES = 4 * MIB
 
 
 class ObserverReply(typing.NamedTuple):
-    """The reply of an observer for one kind of fact.
+    """The reply of an observer for one kind of fact. It has either a value or an error.
 
     :ivar value: data of the fact; None if there is an error
     :ivar error: error message; None if there is a value

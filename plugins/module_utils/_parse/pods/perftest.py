@@ -50,8 +50,8 @@ _LONGEST, _MOST_LINES = 500, 1000
 
 
 class PerftestError(RdmaError):
-    """Raised if a text is not a result of a perftest tool. The message names the line or value that is missing or
-    wrong, and quotes the text.
+    """The error for a text that is not a result of a perftest tool. The message names the missing or invalid line or
+    value, and quotes the text.
     """
 
 
@@ -64,7 +64,7 @@ class PerftestRow:
     :ivar average_gbps: average bandwidth in Gb/s (decimal)
     :ivar peak_gbps: highest bandwidth in Gb/s; None if perftest did not measure it (with -D it prints zero), or if the
         value exceeds that of any link
-    :ivar message_rate: million messages per second
+    :ivar message_rate: messages per second, in millions
     """
 
     message_bytes: int
@@ -78,7 +78,8 @@ class PerftestRow:
 class PerftestReport:
     """The output of one run of a bandwidth tool of perftest.
 
-    :ivar parameters: header lines, such as ``Device``: ``mlx5_16``, ``Link type``: ``IB``
+    :ivar parameters: values of the header lines by name, such as ``mlx5_16`` for ``Device`` and ``IB`` for ``Link
+        type``
     :ivar rows: lines of the table in their order, one for each message size
     """
 
@@ -93,20 +94,24 @@ class PerftestReport:
     @property
     def packet_bytes(self) -> typing.Optional[int]:
         """Return the MTU of the port in bytes, by which queue pairs split messages into packets. Return None if the
-        output does not report it.
+        output does not report a valid MTU.
         """
         return self._read("Mtu", MTU)
 
     @property
     def gid_index(self) -> typing.Optional[int]:
-        """Return the index of the GID from which the queue pairs send. Return None if the output does not report it,
-        and for connections over rdma_cm, which use another GID than the printed one.
+        """Return the index of the GID from which the queue pairs send. Return None if the output does not report a
+        valid index. Return None as well for connections over rdma_cm, because they use another GID than the printed
+        one.
         """
         return None if self.parameters.get("Data ex. method") == "rdma_cm" else self._read("GID index", COUNT)
 
     def contradict(self, device: str, queue_pairs: int) -> str:
         """Compare the RDMA device and the number of queue pairs that perftest reports with the requested ones. Return a
-        message with the difference, or an empty string if there is none.
+        message with the difference. Return an empty string if there is none, or if perftest does not report them.
+
+        :param device: requested RDMA device
+        :param queue_pairs: requested number of queue pairs
         """
         there, many = self.parameters.get("Device", device), self.parameters.get("Number of qps", str(queue_pairs))
         if there == device and many == str(queue_pairs):
@@ -117,19 +122,20 @@ class PerftestReport:
         )
 
     def contradict_duration(self, seconds: int, opposite_gbps: float = 0.0) -> str:
-        """Compare the messages of a measurement by time with its average. Return a message if they take less time than
-        was measured, or an empty string if they do not.
+        """Compare the messages of a measurement by time with its average. Return a message if the messages take less
+        time at this average than perftest measured, otherwise an empty string.
 
-        Of both directions at once, the average is the sum of both, and the messages are those of one (a capture of 4.5
-        and perftest's print_full_bw_report). So this direction has at least the part of the average that the opposite
-        one cannot have.
+        For a measurement in both directions at once, the average is the sum of both directions, and the messages are
+        those of one direction (a capture of 4.5 and perftest's print_full_bw_report). The share of this direction is
+        therefore at least the average minus what the opposite direction can carry.
 
         perftest leaves out a quarter of the time at the begin, and another at the end, each in whole seconds (captures
         of 4.5 and 25.01). It computes the average with the clock of the CPU, and ends by a timer of the kernel. If the
         clock is slow, the average is too high.
 
         :param seconds: requested duration in seconds (-D)
-        :param opposite_gbps: most that the opposite direction can carry at the same time, in Gb/s; 0 of one direction
+        :param opposite_gbps: highest bandwidth that the opposite direction can carry at the same time, in Gb/s; 0 for a
+            measurement in one direction
         """
         row, least = self.largest, seconds - 2 * (seconds // 4)
         lowest = row.average_gbps - (_ROUNDING_OF_LITTLE if row.average_gbps < _LITTLE else _ROUNDING)
@@ -144,8 +150,8 @@ class PerftestReport:
         )
 
     def contradict_messages(self, messages: int) -> str:
-        """Compare the messages of each message size with the requested number. Return a message with the first size
-        that has fewer messages, or an empty string if none has.
+        """Compare the number of messages of each message size with the requested number. Return a message about the
+        first size that has fewer messages, or an empty string if no size has fewer.
 
         :param messages: requested number of messages of each size
         """
@@ -162,10 +168,10 @@ class PerftestReport:
 
 def parse(text: str) -> PerftestReport:
     """Parse the bandwidth table that a client of perftest has printed. Lines that do not belong to the table or its
-    head are ignored.
+    header are ignored.
 
-    :raises PerftestError: there is no table or no complete line of it, several lines have one message size, or a value
-        is not a measurement: zero, negative, inf, nan, more than the bandwidth of any link, or without messages.
+    :raises PerftestError: there is no table or no complete line in it, several lines have the same message size, or a
+        value is not a measurement: zero, negative, inf, nan, more than the bandwidth of any link, or without messages.
         perftest prints such values with exit code 0 if the clock of the CPU is unstable
     """
     parameters: dict[str, str] = {}

@@ -34,16 +34,16 @@ _SPEED = re.compile(r"^(?P<gts>[0-9]{1,9}(?:\.[0-9]{1,9})?) GT/s")
 
 
 class ProbeError(RdmaError):
-    """Raised if a virtual function does not have exactly one RDMA device. The message names the interface and the
-    devices that were found.
+    """The error for a virtual function that does not have exactly one RDMA device. The message names the interface and
+    the devices that were found.
     """
 
 
 class Binding(typing.NamedTuple):
     """The CPUs to which taskset binds a measurement tool.
 
-    :ivar cpus: CPU list for taskset; empty if the tool cannot be bound
-    :ivar text: description of the binding, or the reason why there is none
+    :ivar cpus: CPU list for taskset, such as ``0-3,8``; empty if the tool is not bound
+    :ivar text: description of the binding, or the reason why the tool is not bound
     :ivar far: whether the tool cannot run on any CPU of the function's NUMA node
     """
 
@@ -58,12 +58,12 @@ class Probe:
 
     :ivar addresses: PCI addresses that the device plugin gave to the pod (PCIDEVICE_*)
     :ivar pci_devices: RDMA devices of each PCI address, from sysfs
-    :ivar links: network interface of each RDMA device, from ``rdma -j link``
+    :ivar links: network interface of each RDMA device, from ``rdma -j link``; empty for a device without one
     :ivar rates: rate of port 1 of each RDMA device, in Gb/s
-    :ivar functions: PCI address of the physical function of each virtual function
-    :ivar missing: tools that the image lacks
     :ivar pcie: bandwidth of the PCI Express link of each PCI address, or of its physical function, in Gb/s: speed x
         width, less the encoding
+    :ivar functions: PCI address of the physical function, by that of the virtual function
+    :ivar missing: tools that the image lacks
     """
 
     addresses: tuple[PciAddress, ...]
@@ -78,8 +78,8 @@ class Probe:
     _allowed: frozenset[int]
 
     def binding(self, address: str) -> Binding:
-        """Return the CPUs of a function's NUMA node on which the pod may run, or the reason why a tool cannot be bound
-        to them.
+        """Return the CPUs of a function's NUMA node on which the pod may run, or the reason why a tool is not bound to
+        such CPUs.
 
         :param address: PCI address of the function
         """
@@ -99,7 +99,7 @@ class Probe:
         return Binding(cpus, f"on CPUs {cpus} of NUMA node {node}")
 
     def numa_node(self, address: str) -> typing.Optional[int]:
-        """Return the NUMA node of a function. Return None if sysfs does not report one.
+        """Return the number of the NUMA node of a function. Return None if sysfs does not report a valid one.
 
         :param address: PCI address of the function
         """
@@ -127,11 +127,13 @@ class Probe:
         return {netdev: tuple(devices) for netdev, devices in found.items()}
 
     def find_devices(self, interface: str, resource_address: typing.Optional[str] = None) -> tuple[str, ...]:
-        """Return the RDMA devices that may belong to an attachment of the pod. They are found by PCI address first, and
-        by the name of the interface if that does not give exactly one device.
+        """Return the RDMA devices that may belong to an attachment of the pod. The PCI address decides if it has
+        exactly one device. Otherwise the name of the interface decides if it has exactly one, or if no device has the
+        PCI address. The result is empty if neither finds a device.
 
         :param interface: name of the attachment's interface in the pod
-        :param resource_address: PCI address of the attachment; None to use those that the device plugin gave to the pod
+        :param resource_address: PCI address of the attachment; None to use the addresses that the device plugin gave to
+            the pod
         """
         addresses = (resource_address,) if resource_address else self.addresses
         by_pci = tuple(device for address in addresses for device in self.pci_devices.get(address, ()))
@@ -139,7 +141,7 @@ class Probe:
         return by_pci if len(by_pci) == 1 or (by_pci and len(by_netdev) != 1) else by_netdev
 
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
-        """Return the RDMA device of an attachment of the pod.
+        """Return the RDMA device of an attachment of the pod. Unlike :meth:`find_devices`, accept only a single device.
 
         :param interface: name of the attachment's interface in the pod
         :param resource_address: PCI address of the attachment from network-status; None if multus did not write one
@@ -159,8 +161,8 @@ class Probe:
 
 
 def parse(text: str) -> Probe:
-    """Parse the lines ``<word> <rest>`` of the probe. Unknown lines and lines with invalid names are ignored. This
-    function never raises an error: a missing value is reported only when a caller needs it.
+    """Parse the lines ``<word> <rest>`` that the probe prints in a pod. Unknown lines and lines with invalid names are
+    ignored. This function never raises an error, because a missing value is reported only when a caller needs it.
     """
     addresses: list[str] = []
     pci_devices: dict[str, list[str]] = {}
@@ -225,8 +227,8 @@ def parse(text: str) -> Probe:
 
 
 def _leave_out_management(devices: typing.Sequence[str], verbs: typing.AbstractSet[str]) -> tuple[str, ...]:
-    """Return the RDMA devices of a function that have a device node for verbs, or all of them if none has. Those of an
-    HCA with several planes are one for data, and one for management alone, such as ``smi1``.
+    """Return the RDMA devices of a function that have a device node for verbs. Return all devices if none of them has
+    one. An HCA with several planes has a device for data and another that is only for management, such as ``smi1``.
 
     :param devices: names of all RDMA devices of the function
     :param verbs: names of the RDMA devices that have a device node for verbs
@@ -235,8 +237,8 @@ def _leave_out_management(devices: typing.Sequence[str], verbs: typing.AbstractS
 
 
 def _parse_cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
-    """Parse a list of CPUs as the kernel writes it, such as 0-3,8. Return an empty set if the list is invalid or too
-    long.
+    """Return the CPU numbers of a list as the kernel writes it, such as ``0-3,8``. Return an empty set if the list is
+    invalid or too long.
 
     :param left: largest number of CPUs that the list may have
     """
@@ -250,15 +252,16 @@ def _parse_cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
 
 
 def _format_cpu_ranges(cpus: typing.AbstractSet[int]) -> str:
-    """Return a set of CPUs as a list such as 0-3,8."""
+    """Return a set of CPU numbers as a list such as ``0-3,8``. Return an empty text for an empty set."""
     starts = sorted(cpu for cpu in cpus if cpu - 1 not in cpus)
     ends = sorted(cpu for cpu in cpus if cpu + 1 not in cpus)
     return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in zip(starts, ends))
 
 
 def _parse_links(text: str) -> dict[str, str]:
-    """Return the network interface of each RDMA device, from the line of ``rdma -j link``: a list of ports with ifname
-    and, on Ethernet, netdev. Return an empty mapping if the JSON is invalid.
+    """Return the network interface of each RDMA device, by device, from the JSON of ``rdma -j link``: a list of ports
+    with ifname and, on Ethernet, netdev. The interface is empty if the port has none. Return an empty mapping if the
+    JSON is invalid.
     """
     try:
         entries = decode_json(text, "rdma -j link", unique=False)

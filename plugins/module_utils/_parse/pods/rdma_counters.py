@@ -17,8 +17,9 @@ _MOST_LINES = 65_536
 
 
 def parse_counters(text: str) -> dict[str, dict[str, int]]:
-    """Return the counters of each device, by name. Counters of several ports of a device are added up. This function
-    never raises an error. Lines that are incomplete and devices without a valid line are left out.
+    """Return the counters of each device: values by name of the counter, by device. Counters of several ports of a
+    device are added up. Incomplete and invalid lines are ignored, and a device without a valid line is left out. This
+    function never raises an error.
     """
     found: dict[str, dict[str, int]] = {}
     for line in text.splitlines(keepends=True)[:_MOST_LINES]:

@@ -26,8 +26,8 @@ class Pings:
 def parse(stdout: str) -> Pings:
     """Count the round trips (``ping data`` lines) in the output of a client of rping that ran with -v.
 
-    The count ends at a missing or repeated number, because only an unbroken sequence from 0 is proof. This function
-    never raises an error. The count is 0 if there is no such line.
+    The round trips are numbered. The count ends at a missing or repeated number, because only an unbroken sequence from
+    0 is proof. The count is 0 if there are no round trips. This function never raises an error.
 
     :param stdout: standard output of the client
     """
@@ -40,8 +40,8 @@ def parse(stdout: str) -> Pings:
 
 
 def detect_shortfall(stdout: str, wanted: int) -> typing.Optional[Failure]:
-    """Return the failure of a client that exited with 0 after fewer round trips than requested. Return None if it made
-    all of them.
+    """Return the failure of a client that exited with 0 after fewer round trips than requested. Return None if the
+    client made all round trips.
 
     rping's client returns 0 whenever the other end disconnected first, even before the first round trip
     (``rping_test_client`` of rdma-core's librdmacm/examples/rping.c: ``return (cb->state == DISCONNECTED) ? 0 : ret``).
@@ -57,8 +57,10 @@ def detect_shortfall(stdout: str, wanted: int) -> typing.Optional[Failure]:
 
 
 def join_tail(text: str, lines: int = 3) -> str:
-    """Return the last lines of a tool's output that are not empty, joined into one line. Return "nothing was printed"
-    if there are none.
+    """Return the last lines of a tool's output that are not empty, joined by `` | `` and cut to 200 characters. Return
+    "nothing was printed" if there are no such lines.
+
+    :param lines: number of lines
     """
     return (
         " | ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])[:200] or "nothing was printed"

@@ -31,10 +31,10 @@ class Stream:
     The output of earlier commands is discarded. Output of the current command beyond ``most`` bytes is discarded too,
     and ``overflowed`` is set.
 
-    :param token: unguessable text of letters and digits in the end mark of each command but that of number 0
+    :param token: unguessable text of letters and digits in the end mark of each command except command 0
     :param most: maximum output of one command in bytes
-    :ivar exit_code: exit code of the current command; None if it has not ended or not begun
-    :ivar overflowed: the current command printed more than the maximum. Its further output is ignored
+    :ivar exit_code: exit code of the current command; None if the command has not ended, or has printed too much
+    :ivar overflowed: whether the current command has printed more than the maximum. Its further output is ignored
     """
 
     def __init__(self, token: str, most: int = MOST_BYTES) -> None:
@@ -52,13 +52,13 @@ class Stream:
 
     @property
     def number(self) -> int:
-        """The number of the current command. Command 0 is the start of the shell itself."""
+        """Return the number of the current command. Command 0 is the start of the shell itself."""
         return self._number
 
     def begin(self) -> str:
-        """Make the next command the current one.
+        """Make the next command the current command, also if the previous command has not ended yet.
 
-        :returns: name of the new current command, which its end mark has: its number and the token
+        :returns: name of the new current command for its end mark, which consists of its number and the token
         """
         if self.exit_code is not None and self._begun:
             found = self._end.search(self._data, self._stop or 0)
@@ -73,7 +73,9 @@ class Stream:
         return self._name_of(self._number)
 
     def feed(self, data: bytes) -> None:
-        """Process bytes that were received from the shell."""
+        """Process bytes that were received from the shell. They are ignored if the current command has already printed
+        too much.
+        """
         if data and not self.overflowed:
             self._data += data
             self._look()
@@ -103,7 +105,8 @@ class Stream:
         return self._data[: self._stop].decode(errors="replace") if self._begun else ""
 
     def find(self, text: str, start: int = 0) -> int:
-        """Return the first position of a text in the output of the current command. Return -1 if the text is not found.
+        """Return the position in bytes of the first occurrence of a text in the output of the current command. Return
+        -1 if the text is not found.
 
         :param start: number of bytes of the output that were searched before
         """
@@ -111,7 +114,7 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """The number of bytes that the current command has printed so far."""
+        """Return the number of bytes that the current command has printed so far, at most the maximum that is kept."""
         return (len(self._data) if self._stop is None else self._stop) if self._begun else 0
 
     def _name_of(self, number: int) -> str:

@@ -16,12 +16,13 @@ from ..._model.node.bios import Key
 class KeyRow:
     """The names by which the BIOS attributes of a setting of the collection, such as sriov, are found.
 
-    :ivar display: patterns of display names
-    :ivar without: pattern of display names that match ``display`` but belong to other settings
+    :ivar display: regular expressions, one of which a display name must contain
     :ivar names: attribute names. A sequence of characters that are neither letters nor digits matches any such sequence
         of at most four characters, because boards write ``SR-IOVSupport``, ``SR_IOVSupport_0047`` and
         ``IntelVTforDirectedI/O(VT-d)#1E12``. A name that ends in an underscore may be followed by four hexadecimal
         digits, which differ between boards. ``#`` matches a number
+    :ivar without: regular expression for display names that match ``display`` but belong to other settings; empty if
+        there are none
     """
 
     display: tuple[str, ...]
@@ -145,10 +146,12 @@ _NAMES = {key: re.compile("|".join(map(_build_key_pattern, row.names))) for key,
 
 
 def is_display(key: Key, name: str, display: str) -> bool:
-    """Return whether a BIOS attribute belongs to a setting of the collection, by its display name. An attribute whose
-    name ends in ``Changed`` never does, because the BIOS uses such attributes for its own notes.
+    """Return whether a BIOS attribute belongs to a setting of the collection, by its display name. The result is False
+    for an attribute whose name ends in ``Changed``, because the BIOS uses such attributes for its own notes.
 
     :param key: key of the setting, such as sriov
+    :param name: name of the attribute
+    :param display: display name of the attribute
     """
     without = _WITHOUT.get(key)
     return (
@@ -159,8 +162,10 @@ def is_display(key: Key, name: str, display: str) -> bool:
 
 
 def is_name(key: Key, name: str) -> bool:
-    """Return whether a BIOS attribute belongs to a setting of the collection, by the table of attribute names.
+    """Return whether a BIOS attribute belongs to a setting of the collection, by its name and the table of attribute
+    names. It is used for attributes without a display name that decides.
 
     :param key: key of the setting, such as sriov
+    :param name: name of the attribute
     """
     return _NAMES[key].fullmatch(name) is not None

@@ -26,9 +26,11 @@ _READ_ONLY = ("ReadOnly", "GrayOut")
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """A condition on the value of an attribute.
+    """A condition on the current value of a BIOS attribute.
 
+    :ivar attribute: name of the attribute
     :ivar equal: True if the attribute must have the value, False if it must not
+    :ivar value: value with which that of the attribute is compared
     """
 
     attribute: str
@@ -40,8 +42,9 @@ class Condition:
 class Dependency:
     """A rule of the registry: if conditions on other attributes hold, a property of an attribute is set.
 
-    :ivar property: the property that is set
-    :ivar every: True if all conditions must hold; False if one is enough
+    :ivar property: the property that is set: ``Hidden``, ``ReadOnly`` or ``GrayOut``
+    :ivar conditions: conditions on other attributes
+    :ivar every: True if all conditions must hold; False if a single condition is enough
     """
 
     property: str
@@ -53,8 +56,11 @@ class Dependency:
 class Entry:
     """One attribute in the registry.
 
+    :ivar name: name of the attribute
+    :ivar display_name: name that the BIOS shows
     :ivar values: name and display name of each allowed value
     :ivar hidden: whether the BIOS does not show the attribute
+    :ivar read_only: whether the attribute cannot be written now
     :ivar immutable: whether the attribute can never be changed
     :ivar reset_required: whether a new value takes effect only after a reset; None if not known
     :ivar dependencies: rules that make the attribute hidden or read-only
@@ -70,8 +76,11 @@ class Entry:
     dependencies: tuple[Dependency, ...]
 
     def allowed(self, current: typing.Any) -> tuple[BiosValue, ...]:
-        """Return the allowed values in the form in which the BMC reports the current value. Most BMCs use names.
-        Supermicro uses display names.
+        """Return the allowed values in the form in which the BMC reports the current value: by display name, which
+        Supermicro uses, if the current value is only a display name, and otherwise by name. The result is empty if the
+        registry lists no values.
+
+        :param current: value that the BMC reports now
         """
         names, labels = {name for name, _label in self.values}, {label for _name, label in self.values}
         by_label = current in labels and current not in names
@@ -82,8 +91,9 @@ class Entry:
         return any(_is_dependency_active(one, attributes) for one in ruled) if ruled else self.hidden
 
     def why_read_only(self, attributes: typing.Mapping[str, typing.Any]) -> str:
-        """Return the reason why this attribute cannot be written while the attributes of the BIOS have the given
-        values. Return an empty string if it can be written.
+        """Return the reason why this attribute cannot be written now. Return an empty string if it can be written.
+
+        :param attributes: current values of all attributes of the BIOS, by name
         """
         ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
         for one in ruled:
@@ -104,8 +114,8 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Registry:
-    """The registry of a BIOS, reduced to the attributes that belong to a setting of the collection. It is the same for
-    all nodes of one model and BIOS version.
+    """The registry of a BIOS, reduced to the attributes that belong to a setting of the collection. All nodes of one
+    model and BIOS version have the same registry.
 
     :ivar path: path of the registry on the BMC
     :ivar entries: attributes that belong to a setting of the collection, with their values and rules
@@ -116,11 +126,11 @@ class Registry:
 
 
 def find_candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
-    """Return the registries of a BMC that may be the one of its BIOS. If there are several, the caller must choose by
-    the systems that they support.
+    """Return the paths of the registries of a BMC that may describe its BIOS. If there are several, the caller must
+    choose by the systems that they support. The result is empty if the BMC has no registry of BIOS attributes.
 
     :param paths: paths of the members of /redfish/v1/Registries
-    :param name: name of the registry in the Bios resource. Some vendors give a name that no member has
+    :param name: name of the registry in the Bios resource. With some vendors no member has this name
     """
     found = [path for path in paths if get_last_part(path).lower().startswith(_PREFIX)]
     exact = [path for path in found if get_last_part(path).lower() == name.lower()]
@@ -129,9 +139,10 @@ def find_candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
 
 
 def find_location(data: Data) -> str:
-    """Return the path of a registry's body on the BMC, in English if there are several languages. PublicationUri is not
-    used, because it is an address in the internet.
+    """Return the path of the content of a registry on the BMC. If there are several languages, return the path of the
+    English one. PublicationUri is not used, because it is an address in the internet.
 
+    :param data: JSON data of the registry's file resource
     :raises ParseError: the registry has no such path
     """
     found = get_mapping(data, "a registry").get("Location")
@@ -143,7 +154,8 @@ def find_location(data: Data) -> str:
 
 
 def is_system_supported(data: Data, model: str, serial: str) -> bool:
-    """Return whether a registry supports the system with this model or serial number.
+    """Return whether a registry lists the system with this model or serial number as supported. An empty model or
+    serial number matches nothing.
 
     :raises ParseError: the data is not a registry
     """
@@ -198,7 +210,8 @@ def parse(data: Data, path: str) -> Registry:
 
 
 def _count_keys(row: Data) -> int:
-    """Return the number of settings of the collection to which an attribute of the registry belongs.
+    """Return the number of settings of the collection, such as sriov, to which an attribute of the registry belongs.
+    Return 0 for a password, and for an attribute whose names are missing or too long.
 
     :param row: the attribute in the registry
     """
@@ -228,6 +241,8 @@ def _parse_registry_entry(row: Data, locked: bool, dependencies: tuple[Dependenc
 def _parse_dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
     """Return the dependencies that make an attribute hidden or read-only, by the name of the attribute. A dependency of
     an unknown form is left out.
+
+    :param data: value of ``Dependencies`` in the registry
     """
     found: dict[str, list[Dependency]] = {}
     for rule in (get_inner(item, "Dependency") for item in get_rows(data)):
@@ -255,7 +270,9 @@ def _parse_dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
 
 def _is_dependency_active(dependency: Dependency, attributes: typing.Mapping[str, typing.Any]) -> bool:
     """Return whether a dependency applies while the BIOS has the given attribute values. A condition on an attribute
-    that the BIOS does not report does not hold.
+    that the BIOS does not report counts as not fulfilled.
+
+    :param attributes: current values of the attributes, by name
     """
     answers = [
         attributes.get(condition.attribute) is not None

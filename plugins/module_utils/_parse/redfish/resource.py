@@ -19,7 +19,7 @@ MOST_LETTERS = 256
 
 
 def get_mapping(data: typing.Any, source: str) -> Data:
-    """Return the data unchanged if it is a mapping.
+    """Return the data unchanged after checking that it is a mapping.
 
     :param source: name of the resource in messages
     :raises ParseError: the data is not a mapping
@@ -30,8 +30,8 @@ def get_mapping(data: typing.Any, source: str) -> Data:
 
 
 def get_inner(data: Data, *names: str) -> Data:
-    """Return the object at a path of names. Return an empty mapping if it is missing or not an object. Use this for
-    optional parts.
+    """Return the object at a path of names. Return an empty mapping if it is missing or not an object. Unlike
+    :func:`get_mapping`, this is for optional parts.
     """
     for name in names:
         found = data.get(name)
@@ -40,18 +40,22 @@ def get_inner(data: Data, *names: str) -> Data:
 
 
 def get_rows(data: typing.Any) -> list[Data]:
-    """Return the objects in a list. Return an empty list for any other value. Use this for optional parts."""
+    """Return the objects in a list. Items that are not objects are left out, and any other value than a list becomes an
+    empty list. It is used for optional parts.
+    """
     return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
 
 
 def text_at(data: Data, name: str) -> str:
-    """Return a text as one line of at most 200 characters. Return an empty string if it is missing or not a text."""
+    """Return the text under a name as one line of at most 200 characters. Return an empty string if it is missing or
+    not a text.
+    """
     found = data.get(name)
     return " ".join(found.split())[:200] if isinstance(found, str) else ""
 
 
 def is_path(text: typing.Any) -> bool:
-    """Return whether ``text`` is a path on the same BMC that is valid in a request line."""
+    """Return whether a value is a text that is a valid path on the same BMC, and so can be used in a request line."""
     return PATH.fits(text)
 
 
@@ -64,5 +68,5 @@ def parse_link(data: typing.Any) -> str:
 
 
 def get_last_part(path: str) -> str:
-    """Return the last segment of a path, which is the id of the resource."""
+    """Return the last segment of a path, which is the ID of the resource. A slash at the end is ignored."""
     return path.rstrip("/").rpartition("/")[2]

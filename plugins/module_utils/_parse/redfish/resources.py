@@ -30,9 +30,10 @@ _ASKED_OF_JOBS = ("Id", "JobState", "JobType", "Name", "Message", "CompletionTim
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """A ComputerSystem of a BMC.
+    """A ComputerSystem of a BMC. A text that the system does not report is empty.
 
     :ivar vendor: manufacturer of the system
+    :ivar model: model of the system
     :ivar version: version of the BIOS
     :ivar serial: serial number
     :ivar bios: path of its Bios; empty if it has none, as a baseboard of GPUs
@@ -63,10 +64,10 @@ class Bios:
     """A Bios resource of a BMC.
 
     :ivar attributes: current value of each attribute
-    :ivar apply_times: times at which the BMC can apply new values
-    :ivar refused: messages with which the BIOS rejected the values that were applied last
     :ivar registry: name of its registry, which may be wrong; empty if the property is missing
     :ivar settings: path of the settings object that accepts new values; empty if there is none
+    :ivar apply_times: times at which the BMC can apply new values, such as ``OnReset``; empty if it does not list them
+    :ivar refused: messages with which the BIOS rejected the values that were applied last; empty if there are none
     """
 
     attributes: typing.Mapping[str, typing.Any]
@@ -90,7 +91,7 @@ class Manager:
 
 
 def list_members(data: Data, source: str) -> tuple[str, ...]:
-    """Return the paths of the members of a collection.
+    """Return the paths of the members of a collection. Members without a valid path are left out.
 
     :param source: name of the collection in messages
     :raises ParseError: the data is not a collection
@@ -102,8 +103,8 @@ def list_members(data: Data, source: str) -> tuple[str, ...]:
 
 
 def is_partial(data: Data, source: str) -> bool:
-    """Return whether an answer has only a part of the members of a collection: it has a link to a further page, or it
-    counts more members than it lists [DMTF DSP0266 1.22, 7.6 and 12.4.3].
+    """Return whether an answer contains only a part of the members of a collection. In this case it has a link to a
+    further page, or it reports a larger number of members than it lists [DMTF DSP0266 1.22, 7.6 and 12.4.3].
 
     :param source: name of the collection in messages
     :raises ParseError: the data is not a collection
@@ -113,7 +114,7 @@ def is_partial(data: Data, source: str) -> bool:
 
 
 def parse_system(data: Data) -> System:
-    """Return the identity, the power state and the links of a ComputerSystem.
+    """Return the identity and the links of a ComputerSystem. The field ``path`` remains empty.
 
     :param data: JSON data of the resource
     :raises ParseError: the data is not a mapping
@@ -142,7 +143,8 @@ def parse_system(data: Data) -> System:
 
 
 def reset_types(data: Data) -> tuple[str, ...]:
-    """Return the kinds of reset in an ActionInfo. Return an empty tuple if it lists none. DSP0266, 7.13.
+    """Return the kinds of reset in an ActionInfo, such as ``ForceRestart`` (DSP0266, 7.13). Return an empty tuple if it
+    lists none.
 
     :raises ParseError: the data is not a mapping
     """
@@ -155,7 +157,8 @@ def reset_types(data: Data) -> tuple[str, ...]:
 
 
 def parse_bios(data: Data) -> Bios:
-    """Return the attributes of a Bios resource, and the links to its registry and its settings object.
+    """Return the attributes of a Bios resource, the links to its registry and its settings object, the times at which
+    it can apply values, and the errors of the values that were applied last.
 
     :param data: JSON data of the resource
     :raises ParseError: it has no attributes, or more than a BIOS has
@@ -178,8 +181,10 @@ def parse_bios(data: Data) -> Bios:
 
 def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Return the values that become active at the next reset, from a settings object, by name of the attribute. The
-    settings object of some BMCs is a full copy of the attributes, so values that equal the current ones are not
-    pending. That of other BMCs has only the pending values, or no attributes.
+    result is empty if there are none.
+
+    The settings object of some BMCs is a full copy of the attributes, so values that equal the current ones are left
+    out. The settings object of other BMCs contains only the pending values, or no attributes.
 
     :param data: JSON data of the settings object
     :param current: current values of the attributes
@@ -198,8 +203,8 @@ def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[
 
 
 def parse_manager(data: Data) -> Manager:
-    """Parse a Manager. The paths of jobs and lockdown mode are known for Dell, and that of the lockdown mode for
-    Supermicro. They are empty for any other vendor.
+    """Parse a Manager. Paths of jobs are known only for Dell, and paths of the lockdown mode only for Dell and
+    Supermicro. Both are empty for any other vendor.
 
     :raises ParseError: the data is not a mapping
     """
@@ -216,7 +221,8 @@ def parse_manager(data: Data) -> Manager:
 
 
 def is_locked_down(data: Data) -> bool:
-    """Return whether the BMC rejects changes, from the attributes of an iDRAC or from Supermicro's SysLockdown.
+    """Return whether the BMC is in lockdown mode, in which it rejects changes, from the attributes of an iDRAC or from
+    Supermicro's SysLockdown.
 
     :raises ParseError: the resource does not report the mode
     """
@@ -253,7 +259,7 @@ def next_page(data: Data) -> str:
 
 
 def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
-    """Return the jobs that change the BIOS, each reduced to the properties that are used here, because a job may be as
+    """Return the jobs that change the BIOS, each reduced to the properties that are used here. A complete job may be as
     large as a whole response.
     """
     return [
@@ -264,9 +270,7 @@ def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
 
 
 def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
-    """Return the jobs that block changes of the BIOS, because they have not ended. A job without a state counts as not
-    ended.
-    """
+    """Return those jobs for the BIOS that have not ended, and so block changes. A job without a state has not ended."""
     return tuple(
         BiosJob(text_at(job, "Id") or get_last_part(parse_link(job)), text_at(job, "JobState"), text_at(job, "Name"))
         for job in get_rows(list(jobs))
@@ -275,8 +279,10 @@ def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
 
 
 def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
-    """Return the reason why the last ended job for BIOS attributes failed, with its id. Return an empty string if it
-    did not fail, or if there was no such job.
+    """Return the reason why the last ended job for BIOS attributes failed, with its ID. Return an empty string if this
+    job did not fail, or if there was no such job.
+
+    :param jobs: JSON data of the jobs
     """
     over = [
         job
@@ -296,8 +302,11 @@ def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
 
 
 def parse_message_id(data: typing.Any) -> str:
-    """Return the id of the message with which a BMC rejected a request (``Base.1.12.InsufficientPrivilege``). Return an
-    empty string if there is none. The text of the message is not used, because it may repeat the request.
+    """Return the ID of the message with which a BMC rejected a request (``Base.1.12.InsufficientPrivilege``). Return an
+    empty string if the response contains no valid ID. The text of the message is not used, because it may repeat the
+    request.
+
+    :param data: JSON data of the response
     """
     error = get_inner({"": data}, "", "error")
     told = [row.get("MessageId") for row in get_rows(error.get("@Message.ExtendedInfo"))]
@@ -313,7 +322,10 @@ def parse_message_id(data: typing.Any) -> str:
 
 def parse_refusal(data: typing.Any) -> str:
     """Return the text with which a BMC rejected a request: up to three messages in one line. They come from the error
-    in the response, and from the annotations of the properties that the BMC rejected (DSP0266, 6.5.7).
+    in the response, and from the annotations of the properties that the BMC rejected (DSP0266, 6.5.7). Return an empty
+    string if the response contains no message.
+
+    :param data: JSON data of the response
     """
     top = data if isinstance(data, dict) else {}
     of_properties = [
@@ -327,22 +339,27 @@ def parse_refusal(data: typing.Any) -> str:
 
 
 def parse_etag(data: typing.Any, header: str) -> str:
-    """Return the ETag for the detection of changes to a resource. Return an empty string if the BMC sends none, or one
-    that is not valid in a header.
+    """Return the ETag of a resource, by which changes to the resource are detected. Return an empty string if the BMC
+    sends none, or one that is not valid in a header.
+
+    :param data: JSON data of the resource
+    :param header: value of the header ETag, which has precedence; empty if it is missing
     """
     found = header or get_inner({"": data}, "").get("@odata.etag")
     return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
 
 
 def job_of(path: str) -> str:
-    """Return the id of a job from its path or URL. Return an empty string if there is none."""
+    """Return the ID of a job from its path or URL. Return an empty string if the last segment of the path is not a
+    valid ID.
+    """
     found = get_last_part(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
 
 
 def _describe_refused_settings(settings: Data) -> str:
-    """Return the error messages in the annotation @Redfish.Settings of a Bios (DSP0266, 9.10), at most three. Messages
-    that report success are left out.
+    """Return the error messages in the annotation @Redfish.Settings of a Bios (DSP0266, 9.10), at most three, joined by
+    semicolons. Messages that report success are left out. Return an empty string if there are no errors.
     """
     told = [
         row
@@ -367,10 +384,10 @@ def _list_texts(data: typing.Any) -> tuple[str, ...]:
 
 
 def _filter_valid_attributes(attributes: Data) -> dict[str, typing.Any]:
-    """Return the attributes with valid values.
+    """Return the attributes with valid values, by name.
 
-    An infinite number is invalid, and so is a text that is too long for the screen of a BIOS. The limit matters because
-    the reason why an attribute is read-only repeats the values of other attributes.
+    An infinite number is invalid, and so is a text that is longer than the screen of a BIOS can show. The length
+    matters because the reason why an attribute is read-only repeats the values of other attributes.
     """
     return {name: value for name, value in attributes.items() if _is_value(value)}
 

@@ -25,9 +25,10 @@ def list_settings(
     has no attributes.
 
     :param pending: values that become active at the next reset, by attribute
-    :param registry: registry of the BIOS; None if it could not be read. Attributes are then found by the table of
-        names, which is also used for a key if no display name matches
-    :param held: reason why the BMC rejects any new value of this BIOS now; empty if it accepts them
+    :param registry: registry of the BIOS; None if it could not be read. Attributes are found by the display names in
+        the registry. Without a registry, or if no display name matches a key, they are found by the table of attribute
+        names
+    :param held: reason why the BMC rejects any new value of this BIOS now; empty if it accepts new values
     :param keys: keys of the settings
     """
     if registry is None:
@@ -45,8 +46,8 @@ def list_settings(
 def list_others_pending(
     settings: typing.Iterable[BiosSetting], pending: typing.Mapping[str, typing.Any]
 ) -> tuple[str, ...]:
-    """Return the sorted names of the attributes that have a pending value and that no setting covers, such as those
-    that an admin has saved at the BMC. They become active at the next reset as well.
+    """Return the sorted names of the attributes that have a pending value and that no setting covers, up to a limit. An
+    admin may have saved such values at the BMC. They become active at the next reset as well.
 
     :param pending: values that become active at the next reset, by attribute
     """

@@ -23,14 +23,14 @@ _WORDS = {"one": 1, "two": 2, "four": 4}
 
 
 def _normalize_value(value: typing.Any) -> str:
-    """Return a value in lower case with single spaces, for comparisons."""
+    """Return a value as text in lower case with single spaces, for comparisons."""
     return " ".join(str(value).lower().split())
 
 
 def parse_switch(value: typing.Any) -> typing.Optional[bool]:
     """Return whether a value means on (True) or off (False). Return None if it means neither, such as ``Auto``::
 
-    >>> parse_switch("Enable"), switch("No"), switch(True), switch("Auto")
+    >>> parse_switch("Enable"), parse_switch("No"), parse_switch(True), parse_switch("Auto")
     (True, False, True, None)
     """
     word = _normalize_value(value)
@@ -38,12 +38,15 @@ def parse_switch(value: typing.Any) -> typing.Optional[bool]:
 
 
 def parse_number(key: str, value: typing.Any) -> typing.Optional[int]:
-    """Return the number in a value: bytes of a read request, or NUMA nodes of a socket. Return None if it has none::
+    """Return the number that a value stands for: bytes of a read request, or NUMA nodes of a socket. Return None if the
+    value contains no number::
 
-    >>> parse_number("max_read_request", "4096B")
-    4096
-    >>> parse_number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
-    (2, 1)
+        >>> parse_number("max_read_request", "4096B")
+        4096
+        >>> parse_number("numa_per_socket", "NPS2"), parse_number("numa_per_socket", "Disabled")
+        (2, 1)
+
+    :param key: ``max_read_request`` for bytes; any other key for NUMA nodes
     """
     word = _normalize_value(value)
     if key == "max_read_request":
@@ -62,10 +65,11 @@ def _match_bios_value(
     key: str, wanted: typing.Any, value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
     """Return whether a BIOS value and a desired value have the same meaning, such as ``Enable`` and ``on``. Return None
-    if this is ambiguous.
+    if this is ambiguous, or if the BIOS value is None.
 
     :param key: key of the setting
     :param wanted: the desired value, in the spelling of any vendor
+    :param value: value of the BIOS attribute
     :param label: other name of the BIOS value, such as its display name; None if it has none
     """
     if value is None:
@@ -89,10 +93,12 @@ def _match_bios_value(
 def value_matches(
     key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
-    """Return whether a BIOS value has the same meaning as one of the desired values. Return None if this is ambiguous.
+    """Return whether a BIOS value has the same meaning as one of the desired values. Return None if it matches none of
+    them for certain, but the comparison with at least one is ambiguous.
 
     :param key: key of the setting
     :param wanted: desired values, in the spelling of any vendor
+    :param value: value of the BIOS attribute
     :param label: other name of the BIOS value, such as its display name; None if it has none
     """
     answers = {_match_bios_value(key, one, value, label) for one in wanted}

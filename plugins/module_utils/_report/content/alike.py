@@ -24,10 +24,10 @@ class GroupDifference:
     """A property in which some members of a group differ from most other members.
 
     :ivar members: names of the nodes or HCAs that differ
-    :ivar row: id of the property: for nodes a setting of stage tuning, for HCAs the firmware or one of its settings
+    :ivar row: ID of the property: for nodes a setting of stage tuning, for HCAs the firmware or one of its settings
     :ivar what: description of the property
     :ivar value: value of the members that differ
-    :ivar others: usual value, and the number of members that have it, in words
+    :ivar others: usual value and the number of members that have it, as text
     """
 
     members: tuple[str, ...]
@@ -43,7 +43,7 @@ class ComparedGroup:
 
     :ivar name: description of the group, such as the models of its CPUs, GPUs and HCAs
     :ivar what: ``nodes`` or ``HCAs``
-    :ivar members: names of the nodes or HCAs
+    :ivar members: names of the nodes, or ``node HCA`` of the HCAs
     :ivar odd: properties in which single members differ from most of the group
     """
 
@@ -58,7 +58,7 @@ class Alike:
     """The groups of comparable nodes and HCAs of a run.
 
     :ivar groups: groups of comparable nodes, then groups of HCAs of one model
-    :ivar tuning: facts by which the nodes were grouped
+    :ivar tuning: facts by which the nodes were grouped; empty facts if there are none
     :ivar notes: reasons why groups, or nodes in them, are missing
     """
 
@@ -68,9 +68,11 @@ class Alike:
 
 
 def group_alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
-    """Return the groups of comparable nodes and HCAs. Facts that cannot be read become a note.
+    """Return the groups of comparable nodes and HCAs. Facts that are missing or cannot be read become a note in the
+    result.
 
     :param records: records of this run, by stage
+    :param facts: facts of this run
     """
     notes: list[str] = []
     tunings: tuning.Facts = _load_facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
@@ -97,10 +99,11 @@ def group_alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Ali
 def _load_facts(
     stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: ReportFacts, notes: list[str]
 ) -> typing.Any:
-    """Return the facts of a stage. If there are none, or they cannot be read, add a note with the reason and return
-    None.
+    """Return the typed facts of a stage. If there are none, or they cannot be read, add a note with the reason and
+    return None.
 
     :param parts: fields of the facts to load
+    :param notes: list to which the note is added
     """
     record = records.get(stage)
     if record is None or not record.facts:

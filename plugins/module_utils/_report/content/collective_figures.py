@@ -39,9 +39,9 @@ def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
 
 def render_latencies(found: typing.Sequence[GroupLatency]) -> Html:
     """Render the table of the latencies of small messages. The slowest ``_MOST_PAIRS`` pairs are listed, the slowest
-    first.
+    first, and the number of the other pairs is stated.
 
-    :param found: latency of each pair of nodes
+    :param found: latency of each pair of nodes, at least one
     """
     ordered = sorted(found, key=lambda item: -item.latency.mean_us)
     longest = max(item.latency.p99_us or item.latency.mean_us for item in found)
@@ -64,7 +64,8 @@ def render_latencies(found: typing.Sequence[GroupLatency]) -> Html:
 
 
 def render_bar(mean_us: float, p99_us: typing.Optional[float], longest: float) -> Html:
-    """Draw a latency on a scale from 0: a line to the mean with a dot, and a band to the 99th percentile.
+    """Draw a latency as an SVG on a scale from 0: a line to the mean with a dot, and a band from the mean to the 99th
+    percentile.
 
     :param mean_us: mean latency in microseconds
     :param p99_us: 99th percentile in microseconds; None if not measured
@@ -117,8 +118,9 @@ def _render_row(item: GroupFigure) -> Html:
 
 
 def render_picture(item: GroupFigure) -> Html:
-    """Draw the bus bandwidth of a group by message size, on a scale from 0. A dot marks the highest bandwidth, a line
-    the floor, and a band the range from the floor to the upper bound of the links.
+    """Draw the bus bandwidth of a group by message size as an SVG, on a scale from 0. A dot marks the highest
+    bandwidth, a line the floor, and a band the range from the floor to the upper bound of the links. A floor or bound
+    that is not known is left out.
     """
     most = (item.bus_gbs, item.floor_gbs or 0.0, item.bound_gbs or 0.0, *(value for _size, value in item.sizes))
     high = max(most) or 1.0

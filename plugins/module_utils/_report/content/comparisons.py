@@ -14,8 +14,9 @@ from ..markup.tables import render_row, render_table
 
 
 def render_figure(item: Compared) -> Html:
-    """Render the table, sorted by the number of nodes and, within each number, from the slowest network to the fastest.
-    A measurement on a single node comes first.
+    """Render the table of one measured quantity, sorted by the number of nodes and, within each number, from the
+    slowest network to the fastest. A measurement on a single node comes first. A list of advice follows the table if
+    there is any.
     """
     measure = item.measure
     single = (

@@ -153,7 +153,8 @@ def _render_line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[f
 
 
 def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
-    """Return the horizontal positions at which the links of a node begin, one for each of its HCAs, from left to right.
+    """Return the horizontal positions at which the links of a node begin, one for each of its HCAs, from left to right,
+    in SVG units.
 
     :param item: node of the drawing
     :param middle: horizontal center of the node's box
@@ -164,7 +165,11 @@ def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
 
 
 def _shorten_name(name: str, width: float) -> str:
-    """Return a name, cut to the width of a box. The tooltip of the box shows the whole name."""
+    """Return a name on one line, cut to the width of a box and then ended by an ellipsis. The tooltip of the box shows
+    the whole name.
+
+    :param width: width of the box, in SVG units
+    """
     name, most = one_line(_SWITCH.sub(r"\1", name)), max(3, int((width - 6) / _LETTER))
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 

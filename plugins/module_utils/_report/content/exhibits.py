@@ -40,14 +40,16 @@ from .trends import Trend, list_latencies, list_steps, list_trends
 
 
 class Undrawable(ValueError):
-    """The error that the facts of a record cannot be shown in the report. Its message has the reason."""
+    """The error for facts of a record that cannot be shown in the report. Its message is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FabricChart:
     """An InfiniBand fabric as stage fabric observed it: its members, and their positions in the topology.
 
+    :ivar name: name of the fabric
     :ivar membership: HCAs of the fabric by node, with their rails
+    :ivar topology: nodes and links of the fabric, as a port reported them
     :ivar places: positions in the topology, by node and HCA
     """
 
@@ -57,7 +59,9 @@ class FabricChart:
     places: typing.Mapping[tuple[str, str], Place]
 
     def leaves(self, rail: int) -> dict[str, str]:
-        """Return the leaf of each node on a rail, as far as the topology shows it."""
+        """Return the name of the leaf of each node on a rail, by node. Nodes whose leaf the topology does not show are
+        left out.
+        """
         return {
             place.node: place.leaf for place in self.places.values() if place.rail == rail and place.leaf is not None
         }
@@ -67,10 +71,11 @@ Charts = typing.Mapping[str, FabricChart]
 
 
 def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Charts:
-    """Return the topology and the places of the HCAs of each InfiniBand fabric that has a topology, by name of the
-    fabric.
+    """Return the topology and the positions of the HCAs of each InfiniBand fabric that has a topology, by name of the
+    fabric. Return an empty mapping if stage fabric left no facts.
 
     :param record: record of stage fabric; None if there is none
+    :param facts: facts of this run
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
@@ -93,7 +98,8 @@ def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known:
     fabric left no facts.
 
     :param record: record of stage fabric; None if there is none
-    :param known: charts of the fabrics, from which known members are taken
+    :param known: charts of InfiniBand fabrics by name of the fabric. The members of such a fabric are taken from its
+        chart instead of being computed again
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
@@ -110,9 +116,10 @@ def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known:
 def load_intent_and_facts(
     record: typing.Optional[Record], facts: ReportFacts, parts: typing.Sequence[str]
 ) -> typing.Optional[tuple[Intent, typing.Any]]:
-    """Return the intent and the typed facts of a record. Return None if there are none: the stage did not run, or its
-    role failed.
+    """Return the intent and the typed facts of a record. Return None if there are none, because the stage did not run
+    or its role failed.
 
+    :param record: record of a stage; None if there is none
     :param parts: required fields of the facts. Loading all facts of a large cluster takes long
     :raises Undrawable: the facts do not load
     """
@@ -125,7 +132,7 @@ def load_intent_and_facts(
 
 
 def read_plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
-    """Return the plan of stage network; None if the stage did not reach its plan.
+    """Return the plan of drains and reboots of stage network. Return None if the stage did not reach its plan.
 
     :raises Undrawable: the facts do not load
     """
@@ -134,8 +141,10 @@ def read_plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionP
 
 
 def read_comparisons(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
-    """Return the comparisons of networks by stage compare. Return an empty tuple if the stage left no facts.
+    """Return the comparisons of networks that stage compare has made, one for each measured quantity. Return an empty
+    tuple if the stage left no facts.
 
+    :param record: record of stage compare
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("bandwidth", "collectives", "latencies"))
@@ -143,8 +152,9 @@ def read_comparisons(record: Record, facts: ReportFacts) -> tuple[compare.Compar
 
 
 def judge_collectives(record: typing.Optional[Record], facts: ReportFacts) -> collectives.JudgedRuns:
-    """Return the proven figures and latencies of stage collectives. They are empty if the stage left no facts.
+    """Return the proven figures and latencies of stage collectives. Both are empty if the stage left no facts.
 
+    :param record: record of stage collectives; None if there is none
     :raises Undrawable: the facts do not load
     """
     parts = ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies", "neighbours")
@@ -155,9 +165,11 @@ def judge_collectives(record: typing.Optional[Record], facts: ReportFacts) -> co
 def list_steps_over_runs(
     record: Record, facts: ReportFacts, proven: collectives.JudgedRuns
 ) -> tuple[tuple[Trend, ...], tuple[Trend, ...], int]:
-    """Return the trends of the collective steps over the kept runs, those of the latencies, and the number of kept
-    runs.
+    """Return three results: the trends of the collective steps over the kept runs, the trends of the latencies, and the
+    number of kept runs. Without kept runs these are two empty tuples and 0. The trends of the latencies are empty if
+    the intent does not limit latencies.
 
+    :param record: record of stage collectives
     :param proven: figures and latencies that are proven in this run
     :raises Undrawable: the facts do not load
     """
@@ -174,14 +186,17 @@ def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Opt
     """Return the intent and the facts of stage bandwidth from which figures and floors are computed. Return None if the
     stage left no facts.
 
+    :param record: record of stage bandwidth; None if there is none
     :raises Undrawable: the facts do not load
     """
     return load_intent_and_facts(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
 def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], int]:
-    """Return the bandwidth trends of rails and pairs over the kept runs, and the number of kept runs.
+    """Return the bandwidth trends of rails and pairs over the kept runs, and the number of kept runs. Return an empty
+    tuple and 0 if there are no kept runs, or if this run measured nothing.
 
+    :param record: record of stage bandwidth
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("bandwidth", "earlier"))
@@ -200,6 +215,7 @@ def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierError
     facts.
 
     :param record: record of stage fabric
+    :param earlier: error counters that the kept runs have read
     :raises Undrawable: the facts do not load
     """
     loaded = load_intent_and_facts(record, facts, ("topologies",)) if earlier.readings else None
@@ -211,9 +227,11 @@ def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierError
 
 
 def collect_versions(records: typing.Mapping[str, Record], facts: ReportFacts) -> dict[str, str]:
-    """Return the versions in use on the cluster as texts, by component such as the HCA firmware. Each version has the
-    number of its devices or nodes, so that different firmware versions are visible. Components without readable facts
-    are left out.
+    """Return the versions in use on the cluster as texts, by component, such as ``28.43.1014 (16), 28.42.1000 (2)`` for
+    the HCA firmware. The number of devices or nodes of each version is in parentheses, the largest first, so that
+    different versions are visible. Components without readable facts are left out.
+
+    :param records: records of this run, by stage
     """
     result = {}
     for title, stage, part, versions in _FLEET:
@@ -234,7 +252,7 @@ def collect_versions(records: typing.Mapping[str, Record], facts: ReportFacts) -
 
 
 def find_membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
-    """Return the HCAs of a fabric by node, with their rails, from the facts that were read without an error."""
+    """Return the HCAs of a fabric by node, with their rails. Facts of nodes that contain an error are ignored."""
     nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
     subnets = {
         name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None

@@ -12,8 +12,8 @@ from ..markup.text import shorten_plain
 
 
 def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
-    """Return ``check``, ``subject``, ``status``, ``why`` and ``remedy`` of the first finding as texts; None if there
-    are no findings.
+    """Return ``check``, ``subject``, ``status``, ``why`` and ``remedy`` of the first finding as shortened texts by
+    these names. Return None if there are no findings.
 
     :param findings: findings that close a gate
     """
@@ -27,15 +27,15 @@ def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict
 
 def is_behind(finding: Finding) -> bool:
     """Return whether a finding is the cause of other findings: it reports a suspect, an API server that does not
-    answer, or a missing library without which the API server cannot be queried.
+    answer, or the missing library that is required to query the API server.
     """
     before_all = finding.check in ("validate.api_server", "validate.library") and finding.status != SKIPPED
     return finding.check.endswith(".suspect") or before_all
 
 
 def is_refusal(finding: Finding) -> bool:
-    """Return whether stage network did not apply an object: another component refused it, or the linter or the plan of
-    drains and reboots held it back.
+    """Return whether a finding reports an object that stage network did not apply, because another component refused
+    it, or because the linter or the plan of drains and reboots prevented it.
     """
     refused = finding.check.endswith("_accepted") or finding.check == "network.disruption"
     return finding.status == FAIL and (refused or finding.check.startswith("network.lint_"))
@@ -49,11 +49,12 @@ _HINT = re.compile(r" \(did you mean '[^']{1,100}'\?\)")
 
 
 def name_cause(finding: Finding) -> str:
-    """Return a finding as the verdict shows it: its check and its subject.
+    """Return a finding in the form in which the verdict shows it, usually its check and its subject.
 
     For a failed task, an API server that does not answer and an inventory without nodes, the cause is shown instead of
-    the subject. Findings of stage validate also show the remedy, because a new user has no report yet, and so do
-    objects of stage network that were not applied, because a user of a shared cluster must not work around them.
+    the subject. The remedy is shown for two kinds of findings: those of stage validate, because a new user has no
+    report yet, and those on objects that stage network did not apply, because a user of a shared cluster must not work
+    around them.
     """
     if finding.check.endswith(".error"):
         return f"{finding.check}: {shorten_plain(finding.measured, _MOST_OF_A_TASK)}"

@@ -63,14 +63,14 @@ def render_figure(whole: Matrix) -> Html:
 
 def is_well(whole: Matrix) -> bool:
     """Return whether all directions of all pairs passed. A direction that is waived, or that has no finding of its own,
-    has not passed.
+    does not count as passed.
     """
     return {cell.level for cell in whole.cells.values()} == {"pass"}
 
 
 def _describe_range(whole: Matrix) -> str:
-    """Describe the lowest, median and best figure of all directions. Return an empty text if there are no figures, or
-    if a lower figure is better.
+    """Return a text with the lowest, median and best figure of all directions, which begins with a semicolon. Return an
+    empty text if there are no figures, or if a lower figure is better.
     """
     values = [cell.value for cell in whole.cells.values() if cell.value is not None]
     if not whole.more_is_better or not values:

@@ -24,10 +24,11 @@ def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typ
 
 
 class ReportFacts:
-    """The typed facts of a run. Facts that several stages share are read and loaded once, since the HCAs of a thousand
-    nodes take seconds.
+    """The typed facts of a run. Facts that several stages share are read and loaded only once, because the HCAs of a
+    thousand nodes take seconds.
 
-    :param source: function that reads the data
+    :param source: function that gets the name of a stage and the names of fields, and returns the data of these fields
+        by name
     """
 
     def __init__(self, source: FactSource) -> None:
@@ -38,6 +39,7 @@ class ReportFacts:
         """Return the ``Facts`` object of a stage. Only the fields in ``parts`` are loaded. The other fields, and fields
         without data, have their defaults.
 
+        :param parts: names of fields of the ``Facts`` class of the stage
         :raises RdmaError: the facts cannot be read, or are not facts of this stage
         """
         cls = TABLE[stage][0]

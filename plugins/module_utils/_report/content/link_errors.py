@@ -29,7 +29,8 @@ class LinkErrors:
     """A link whose error counters are not zero.
 
     :ivar name: names of both ends
-    :ivar steps: number of new errors from each run to the next, this run last; None if it is not known
+    :ivar steps: number of new errors from each run to the next, the step to this run last; None for a step in which it
+        is not known
     """
 
     name: str
@@ -46,7 +47,7 @@ class ErrorHistory:
 
     :ivar links: links with errors, ordered by the errors since the previous run, the most first
     :ivar quiet: number of links without errors
-    :ivar runs: number of kept runs
+    :ivar runs: number of kept runs that were read
     :ivar unread: kept runs that cannot be read, each with the reason
     """
 
@@ -57,10 +58,12 @@ class ErrorHistory:
 
 
 def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
-    """Return the errors of each link of this run over the kept runs. They are the sum of the counters of physical
-    errors at both ends.
+    """Return the errors of each link of this run over the kept runs. The errors of a link are the sum of the counters
+    of physical errors at both ends. The result has no links if no earlier run or not this run has read counters.
 
-    :param seen: topologies of this run, from all ports
+    :param run: ID of this run
+    :param seen: topologies of this run, from all ports that reported one
+    :param earlier: error counters that the kept runs have read
     """
     readings = (*earlier.readings, collect_readings(run, seen))
     if len(readings) < 2 or not readings[-1].ends:
@@ -80,10 +83,11 @@ def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: Earl
 
 
 def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Names]:
-    """Return the two ends of each link, with the names of these ends. An end is a GUID and a port number. Several ports
-    may report the same fabric, and the first one with the link counts.
+    """Return the names in the topology that reported a link, by the two ends of the link. An end is a GUID and a port
+    number, and the end at a host comes first. If several ports report the same link, the topology of the first one is
+    used.
 
-    :param seen: topologies of this run, from all ports
+    :param seen: topologies of this run, from all ports that reported one
     """
     found: dict[tuple[End, End], Names] = {}
     for topology in (one.topology for one in seen if one.topology is not None):
@@ -96,9 +100,9 @@ def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Na
 
 
 def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
-    """Return the number of new errors at one end of a link in each run after the first: the growth since the last run
-    that read the counters of this end. An entry is None if the run did not read them, or if no earlier run did, as for
-    a replaced HCA.
+    """Return the number of new errors at one end of a link in each run after the first. It is the growth since the last
+    run that read the counters of this end. An entry is None if the run did not read them, or if no earlier run did,
+    such as for a replaced HCA.
 
     :param end: GUID and port number of the end
     :param readings: counters of the kept runs and of this run, the oldest first
@@ -113,8 +117,8 @@ def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> S
 
 
 def _sum_link_errors(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Optional[int]:
-    """Return the number of new errors of a link from the numbers of both ends. If the counters of one end were not
-    read, the errors of the other end count; without such errors the result is None.
+    """Return the number of new errors of a link: the sum of the numbers of both ends. If the counters of one end were
+    not read, return the number of the other end, or None if that is 0 or unknown, too.
 
     :param first: number of new errors at the first end; None if its counters were not read
     :param second: number of new errors at the second end; None if its counters were not read
@@ -124,7 +128,9 @@ def _sum_link_errors(first: typing.Optional[int], second: typing.Optional[int]) 
 
 
 def render_figure(found: ErrorHistory) -> Html:
-    """Render the table of links with their charts. It is collapsed if no link has new errors since the previous run."""
+    """Render the table of links with errors and their charts. The table is collapsed if no link has new errors since
+    the previous run.
+    """
     runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
     quiet = (
         f"{found.quiet} other links counted no errors" if found.links else f"none of {found.quiet} links counted errors"
@@ -163,8 +169,8 @@ def _render_row(link: LinkErrors) -> Html:
 
 
 def render_picture(link: LinkErrors) -> Html:
-    """Draw a bar for the new errors in each run. The largest number fills the height. If the number is not known, the
-    bar is flat and has another color.
+    """Draw a bar for the new errors of a link in each run as an SVG. The largest number fills the height. If the number
+    of a run is not known, its bar is flat and has another color.
     """
     most = max(link.total and max(step or 0 for step in link.steps), 1)
     step = (_WIDTH - 2 * _EDGE) / len(link.steps)

@@ -38,9 +38,11 @@ class FindingGroup(typing.NamedTuple):
     """The findings of one check with the same cause and the same remedy.
 
     :ivar label: status of the findings, or ``waived``
-    :ivar check: id of the check
+    :ivar check: ID of the check
     :ivar why: cause of the findings
+    :ivar remedy: remedy of the findings
     :ivar waived: reason of the waiver; empty if not waived
+    :ivar findings: the findings, at least one
     """
 
     label: str
@@ -52,9 +54,9 @@ class FindingGroup(typing.NamedTuple):
 
 
 def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
-    """Group the findings that did not pass by cause, and sort the groups by label, failures first. Within a label,
-    causes of other findings come first, as in the verdict: suspects, an API server that does not answer, a missing
-    library.
+    """Group the findings that did not pass by status, check, cause and remedy, and sort the groups by label, failures
+    first. Within a label, causes of other findings come first, as in the verdict: suspects, an API server that does not
+    answer, a missing library.
     """
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
     for item in judged:
@@ -85,8 +87,8 @@ def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]
 
 
 def render_listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
-    """Yield an article for each cause. If a check has many causes, such as pairs with different LIDs, the first few are
-    shown and all further ones are collapsed.
+    """Yield an article for each cause. If a check has many causes, such as pairs with different LIDs, the first
+    MOST_IN_FULL are shown and all further ones are collapsed.
 
     :param found: findings in groups with the same cause
     :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
@@ -127,14 +129,14 @@ def list_steps(
     found: typing.Mapping[str, typing.Sequence[FindingGroup]],
 ) -> tuple[list[list[NextStep]], list[NextStep]]:
     """Return the next steps of the user to open all gates. If a check has several causes, only the first one becomes a
-    step.
+    step, except for suspects.
 
-    A step is deferred if its findings are skipped, unless nothing else closes the gate of their stage, or if its remedy
-    refers to another step of the stage, such as that of a suspect.
+    A step is deferred in two cases: its findings are skipped although other findings close the gate of their stage, or
+    its remedy refers to another step of the stage, such as that of a suspect.
 
     :param found: groups of findings that close a gate, by stage
-    :returns: the necessary steps, grouped by remedy; and the deferred steps, which are not necessary until these are
-        done
+    :returns: two lists: the necessary steps, grouped by remedy; and the deferred steps, which need no action until the
+        necessary steps are done
     """
     by_remedy: dict[str, list[NextStep]] = {}
     left: list[NextStep] = []
@@ -165,8 +167,8 @@ def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]],
 
 
 def _collect_references(steps: typing.Iterable[NextStep]) -> dict[str, list[set[str]]]:
-    """Return, for each check, a list with one set for each of its steps: the checks to which the remedy of this step
-    refers.
+    """Return, by check, a list with one set for each step of the check. The set contains the checks to which the remedy
+    of this step refers.
     """
     found: dict[str, list[set[str]]] = {}
     for step in steps:
@@ -175,16 +177,17 @@ def _collect_references(steps: typing.Iterable[NextStep]) -> dict[str, list[set[
 
 
 def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
-    """Return whether the remedy of a step refers to another check whose remedy does not refer back.
+    """Return whether the remedy of a step refers to another check, and the remedy of at least one step of that check
+    does not refer back.
 
-    :param ways: sets of checks to which the remedies of the steps of a check refer, by check
+    :param ways: for each check, sets of the checks to which the remedies of its steps refer
     """
     own = step.group.check
     return any(own not in seen for check in _list_referred_checks(step) if check != own for seen in ways.get(check, ()))
 
 
 def _list_referred_checks(step: NextStep) -> set[str]:
-    """Return the check ids that the remedy of a step refers to."""
+    """Return the IDs of the checks to which the remedy of a step refers."""
     return set(_SEE.findall(step.group.remedy))
 
 
@@ -229,8 +232,8 @@ def _render_step_reasons(step: NextStep, pages: str) -> typing.Iterator[Html]:
 
 
 def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
-    """Render the findings that need no action of their own: skipped ones, and ones that a suspect explains. Return None
-    if there are none.
+    """Render the findings that need no action of their own, because they were skipped or follow from other findings.
+    Return None if there are none.
 
     :param left: steps for the findings that need no action of their own
     """
@@ -261,9 +264,9 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
 
 
 def render_passes(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
-    """Render the passed findings, collapsed, with the first few of each check. Return None if there are none.
+    """Render the passed findings, collapsed, with the first MOST_PASSES of each check. Return None if there are none.
 
-    :param record: path of the file that has all passed findings
+    :param record: path of the file that contains all passed findings, which is named if some are left out
     """
     found: dict[str, list[Finding]] = {}
     for item in judged:

@@ -26,7 +26,7 @@ class Cell(typing.NamedTuple):
     :ivar level: worst level of the findings on the cell, one of LEVELS; ``seen`` for a direction that was measured but
         has no finding of its own
     :ivar value: measured value in the unit of the matrix, for groups the worst one; None if not measured
-    :ivar words: tooltip of the cell, one text line for each statement
+    :ivar words: tooltip of the cell, one line of text for each statement
     :ivar directions: number of directions that the cell represents
     :ivar wrong: number of directions in the cell that fail or are unknown
     """
@@ -48,7 +48,7 @@ class Matrix:
     :ivar more_is_better: whether a larger value is better
     :ivar names: names of the nodes or groups of nodes, in the order of the lines and of the columns
     :ivar cells: cells by client and server. Pairs that were not to be measured are absent
-    :ivar leaves: leaf of each node, as far as it is known
+    :ivar leaves: name of the leaf of each node, by node, as far as it is known
     :ivar folded: number of nodes of each group, by name of the group; empty if each name is a node
     """
 
@@ -67,8 +67,8 @@ class Matrix:
         return (max if self.more_is_better else min)(values, default=None)
 
     def worst(self, values: typing.Iterable[float]) -> typing.Optional[float]:
-        """Return the worst of these values: the smallest if more is better, else the largest. Return None if there are
-        no values.
+        """Return the worst of the given values: the smallest if more is better, else the largest. Return None if there
+        are no values.
         """
         return (min if self.more_is_better else max)(values, default=None)
 
@@ -77,6 +77,7 @@ class Matrix:
 class NodeRow:
     """The summary of all measurements of one node. A value is None if nothing was measured.
 
+    :ivar name: name of the node
     :ivar leaf: name of the node's leaf; None if not known
     :ivar worst: worst value of all directions
     :ivar as_client: median of the directions in which the node is the client
@@ -95,7 +96,7 @@ class NodeRow:
 
 
 def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key of a name by which numbers in it are compared as numbers, so that worker-2 precedes
+    """Return a sort key of a name by which the numbers in the name are compared as numbers, so that worker-2 precedes
     worker-10.
     """
     # only the digits of ASCII: isdigit() is true of more than int() reads
@@ -107,8 +108,8 @@ def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def fold_matrix(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
-    """Return the matrix unchanged if it has at most ``most`` nodes. Otherwise return a matrix of groups of nodes: by
-    leaf if all leaves are known and not too many, else by the order of the nodes.
+    """Return the matrix unchanged if it has at most ``most`` nodes. Otherwise return a matrix of groups of nodes. The
+    nodes are grouped by leaf if all leaves are known and there are at most ``most`` of them, otherwise by their order.
     """
     if len(matrix.names) <= most:
         return matrix
@@ -125,7 +126,7 @@ def fold_matrix(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
 
 def list_rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
     """Return for each measured node its worst direction and its medians, as client and as server. Nodes with the most
-    failed or unknown directions come first.
+    failed or unknown directions come first, then those with the worst value.
     """
     as_client: dict[str, list[Cell]] = {name: [] for name in matrix.names}
     as_server: dict[str, list[Cell]] = {name: [] for name in matrix.names}
@@ -156,7 +157,9 @@ def compute_median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
 
 
 def format_number(value: typing.Optional[float]) -> str:
-    """Return a measured value with three significant digits, from 1000 on without decimals. Return a dash for None."""
+    """Return a measured value as text with three significant digits, and from 1000 on without decimals. Return a dash
+    for None.
+    """
     return "\u2013" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 

@@ -37,7 +37,7 @@ class Mentions:
                 self._words = max(self._words, len(words))
 
     def of(self, text: str) -> set[str]:
-        """Return all names that occur as whole words in the text. Only the first ``_MOST_TEXT`` characters are
+        """Return all names that occur in the text as whole words. Only the first ``_MOST_TEXT`` characters are
         searched.
         """
         text = text[:_MOST_TEXT]
@@ -55,8 +55,8 @@ class Mentions:
 
 
 def _list_text_spans(text: str, start: int, end: int, before: int, behind: int) -> typing.Iterator[str]:
-    """Yield the text from the first word to the last one, extended by surrounding characters that do not belong to
-    another word.
+    """Yield each part of a text that consists of a sequence of words and of up to _MOST_AROUND characters on either
+    side of it that do not belong to another word.
 
     :param start: position of the first word
     :param end: position after the last word

@@ -37,6 +37,7 @@ Rails = typing.Mapping[str, typing.Mapping[str, int]]
 class Nodes:
     """The sheets and groups of all nodes of a run.
 
+    :ivar sheets: sheet of each node
     :ivar groups: groups of comparable nodes and HCAs
     :ivar notes: data that the sheets and groups lack, each with the reason
     """
@@ -47,10 +48,11 @@ class Nodes:
 
 
 def build_nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optional[Nodes]:
-    """Return the sheets and groups of the nodes. Return None if stage discover left no facts, since no node is known
-    then.
+    """Return the sheets and groups of the nodes. Return None if stage discover left no facts, because no node is known
+    in this case.
 
     :param records: records of this run, by stage
+    :param facts: facts of this run
     :param known: charts of the InfiniBand fabrics, by name
     :raises Undrawable: the facts of stage discover do not load
     """
@@ -99,10 +101,11 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[ComparedGroup]
 
 
 def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.Mapping[str, Rails]:
-    """Return the rails of each HCA, by node, name of the HCA, and fabric.
+    """Return the number of the rail of each HCA, by node, name of the HCA, and fabric.
 
     :param records: records of this run, by stage
     :param known: charts of the InfiniBand fabrics, by name
+    :raises Undrawable: the facts of stage fabric do not load
     """
     found: dict[str, dict[str, dict[str, int]]] = {}
     for membership in list_memberships(records.get("fabric"), facts, known):
@@ -113,8 +116,12 @@ def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.M
 
 
 def _collect_intended_hcas(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
-    """Return two sets of names: the HCAs that the intent uses, and those of them whose interfaces are moved into pods.
-    If a fabric lacks members on the node, all HCAs that could be one are included.
+    """Return two sets of names of HCAs: those that the intent uses, and those of them whose interfaces are moved into
+    pods. If a fabric has fewer members on the node than the intent requires, all HCAs that could be a member are
+    included.
+
+    :param hcas: HCAs of the node, as far as they were observed
+    :param rails: rails of the node's HCAs, by name of the HCA and fabric
     """
     value = hcas.value or NodeHcas(())
     wanted, moved = set(), set()
@@ -138,8 +145,10 @@ def _is_infiniband(hca: Hca) -> bool:
 
 
 def _group_by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
-    """Return the findings that did not pass, by the nodes that their subjects name. Findings on a pair are left out,
-    since they concern everything between its ends and neither node in particular.
+    """Return the findings that did not pass, by the nodes that their subjects name. Findings on a pair of nodes are
+    left out, because they concern everything between the two nodes and neither node in particular.
+
+    :param names: names of the nodes
     """
     found: dict[str, list[Judged]] = {}
     for record in records.values():

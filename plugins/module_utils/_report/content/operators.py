@@ -12,7 +12,8 @@ from ..markup.tables import render_row, render_table
 
 
 def render_figure(findings: typing.Sequence[Finding]) -> Html:
-    """Render the table of operators that the intent needs, with their state.
+    """Render the table of operators that the intent needs: what requires each operator, which installation was found,
+    and the status of the finding.
 
     :param findings: findings of the check operators.needed, in the order of installation
     """

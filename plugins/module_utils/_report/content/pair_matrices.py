@@ -30,9 +30,10 @@ Judgements = typing.Mapping[str, typing.Sequence[Judged]]
 
 
 def list_matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Matrix, ...]:
-    """Return the matrices of measured pairs of a stage. Return an empty tuple for a stage that measures no pairs, or
-    that left no facts.
+    """Return the matrices of measured pairs of stage bandwidth or reachability. Return an empty tuple for any other
+    stage, and for a stage that left no facts.
 
+    :param record: record of the stage
     :param known: charts of the InfiniBand fabrics, by name
     :raises Undrawable: the facts do not load
     """
@@ -100,7 +101,7 @@ def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.S
     """Return the matrix cell of a pair. A pair that is suspected to be slow is measured more than once. Its cell shows
     the lowest bandwidth and the worst level of all findings.
 
-    :param measured: results of the pair
+    :param measured: results of the pair, at least one
     :param judged: findings on the pair
     """
     words = [f"{measured[0].client} \u2192 {measured[0].server}"]
@@ -166,8 +167,8 @@ def _list_reachability_matrices(
 def _list_pings(
     membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
 ) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
-    """Yield the planned pings between the ports of a fabric as position of the client, position of the server, and
-    result. The result is None if the node reported none.
+    """Yield the planned pings between the ports of a fabric as three values: the position of the client in the
+    topology, that of the server, and the result. The result is None if the node of the client reported none.
 
     :param where: positions in the topology, by node and HCA
     """
@@ -213,7 +214,8 @@ def _make_reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typi
 
 
 def _list_names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return the names of all nodes of a matrix in natural order, including nodes that did not answer.
+    """Return the names of all nodes of a matrix, including nodes that did not answer. They are sorted so that worker-2
+    precedes worker-10.
 
     :param cells: pairs of client and server
     :param nodes: nodes that take part

@@ -19,7 +19,7 @@ _WORST_FIRST: tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "
 
 
 def group_fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
-    """Return the nodes grouped by action, reasons and blockers, the worst action first."""
+    """Return the nodes of a plan in groups with the same action, reasons and blockers, the worst action first."""
     alike: dict[tuple[Action, tuple[str, ...], tuple[str, ...]], list[NodePlan]] = {}
     for node in plan.nodes:
         alike.setdefault((node.action, node.reasons, node.blockers), []).append(node)
@@ -27,7 +27,7 @@ def group_fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
 
 
 def describe_action(node: NodePlan, drains: bool) -> str:
-    """Describe in words the planned action on a node.
+    """Return the planned action on a node as text, such as ``reboot`` or ``changed without a drain``.
 
     :param drains: whether the SR-IOV operator drains the nodes before it changes them
     """
@@ -37,8 +37,8 @@ def describe_action(node: NodePlan, drains: bool) -> str:
 
 
 def describe_turns(pool: PoolPlan) -> str:
-    """Describe the order in which the nodes of a pool are changed: the number of nodes at the same time, the number of
-    waves, and the blockers.
+    """Return a text about the order in which the nodes of a pool are changed: the number of nodes, how many are changed
+    at the same time, the number of waves, and the blockers.
     """
     waves = "never completes" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"

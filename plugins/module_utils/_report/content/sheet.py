@@ -30,7 +30,7 @@ _MOST_BRIDGES = 64
 
 def make_sheet(seen: SheetInputs) -> Sheet:
     """Build the sheet of a node from its facts and findings. Values that the facts do not contain are shown as unknown.
-    Without facts, all values of the node are unknown.
+    Without facts, all values of the node are unknown, and the sheet contains the remedies.
     """
     findings = [item.finding for item in seen.judged if label_finding(item) in ("fail", "unknown")]
     wrong = [
@@ -90,7 +90,7 @@ class _Tree:
     :ivar seen: facts of stages discover and tuning on the node
     :ivar hcas: HCAs of the node
     :ivar rows: tuning facts of the node; None if they were not read
-    :ivar known: the same; without any values if they were not read
+    :ivar known: tuning facts of the node; empty facts if they were not read
     :ivar cards: PCI addresses of the GPUs that are drawn, as keys
     :ivar more: number of GPUs that are not drawn
     :ivar ways: PCI path of each HCA and GPU, by its name
@@ -100,7 +100,7 @@ class _Tree:
     :ivar nearest: nearest HCA of each GPU, and the distance to it
     :ivar wanted: names of the HCAs that a fabric selects
     :ivar cpus: CPUs of each NUMA node
-    :ivar acs: state of ACS of each PCI bridge
+    :ivar acs: state of ACS (Access Control Services) of each PCI bridge
     :ivar between: bridges between a GPU and its nearest HCA
     """
 
@@ -130,9 +130,10 @@ class _Tree:
         }
 
     def _map_row_values(self, row: str) -> dict[str, str]:
-        """Return the values of a tuning setting, by the device or other object from which each value was read.
+        """Return the values of a tuning setting, by the device or other object from which each value was read. The
+        result is empty if the setting was not read.
 
-        :param row: id of the setting
+        :param row: ID of the setting
         """
         return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
 
@@ -146,8 +147,8 @@ class _Tree:
 
     @property
     def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
-        """Yield the problems and unknown values that do not belong to a single item of the tree, each as text
-        and tone.
+        """Yield the problems and unknown values that do not belong to a single item of the tree, each as text and tone
+        (``bad`` or ``unknown``).
         """
         why = self._explain_unread_row("gpus") or self._explain_unread_row("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
@@ -191,8 +192,8 @@ class _Tree:
         )
 
     def _group_by_bridge(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
-        """Return the PCI tree of the given items. Items that are directly below the current bridge come first. Then
-        follow, in the order of addresses, the next bridges with the items below them.
+        """Return the PCI tree of the given items. Items directly below the current bridge come first. The next bridges
+        follow in the order of their addresses, each with the items below it.
 
         :param items: HCAs and GPUs, each with the addresses of the bridges between the current bridge and the item
         """
@@ -283,8 +284,10 @@ class _Tree:
         return self._resolve_numa_node(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node))
 
     def _resolve_numa_node(self, numa: typing.Optional[str]) -> str:
-        """Return the number of a NUMA node. Some platforms do not report it. It is then the only NUMA node, or unknown
-        if there are several.
+        """Return the number of a NUMA node as text. Some platforms do not report it. In this case return the only NUMA
+        node, or ``unknown`` if there are several or their number is not known.
+
+        :param numa: NUMA node as it was read; None or ``none`` if the platform does not report it
         """
         if numa is not None and numa != "none":
             return numa
@@ -297,8 +300,8 @@ class _Tree:
         return Statement(f"CPUs {known}") if known else Statement("CPUs unknown", "unknown")
 
     def _mute_unused_hca(self, hca: Hca, said: Statement) -> Statement:
-        """Return the statement unchanged if the intent uses the HCA, else without its tone. A problem of an unused HCA
-        is not marked.
+        """Return a statement about an HCA unchanged if the intent uses the HCA. Otherwise return it without its tone,
+        because problems of unused HCAs are not marked.
 
         :param said: statement about the HCA
         """
@@ -323,7 +326,7 @@ class _Tree:
         return Statement(f"port {port.number} ACTIVE, {port.rate_gbps:g} Gb/s")
 
     def _describe_pcie_link(self, hca: Hca) -> typing.Iterator[Statement]:
-        """Yield the statement about the PCIe link of an HCA. Yield nothing for an HCA without a PCI function and for a
+        """Yield one statement about the PCIe link of an HCA. Yield nothing for an HCA without a PCI function, and for a
         virtual device of a hypervisor, which has no link.
         """
         if hca.pci is None or hca.pci.driver == "virtio-pci":
@@ -342,7 +345,7 @@ class _Tree:
             yield Statement(now)
 
     def ports(self) -> tuple[Device, ...]:
-        """Return the table lines for the ports: one for each port, and one for an HCA without ports."""
+        """Return the lines of the table of ports: one for each port, and one for each HCA without ports."""
         found = []
         for hca in self.hcas:
             wanted = hca.name in self.seen.wanted
@@ -387,7 +390,9 @@ def _or_unknown(text: typing.Optional[str]) -> Statement:
 
 
 def _parse_pci_path(value: str) -> typing.Optional[pci_path.Path]:
-    """Return the parsed PCI path. Return None if it has no function, or more bridges than PCI allows."""
+    """Return a PCI path from its text in the tuning facts: the host bridge and the PCI addresses below it, separated by
+    blanks. Return None if the text contains no address, or more than _MOST_BRIDGES.
+    """
     root, _blank, functions = value.partition(" ")
     found = tuple(functions.split())
     return pci_path.Path(root, found) if 0 < len(found) <= _MOST_BRIDGES else None

@@ -23,6 +23,7 @@ MOST_GPUS = 256
 class Statement(typing.NamedTuple):
     """A short text about an item of the sheet.
 
+    :ivar text: the statement
     :ivar tone: ``bad`` for a problem, ``unknown`` for a value that is not known, otherwise empty
     """
 
@@ -32,8 +33,9 @@ class Statement(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SheetItem:
-    """An item of the PCI tree of a node: a bridge, an HCA or a GPU.
+    """An item of the PCI tree of a node: a host bridge, a bridge, an HCA or a GPU.
 
+    :ivar kind: ``root`` for a host bridge, otherwise ``bridge``, ``gpu`` or ``hca``
     :ivar name: displayed name
     :ivar said: statements about the item
     :ivar below: items below it in the PCI tree
@@ -54,8 +56,8 @@ class Block:
     """A NUMA node of a node, with its CPUs and the items of its PCI tree.
 
     :ivar name: displayed name of the NUMA node
-    :ivar cpus: CPUs in the kernel's list format
-    :ivar items: bridges, HCAs and GPUs at the top of its PCI tree
+    :ivar cpus: statement with the CPUs in the kernel's list format, such as ``CPUs 0-31``
+    :ivar items: items at the top of its PCI tree
     """
 
     name: str
@@ -65,9 +67,9 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A line in a table of a node's sheet: a port of an HCA, or a GPU.
+    """A line in a table of a node's sheet: a port of an HCA, an HCA without ports, or a GPU.
 
-    :ivar name: name of the port or GPU
+    :ivar name: name of the port, HCA or GPU
     :ivar cells: cells in the order of the headings of the table
     """
 
@@ -77,16 +79,16 @@ class Device:
 
 @dataclasses.dataclass(frozen=True)
 class Sheet:
-    """The content of the sheet of a node.
+    """The content of the sheet of a node. A part that is empty is not known, or does not exist.
 
     :ivar node: name of the node
-    :ivar kind: CPUs, GPUs and HCAs in words; empty if not known
+    :ivar kind: models of its CPUs, GPUs and HCAs as text; empty if not known
     :ivar blocks: NUMA nodes with their parts of the PCI tree
     :ivar hcas: lines of the table of ports
     :ivar gpus: lines of the table of GPUs
-    :ivar wrong: problems, in words
-    :ivar unknown: values that are not known, in words
-    :ivar odd: differences from comparable nodes and HCAs, in words
+    :ivar wrong: problems, each as text
+    :ivar unknown: values that are not known, each as text
+    :ivar odd: differences from comparable nodes and HCAs, each as text
     :ivar steps: remedies if the node did not answer
     """
 
@@ -102,23 +104,25 @@ class Sheet:
 
     @property
     def rank(self) -> int:
-        """Return the rank by which sheets are sorted. 0 is the most important one: a node with a problem."""
+        """Return a number by which sheets are sorted in ascending order: 0 for a node with a problem, 1 for unknown
+        values, 2 for differences from comparable nodes, 3 for none of these.
+        """
         return 0 if self.wrong else 1 if self.unknown else 2 if self.odd else 3
 
 
 @dataclasses.dataclass(frozen=True)
 class SheetInputs:
-    """The input of a sheet.
+    """The input from which the sheet of a node is built.
 
     :ivar node: name of the node
     :ivar hcas: observed HCAs, or the error that prevented reading them
-    :ivar tuning: observed tuning settings, or the error
-    :ivar rails: fabric and rail in words, by the name of the HCA, as far as they are known
+    :ivar tuning: observed tuning settings, or the error that prevented reading them
+    :ivar rails: fabric and rail as text, by the name of the HCA, as far as they are known
     :ivar wanted: names of the HCAs that the intent may use
     :ivar moved: names of the HCAs whose interface is moved into pods, and is down after its return
     :ivar judged: findings about the node that did not pass
-    :ivar kind: CPUs, GPUs and HCAs in words; empty if not known
-    :ivar odd: differences from comparable nodes and HCAs, in words
+    :ivar kind: models of the CPUs, GPUs and HCAs as text; empty if not known
+    :ivar odd: differences from comparable nodes and HCAs, each as text
     """
 
     node: str

@@ -17,10 +17,12 @@ NOT_COMPLETE = "NOT COMPLETE"
 
 
 def make_teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> dict[str, typing.Any]:
-    """Return the result of a teardown as data for later jobs. Its verdict is never green, since only a measured fabric
-    can be green.
+    """Return the result of a teardown as data for later jobs, with the same keys as the result of a run. Its verdict is
+    never green, since only a measured fabric can be green.
 
-    :param run: id of the teardown's run
+    :param gate: judged findings of the teardown
+    :param run: ID of the teardown's run
+    :param check_mode: whether the teardown ran in check mode
     :param changes: number of removed objects
     :param path: path of the folder with the facts of the teardown
     """

@@ -45,9 +45,9 @@ class TierItem:
 
     :ivar key: identifier of the item, to which the edges refer
     :ivar name: displayed name
-    :ivar marks: findings about the item, in words; for a group the number of findings
+    :ivar marks: findings about the item, each as text; for a group one text with their number
     :ivar size: number of nodes or switches that the item represents
-    :ivar rails: rails of a node. The value of each is True if a finding names the HCA of that rail
+    :ivar rails: rails of a node: the number of each rail, and whether a finding names the HCA of this rail
     """
 
     key: str
@@ -82,8 +82,8 @@ class Drawing:
     :ivar name: name of the fabric
     :ivar rows: items of each tier, from the top (switches that are farthest from the nodes) to the bottom (nodes)
     :ivar edges: links between the items
-    :ivar words: numbers of nodes, switches and links, in words
-    :ivar why_not: reason why there is no drawing; empty if there is one
+    :ivar words: numbers of nodes, switches and links, as text
+    :ivar why_not: reason why there is no drawing; empty if there is a drawing
     """
 
     name: str
@@ -94,9 +94,10 @@ class Drawing:
 
 
 def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
-    """Return the drawing of a fabric, in which the subjects of findings are marked. A fabric that is too large has no
-    tiers, and ``why_not`` has the reason.
+    """Return the drawing of a fabric, in which the subjects of findings are marked. If the fabric is too large to be
+    drawn, the drawing has no tiers, and its field ``why_not`` contains the reason.
 
+    :param chart: members and topology of the fabric
     :param judged: findings of all stages
     """
     switches = sum(node.kind == "Switch" for node in chart.topology.nodes)
@@ -135,8 +136,9 @@ class _Said:
     """An index of the findings by the names of nodes, switches and HCAs that they contain. Each finding is searched
     once for all names.
 
+    :param judged: findings of all stages
     :param names: names of nodes, switches and HCAs
-    :ivar upwards: names of the switches for which a finding concerns all links to the next higher tier
+    :ivar upwards: names of the switches about which a finding concerns all links to the next higher tier
     :ivar together: pairs of names that occur in the same finding
     """
 
@@ -166,7 +168,9 @@ class _Said:
         return self._counts[name]
 
     def marks(self, name: str) -> tuple[str, ...]:
-        """Return the first findings that contain a name as texts, and the number of the remaining ones."""
+        """Return the first ``_MOST_SAID`` findings that contain a name, each as text, and a text with the number of the
+        remaining ones if there are more. The result is empty if no finding contains the name.
+        """
         more = self._counts[name] - _MOST_SAID
         return (*self._texts.get(name, ()), *([f"{more} more findings in the list of findings"] if more > 0 else []))
 
@@ -191,13 +195,14 @@ class _Link(typing.NamedTuple):
 
 
 class _Graph:
-    """The nodes and switches of a fabric in tiers: 0 for nodes, 1 for leaves, 2 and more for the other switches.
+    """The nodes and switches of a fabric in tiers: 0 for nodes, 1 for leaves, 2 and more for the other switches. The
+    key of a node is its name, and the key of a switch its GUID.
 
-    :ivar names: names of nodes and switches by key, which is the name of a node or the GUID of a switch
-    :ivar rails: HCA of each rail, by node
-    :ivar links: links between two tiers
+    :ivar names: names of nodes and switches by key
+    :ivar rails: name of the HCA of each rail, by node
+    :ivar links: links between two tiers, or between switches of the same tier
     :ivar tiers: tier of each node and switch, by key
-    :ivar serves: rails whose HCAs are connected to a switch, by key
+    :ivar serves: numbers of the rails whose HCAs are connected to a switch, by key
     """
 
     def __init__(self, chart: FabricChart) -> None:
@@ -233,8 +238,8 @@ class _Graph:
                 self.serves[link.above].add(link.rail)
 
     def _assign_switch_tiers(self, between: typing.Sequence[tuple[str, str]], switches: typing.Iterable[str]) -> None:
-        """Set the tier of each switch above the leaves: one more than that of its neighbor nearest to the nodes. A
-        switch without a path to any node gets tier 2.
+        """Set the tier of each switch above the leaves: one more than the tier of its neighbor that is nearest to the
+        nodes. A switch without a path to any node gets tier 2.
 
         :param between: pairs of switches that a link connects
         :param switches: keys of all switches
@@ -262,8 +267,9 @@ class _Graph:
 
 
 def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[tuple[str, str]]) -> bool:
-    """Return whether a finding concerns a link: it names the HCA at the lower end, both ends, or all links of the lower
-    switch to the next higher tier.
+    """Return whether a finding concerns a link. For the link of a node, a finding must name the HCA at its lower end.
+    For a link between switches, a finding must name both ends, or concern all links of the lower switch to the next
+    higher tier.
 
     :param graph: nodes and switches in tiers
     :param said: index of the findings by name
@@ -282,8 +288,9 @@ def _get_node_name(node: FabricNode) -> str:
 def _build_tier_row(
     graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
 ) -> tuple[tuple[TierItem, ...], dict[str, str]]:
-    """Return two values: the items of one tier of the drawing, and the key of the item that represents each node or
-    switch, by key of the node or switch.
+    """Return two results: the items of one tier of the drawing, and by key of each node or switch the key of the item
+    that represents it. In a large tier, only nodes and switches with findings have items of their own, and the others
+    are combined into groups.
 
     :param graph: nodes and switches of the fabric in tiers
     :param keys: keys of the nodes or switches of the tier

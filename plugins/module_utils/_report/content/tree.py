@@ -30,6 +30,7 @@ class _Row(typing.NamedTuple):
     """A line of text in a box of the drawing: the name of an item, or a statement about it.
 
     :ivar depth: number of items above it in the PCI tree
+    :ivar text: text of the line
     :ivar tone: ``bad``, ``unknown`` or empty
     :ivar kind: kind of the item, or ``said`` for a statement
     """
@@ -41,7 +42,9 @@ class _Row(typing.NamedTuple):
 
 
 def render_picture(sheet: Sheet) -> typing.Optional[Html]:
-    """Draw the PCI tree of a node. Return None if the sheet has no NUMA nodes, as for a node without facts."""
+    """Draw the PCI tree of a node as an SVG. Return None if the sheet has no NUMA nodes, such as for a node without
+    facts. Boxes and lines beyond the limits are replaced by a note with their number.
+    """
     if not sheet.blocks:
         return None
     heights, boxes = [0, 0], []
@@ -72,8 +75,8 @@ def render_picture(sheet: Sheet) -> typing.Optional[Html]:
 
 
 def _limit_rows(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
-    """Return at most ``most`` lines. If there are more, add a line with the number of omitted lines and with the worst
-    of their tones.
+    """Return at most ``most`` lines. If there are more, add one line with the number of omitted lines and with the
+    worst of their tones.
     """
     kept: list[_Row] = []
     more, tones = 0, set()
@@ -146,7 +149,7 @@ def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width
 
 
 def _render_ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
-    """Draw, for each item, the line that connects it with its parent in the PCI tree.
+    """Yield, for each item, a path that connects the item with its parent in the PCI tree.
 
     :param rows: lines of the box
     """

@@ -35,8 +35,8 @@ class Trend:
     :ivar figures: figures from the oldest run to this one
     :ivar before: median of the kept runs, without this one; None if there are too few of them
     :ivar unit: unit of the figures
-    :ivar most_drop: largest accepted drop of the figure, as a share of the median; or its largest accepted rise
-    :ivar is_time: whether a higher figure is worse
+    :ivar most_drop: largest accepted drop of the figure as a share of the median; for a time, the largest accepted rise
+    :ivar is_time: whether the figures are times, so that a higher figure is worse
     """
 
     name: str
@@ -59,10 +59,11 @@ class Trend:
 
 
 def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
-    """Return the median trend of each rail, then the pairs with the largest losses. Return an empty tuple if there is
-    no kept run.
+    """Return the trend of the median of each rail, then the trends of the pairs with the largest losses. Return an
+    empty tuple if no pair was measured both in this run and in a kept run.
 
     :param measured: results of this run, without pairs whose figure is invalid; None if the stage left no facts
+    :param earlier: figures of the kept runs
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
     known, pairs = compute_medians(earlier.pairs), []
@@ -87,12 +88,12 @@ def _compute_median_trend(
     name: str, pairs: typing.Sequence[EarlierPair], now: typing.Mapping[PairKey, typing.Optional[float]]
 ) -> Trend:
     """Return the median of several pairs in each run as a trend. Only pairs that were measured in the same runs are
-    combined, since otherwise the trend would show which pairs were measured instead of their bandwidth. If there are
+    combined, because otherwise the trend would show which pairs were measured instead of their bandwidth. If there are
     several such groups of pairs, the group with the most runs is used, and among these the one with the most pairs.
 
     :param name: name of the trend
     :param pairs: pairs that were measured in this run as well, at least one
-    :param now: average bandwidth of each pair in this run
+    :param now: average bandwidth of each pair in this run in Gb/s; None for a pair without a result
     """
     groups: dict[tuple[int, tuple[int, ...]], list[EarlierPair]] = {}
     for pair in pairs:
@@ -106,6 +107,9 @@ def _compute_median_trend(
 def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> tuple[Trend, ...]:
     """Return the trends of the collective steps that are proven in this run and in at least one kept run, those with
     the largest losses first.
+
+    :param now: proven figures of this run
+    :param earlier: figures of the kept runs
     """
     known = compute_medians(earlier.steps)
     before = {item.key: item.figures for item in earlier.steps}
@@ -126,9 +130,12 @@ def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -
 def list_latencies(
     now: typing.Iterable[LatencyFigures], earlier: EarlierCollectives, ratio: float
 ) -> tuple[Trend, ...]:
-    """Return the trends of the latencies that are proven in this run and in at least one kept run.
+    """Return the trends of the latencies that are proven in this run and in at least one kept run, in the order of
+    ``now``.
 
-    :param ratio: a latency counts as worse if it is at least this multiple of its median in earlier runs
+    :param now: proven latencies of this run
+    :param earlier: figures of the kept runs
+    :param ratio: factor of its median in earlier runs from which on a latency counts as worse
     """
     known = compute_medians(earlier.latencies)
     before = {item.test: item.figures for item in earlier.latencies}
@@ -147,7 +154,7 @@ def list_latencies(
 
 
 def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwidth") -> Html:
-    """Render the table of trends with their charts. It is collapsed if no figure has become worse.
+    """Render the table of trends with their charts. The table is collapsed if no figure has become worse.
 
     :param found: trends with the same unit, at least one
     :param runs: number of kept runs
@@ -190,7 +197,7 @@ def _render_row(trend: Trend) -> Html:
 
 
 def render_picture(trend: Trend) -> Html:
-    """Draw a line through the figures of a trend, with a dot on that of this run."""
+    """Draw a line through the figures of a trend as an SVG, with a dot on the figure of this run."""
     middle = statistics.median(trend.figures)
     low, high = min(*trend.figures, middle * (1 - _SPAN)), max(*trend.figures, middle * (1 + _SPAN))
     step = (_WIDTH - 2 * _EDGE) / max(1, len(trend.figures) - 1)

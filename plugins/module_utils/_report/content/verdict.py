@@ -33,11 +33,12 @@ UNREADABLE = "unreadable"
 class StageReport:
     """The result of one stage in the report.
 
+    :ivar name: name of the stage
     :ivar state: state of the gate, which lets later stages run: open, closed or pending; skipped if an earlier gate was
         closed; missing, stale or unreadable if there is no record of this run
-    :ivar record: record of this run, or None
+    :ivar record: record of this run; None if there is none
     :ivar note: sentence about a stage without a record of this run, one that did not run, or one whose record was kept
-        when the run was resumed
+        when the run was resumed; otherwise empty
     """
 
     name: str
@@ -51,7 +52,7 @@ class StageReport:
 
     @property
     def seconds(self) -> typing.Optional[float]:
-        """Return the duration in seconds. Return None if there is no record, or if its times are invalid."""
+        """Return the duration of the stage in seconds. Return None if there is no record, or its times are invalid."""
         return None if self.record is None else compute_duration(self.record)
 
 
@@ -60,8 +61,8 @@ class UsedWaiver:
     """A waiver of the intent, with the findings that it covered.
 
     :ivar covered: findings that did not close a gate because of the waiver
-    :ivar idle: stages that did not run to their end and whose checks the waiver could cover, if it covered no finding.
-        If there are no such stages, the waiver is not needed
+    :ivar idle: for a waiver that covered no finding, the stages whose checks it could cover and that did not run to
+        their end. If this is empty as well, the waiver is not needed
     """
 
     waiver: Waiver
@@ -73,11 +74,11 @@ class UsedWaiver:
 class Since:
     """The changes since the previous run.
 
-    :ivar run: id of the previous run
-    :ivar started: start of the previous run; UTC, ISO 8601
+    :ivar run: ID of the previous run
+    :ivar started: start of the previous run; UTC, ISO 8601; empty if the two runs cannot be compared
     :ivar count: number of differences
     :ivar lines: first differences, one line each
-    :ivar error: why the two runs cannot be compared; empty if they were compared
+    :ivar error: reason why the two runs cannot be compared; empty if they were compared
     """
 
     run: str
@@ -91,7 +92,7 @@ class Since:
 class Report:
     """The content of a report, independent of its format.
 
-    :ivar run: id of the run
+    :ivar run: ID of the run; empty if no run has left a record
     :ivar created: time of the report
     :ivar verdict: GREEN, with the number of waived findings if there are any; NOT GREEN; or CHECK MODE
     :ivar success: whether ansible-playbook must exit with code 0: GREEN, or check mode in which each stage is open or
@@ -101,11 +102,11 @@ class Report:
     :ivar stages: results of all stages, in their order
     :ivar waivers: waivers of the intent with their effect
     :ivar versions: versions of the software that created the report, by name
-    :ivar facts: function that reads the facts behind the figures
+    :ivar facts: function that gets the name of a stage and the names of facts, and returns these facts by name
     :ivar since: changes since the previous run; None if no earlier run is kept
     :ivar errors: error counters that the kept runs have read
     :ivar pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
-    :ivar about: subject of the run in words, by label: cluster, nodes, fabrics, and the user who started the run
+    :ivar about: description of the run as texts by label: cluster, nodes, fabrics, and the user who started the run
     """
 
     run: str
@@ -150,17 +151,17 @@ class Report:
 
     @property
     def asked(self) -> tuple[StageReport, ...]:
-        """Return the stages of the report, without those that the intent does not request."""
+        """Return the reports of the stages, without those stages that the intent does not request."""
         return tuple(stage for stage in self.stages if stage.record is None or not stage.record.is_unasked)
 
     @property
     def seconds(self) -> float:
-        """Return the duration of all stages together, in seconds."""
+        """Return the duration of all stages together, in seconds. A stage with an unknown duration counts as 0."""
         return sum(stage.seconds or 0.0 for stage in self.stages)
 
     def head(self) -> dict[str, str]:
-        """Return the header of the report as texts by label: cluster, nodes, fabrics, user, id and start of the run,
-        and versions.
+        """Return the header of the report as texts by label: cluster, nodes, fabrics, user, ID and start of the run,
+        and versions. An unknown part is left out, or is shown as ``unknown``.
         """
         started = min((stage.record.started for stage in self.stages if stage.record), default="unknown")
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
@@ -186,12 +187,12 @@ def build_report(
 ) -> Report:
     """Build the report of one run from its records, with its verdict.
 
-    :param records: records by stage, of any run. Records of another run are noted, but do not contribute to the verdict
+    :param records: records of stages by stage. Records of another run are noted, but do not contribute to the verdict
     :param unreadable: reason why a record could not be read, by stage
-    :param run: id of the run; empty for the newest run that left a record
+    :param run: ID of the run; empty for the newest run that left a record
     :param created: time of the report
-    :param versions: versions of the software that creates the report, by name; None for none
-    :param facts: function that reads the facts behind the figures
+    :param versions: versions of the software that creates the report, by name; None if there are none
+    :param facts: function that gets the name of a stage and the names of facts, and returns these facts by name
     :param resumes: times at which the run was resumed, each with the stage
     """
     run = run or find_newest_run(records)
@@ -227,7 +228,7 @@ def make_stats(report: Report, path: str, plan: str = "") -> dict[str, typing.An
     depend on the number of nodes.
 
     :param path: path of the report
-    :param plan: plan of a run in check mode, as text
+    :param plan: plan of a run in check mode, as text; empty if there is none
     """
     return {
         "verdict": report.verdict,
@@ -245,8 +246,8 @@ def make_stats(report: Report, path: str, plan: str = "") -> dict[str, typing.An
 
 
 def list_times(report: Report) -> list[str]:
-    """Return a line with the duration of each stage that was not skipped, and a line with the total duration, in
-    seconds.
+    """Return a line with the duration in seconds for each stage that was not skipped, and a line with the total
+    duration. A stage with an unknown duration is left out.
     """
     spent = [
         (stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None and stage.state != "skipped"
@@ -292,8 +293,8 @@ def _format_green_verdict(stages: typing.Iterable[StageReport]) -> str:
 
 
 def _note_resumed_stage(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
-    """Return the stage with a note that its record was kept, if it is open and precedes the stage at which the run was
-    last resumed. Otherwise return it unchanged.
+    """Return a stage with a note that its record was kept, if its gate is open and it precedes the stage of the last of
+    ``resumes``, which is the stage at which the run was resumed. Otherwise return it unchanged.
     """
     last = resumes[-1] if resumes else None
     # of a stage that is in no table nothing is known, and nothing is noted
@@ -329,8 +330,8 @@ def _list_used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver
 
 
 def _has_checked_facts(stage: StageReport) -> bool:
-    """Return whether the stage has a gate that was decided on the facts of a valid intent. Records of check mode do not
-    count, since some facts do not exist in it.
+    """Return whether the gate of a stage was decided on the facts of a valid intent. The result is False for a record
+    of check mode, because some facts do not exist in check mode.
     """
     record = stage.record
     return (
@@ -368,7 +369,9 @@ def _check_mode_summary(report: Report) -> str:
 
 
 def _first_obstacle(report: Report) -> str:
-    """Describe the first closed gate. If all gates are open or pending, describe the first stage without a result."""
+    """Return a text about the first closed gate with its first cause. If all gates are open or pending, the text is
+    about the stages without a result.
+    """
     if report.stages and all(stage.state == MISSING for stage in report.stages):
         return _NO_RECORDS
     for stage in report.stages:

@@ -52,8 +52,8 @@ class RunDifference:
         of a stage
     :ivar what: property that differs, in the terms of facts and findings: ``mlx5_0 firmware``, ``fabric.one_master on
         compute``
-    :ivar before: value in the first run, in words
-    :ivar after: value in the second run, in words
+    :ivar before: value in the first run, as text
+    :ivar after: value in the second run, as text
     """
 
     node: str
@@ -64,7 +64,8 @@ class RunDifference:
 
 def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the changes from one run to the other: the intent, versions, nodes and their facts, cables, figures of
-    collectives, gates and findings. Times and run ids are not compared.
+    collectives, gates and findings. Times and run IDs are not compared. Of one node, at most ``MOST_OF_NODE``
+    differences are returned.
 
     :param before: results of the earlier run
     :param after: results of the later run
@@ -118,8 +119,8 @@ def _list_unread(before: Snapshot, after: Snapshot) -> list[RunDifference]:
 def find_record_differences(
     before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]
 ) -> list[RunDifference]:
-    """Return the gates and findings that appeared, disappeared or changed their status. Findings are matched by check
-    and subject, and their measured values are not compared.
+    """Return the changes of gates, and the findings that appeared, disappeared or changed their status. Findings are
+    matched by check and subject, and their measured values are not compared.
 
     :param before: records of the earlier run, by stage
     :param after: records of the later run, by stage
@@ -136,8 +137,8 @@ def find_record_differences(
 
 
 def describe_differences(found: typing.Sequence[RunDifference]) -> list[str]:
-    """Return the differences as lines for a terminal. After ``MOST_LINES`` lines, only the number of the remaining ones
-    is shown.
+    """Return the differences as lines for a terminal, each of the form ``node: property: before -> after``. After
+    ``MOST_LINES`` lines, one line states the number of the remaining differences.
 
     :param found: differences between two runs
     """
@@ -172,13 +173,13 @@ def _compare_node(
 
 
 def _compare_data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
-    """Yield the differences between two values of plain data. Dictionaries are compared by key, and lists of named
-    items by name. All other values are compared as a whole.
+    """Yield the differences between two values of plain data. Dictionaries are compared by key, without the keys in
+    IGNORED, and lists of named items by name. All other values are compared as a whole.
 
     :param node: name of the node, for the result
     :param path: keys and names that lead to the value
-    :param before: value in the earlier run
-    :param after: value in the later run
+    :param before: value in the earlier run; None if it is missing
+    :param after: value in the later run; None if it is missing
     """
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
@@ -202,8 +203,8 @@ def _compare_data(node: str, path: list[str], before: typing.Any, after: typing.
 
 
 def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
-    """Return the items of a list by their names. Return None if the data is not a list of named items, or if two items
-    have the same name.
+    """Return the items of a list by their names. Return None if the data is not a list of mappings with names, or if
+    two items have the same name. The result is empty for an empty list.
     """
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return None
@@ -216,7 +217,8 @@ def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
 
 def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the differences between the links of two runs. A link is identified by the GUIDs and ports of its ends,
-    since several switches may have the same description. If one of the runs has no topology, links are not compared.
+    since several switches may have the same description. If one of the runs has no topology, links are not compared,
+    and the result shows which run has none.
     """
     first, second = SeenCables.collect(before), SeenCables.collect(after)
     if not (first.seen and second.seen):
@@ -242,11 +244,12 @@ def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
 def _compare_collectives(
     before: typing.Optional[tuple[StepFigures, ...]], after: typing.Optional[tuple[StepFigures, ...]]
 ) -> list[RunDifference]:
-    """Return the steps whose bandwidth changed by more than the normal variation between runs, and those that only one
-    run has proven. Return nothing if one of the runs did not measure collectives, which its gates show.
+    """Return the steps whose bandwidth changed by more than the normal variation between runs, and the steps that only
+    one run has proven. Return an empty list if one of the runs did not measure collectives, because its gates show
+    this.
 
     :param before: figures of the earlier run, by step; None if it measured no collectives
-    :param after: figures of the later run
+    :param after: figures of the later run; None if it measured no collectives
     """
     if before is None or after is None:
         return []
@@ -264,9 +267,9 @@ def _compare_collectives(
 def _compare_latencies(
     before: typing.Sequence[LatencyFigures], after: typing.Sequence[LatencyFigures]
 ) -> list[RunDifference]:
-    """Return the collectives whose median latency changed by more than the factor by which a pair may differ from the
-    median by default, and those that only one run has proven. Return nothing if one of the runs did not measure
-    latencies.
+    """Return the collectives whose median latency changed by more than the factor ``_MOST_TIMES``, and those that only
+    one run has proven. By default, the latency of a pair may differ from the median by the same factor. Return an empty
+    list if one of the runs did not measure latencies.
 
     :param before: latencies of the earlier run
     :param after: latencies of the later run
@@ -286,12 +289,13 @@ def _compare_latencies(
 
 
 def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:
-    """Return the difference between the states of a fact in two runs, such as ``seen`` or its error. The same error in
-    both runs counts as a difference too and is marked as not compared, since the data itself may differ.
+    """Return the difference between the states of a fact in two runs, such as ``seen`` or an error. The list is empty
+    if both states are ``seen``. The same error in both runs is a difference, too, and is marked as not compared,
+    because the data may differ.
 
     :param node: name of the node, or of another subject
     :param what: name of the fact
-    :param before: state in the earlier run: ``seen``, or the error that prevented reading
+    :param before: state in the earlier run: ``seen``, ``not looked at``, or the error that prevented reading
     :param after: state in the later run
     """
     if before == after and before not in ("seen", "not looked at"):

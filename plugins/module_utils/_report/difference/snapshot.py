@@ -22,12 +22,12 @@ _MOST_UNREAD = 5
 class Snapshot:
     """The results of one run, for the comparison with another.
 
-    :ivar start: id, time, nodes and variables of the run
+    :ivar start: ID, time, nodes and variables of the run
     :ivar facts: dictionaries with ``value`` and ``error``, of which one is None, by kind and node. The kinds are those
         of COMPARED, and topologies
     :ivar records: records of this run only, by stage
     :ivar collectives: proven figures by step; None if the stage measured no collectives
-    :ivar unread: why a record or the figures of collectives could not be read, by stage or COLLECTIVES
+    :ivar unread: reason why a record or the figures of collectives could not be read, by stage or COLLECTIVES
     :ivar latencies: proven latencies of small messages; empty if the stage measured none
     """
 
@@ -50,7 +50,7 @@ class SeenCables:
     :ivar seen: whether at least one node has a topology
     :ivar unread: errors of the nodes without a topology
     :ivar names: names of switches and hosts, by GUID
-    :ivar links: width and speed of each link, by the GUIDs and ports of its ends
+    :ivar links: width and speed of each link as text, such as ``4x NDR``, by the GUIDs and ports of its ends
     """
 
     seen: bool

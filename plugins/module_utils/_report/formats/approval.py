@@ -25,8 +25,9 @@ _MOST_REASONS = 10
 
 
 def plan_text(report: Report) -> str:
-    """Return the planned changes, one line each. The number of lines is limited and does not depend on the number of
-    nodes. Return an empty text if the run is not in check mode.
+    """Return the planned changes of a run in check mode, one line each, for its approval. The number of lines and
+    characters is limited and does not depend on the number of nodes. Return an empty text if the run is not in check
+    mode.
     """
     if not report.check_mode:
         return ""
@@ -66,7 +67,9 @@ def _shorten_line(line: str) -> str:
 
 
 def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
-    """Return one line with the names of all nodes that have the same action, without the reasons."""
+    """Return one line with the action, the number and the names of nodes that have the same action, without the
+    reasons. Only the first names are listed.
+    """
     held = sum(bool(node.blockers) for node in nodes)
     blocked = f", {held} BLOCKED" if held else ""
     others = sum(not node.listed for node in nodes)

@@ -58,10 +58,11 @@ def render_markdown(report: Report) -> str:
 
 
 def _list_cause_lines(number: int, same: typing.Sequence[NextStep]) -> typing.Iterator[str]:
-    """Yield two lines for a remedy: the first finding that needs it, and the remedy itself.
+    """Yield two lines for a remedy: the first finding that needs it with the number of further findings, and the remedy
+    itself.
 
     :param number: number of the remedy in the list
-    :param same: steps with this remedy
+    :param same: steps with this remedy, at least one
     """
     group = same[0].group
     others = len(group.findings) - 1 + sum(len(step.group.findings) for step in same[1:])
@@ -84,7 +85,7 @@ def _describe_counts(report: Report) -> str:
 
 
 def _describe_stages(report: Report) -> str:
-    """Describe the stages in one line: the number of passed stages, the names of the stages with a closed gate, the
+    """Return one line about the stages: the number of passed stages, the names of the stages with a closed gate, the
     number of stages that wait for objects which check mode does not create, and the number of stages that did not run.
     """
     passed = sum(stage.state == "open" for stage in report.stages)
@@ -107,10 +108,11 @@ def _describe_remainder(causes: int, following: int) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Return untrusted text escaped for one line of Markdown, so that it contains no formatting, link or mention.
+    """Return untrusted text escaped for one line of Markdown, so that it contains no formatting, link or mention. It is
+    cut to MOST_TEXT characters.
 
-    A backslash does not prevent renderers from linking addresses, mail addresses and references. Text that resembles
-    one is therefore written as code, which no renderer changes.
+    A backslash does not prevent renderers from linking addresses, mail addresses and references. Words that resemble
+    these are therefore written as code, which no renderer changes.
     """
     cut = one_line(text)
     cut = _CALLS.sub("(at)", cut if len(cut) <= MOST_TEXT else f"{cut[:MOST_TEXT]}\u2026")

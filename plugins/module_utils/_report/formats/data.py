@@ -48,8 +48,8 @@ def render_json(report: Report) -> str:
 
 
 def _collect_reported_checks(report: Report) -> set[str]:
-    """Return the ids of the checks whose findings the JSON contains: those with at least one finding that did
-    not pass.
+    """Return the IDs of the checks with at least one finding that did not pass. Only the findings of these checks are
+    part of the JSON.
     """
     return {
         item.finding.check
@@ -75,7 +75,9 @@ def _render_stage(stage: StageReport) -> dict[str, typing.Any]:
 
 
 def record_path(stage: str) -> str:
-    """Return the path of a stage's record, relative to the report. The record has all findings, including each pass."""
+    """Return the path of a stage's record, relative to the report. Unlike the report, the record contains all findings,
+    including each passed one.
+    """
     return f"stages/{stage}.jsonl"
 
 

@@ -115,6 +115,7 @@ def _count_cases(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
 
 
 def _escape_controls(text: str) -> str:
-    """Return the text with visible escapes in place of control characters, including those that XML 1.0 does not allow
-    even as character references."""
+    """Return a text with visible escapes in place of control characters. XML 1.0 does not allow some of these
+    characters even as character references.
+    """
     return escape_plain(text)

@@ -27,8 +27,10 @@ class Family(typing.NamedTuple):
     """A metric family of OpenMetrics with its samples.
 
     :ivar name: name without the suffix that its type requires
+    :ivar type: type of the family, such as ``gauge`` or ``info``
     :ivar unit: unit, which is also the end of the name; empty for a number without a unit
     :ivar help: description for the HELP line
+    :ivar samples: value of each sample with its labels
     """
 
     name: str
@@ -139,8 +141,9 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
 
 
 def _list_collective_samples(report: Report) -> tuple[Samples, Samples]:
-    """Return the slowest and the fastest group of each step of each collective, in bytes per second, and the latencies
-    of small messages, in seconds. Return empty lists if the stage has no facts that load.
+    """Return two lists of samples: the bus bandwidths of the slowest and the fastest group for each step of each
+    collective, in bytes per second, and the latencies of small messages, in seconds. Both are empty if the stage has no
+    facts that load.
     """
     try:
         found = judge_collectives(report.records.get("collectives"), report.seen)
@@ -185,8 +188,9 @@ def _list_finish_samples(report: Report) -> Samples:
 
 
 def _collect_bandwidth_samples(report: Report) -> tuple[Samples, Samples]:
-    """Return the number of measured and unmeasured pairs, and the figures in bits per second, of each rail. Return
-    empty lists if the stage has no facts that load. The HTML page shows the reason.
+    """Return two lists of samples of each rail: the numbers of measured and unmeasured pairs, and the lowest, median
+    and best bandwidth in bits per second. Both are empty if the stage has no facts that load, and the HTML page shows
+    the reason.
     """
     if "bandwidth" not in report.records or not report.records["bandwidth"].facts:
         return [], []

@@ -58,7 +58,9 @@ Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
 
 
 def _group_equal_sheets(sheets: typing.Iterable[Sheet]) -> Alike:
-    """Return the sheets in groups whose texts are equal apart from the name of the node, the worst first."""
+    """Return the sheets in groups whose texts are equal apart from the name of the node. The key of a group is its
+    problems, unknown values and differences, each as a tuple of texts. Groups with the worst sheets come first.
+    """
     found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
         said = tuple(
@@ -70,8 +72,9 @@ def _group_equal_sheets(sheets: typing.Iterable[Sheet]) -> Alike:
 
 
 def _replace_node_name(text: str, node: str) -> str:
-    """Return the text with the node's name replaced, where it is a whole word: node-1 does not match in node-10. All
-    nodes share one regular expression, since one for each node would have to be compiled.
+    """Return a text with the name of the node replaced by ``this node``. Only whole words are replaced, so that node-1
+    does not match in node-10. One regular expression serves for all nodes, because an expression for each node would
+    have to be compiled.
     """
     return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
 

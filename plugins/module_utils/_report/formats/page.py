@@ -84,8 +84,8 @@ def _render_not_passed(report: Report) -> typing.Optional[Html]:
 
 
 def _describe_scope(report: Report) -> Html:
-    """Render the header of the report: cluster, nodes, fabrics, user, run and versions. A reader of an archived report
-    needs them first.
+    """Render the header of the report: cluster, nodes, fabrics, user, run and versions. It comes first, because it
+    tells a reader of an archived report which run this is.
     """
     return render_element(
         "dl",
@@ -141,7 +141,9 @@ def _render_main(report: Report, seen: ReportFacts, known: Charts, sheets: typin
 
 
 def _render_nodes(report: Report, seen: ReportFacts, known: Charts) -> typing.Optional[Html]:
-    """Render the section of the nodes. Return None if this run has not observed any node."""
+    """Render the section of the nodes. If the facts cannot be shown, the section contains the reason. Return None if
+    this run has not observed any node.
+    """
     try:
         found = nodes.build_nodes(report.records, seen, known)
     except Undrawable as error:
@@ -230,7 +232,7 @@ def _render_since(report: Report) -> typing.Optional[Html]:
 
 def _render_not_proven(report: Report) -> typing.Optional[Html]:
     """Render the section about results that this run does not prove: waived findings, stages that did not run, and
-    check mode. Return None if there are none.
+    check mode. Return None if there is nothing of this kind and the intent has no waivers.
     """
     lines = []
     if report.check_mode:

@@ -72,12 +72,12 @@ class SignedEvidence:
     """The data of the acceptance sheet that are not part of the report.
 
     :ivar archive: file name of the evidence archive
-    :ivar sha256: checksum of the archive
-    :ivar intent: checksum of the intent
+    :ivar sha256: SHA-256 of the archive, in hexadecimal
+    :ivar intent: SHA-256 of the intent, in hexadecimal
     :ivar nodes: number of nodes that took part
-    :ivar customer: party that accepts. If this or one of the next two is empty, the sheet has a line to fill in by hand
-    :ivar cluster: name of the cluster
-    :ivar contractor: party that delivers
+    :ivar customer: party that accepts; if empty, the sheet has a line to fill in by hand
+    :ivar cluster: name of the cluster; if empty, the sheet has a line to fill in by hand
+    :ivar contractor: party that delivers; if empty, the sheet has a line to fill in by hand
     """
 
     archive: str
@@ -92,6 +92,7 @@ class SignedEvidence:
 class Figures(typing.NamedTuple):
     """The bandwidth of the pairs of one fabric, in Gb/s.
 
+    :ivar fabric: name of the fabric
     :ivar figures: measured averages, one for each pair with a result
     :ivar pairs: number of pairs that were to be measured
     :ivar floors: floors (least accepted values) of the figures, as far as they are known
@@ -127,8 +128,8 @@ def render_signature(report: Report, evidence: SignedEvidence) -> str:
 
 
 def build_figures(report: Report) -> tuple[Figures, ...]:
-    """Return the bandwidth figures of each fabric. Return an empty tuple if stage bandwidth has no facts that load. The
-    report shows the reason.
+    """Return the bandwidth figures of each fabric, in the order of the intent. Return an empty tuple if stage bandwidth
+    has no facts that load. The HTML report shows the reason.
     """
     try:
         loaded = read_held(report.records.get("bandwidth"), report.seen)
@@ -175,7 +176,8 @@ def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
 
 
 def _format_period(begun: str, ended: str) -> str:
-    """Return a period in words, to the minute. Return ``nothing`` if it has no start.
+    """Return a period as text to the minute, such as ``2026-01-31 10:00 to 11:30 UTC``. Return ``nothing`` if it has no
+    start.
 
     :param begun: start of the period; UTC, ISO 8601; empty if it has none
     :param ended: end of the period; UTC, ISO 8601
@@ -225,7 +227,9 @@ def _render_figure(item: Figures) -> Html:
 
 
 def _render_collectives(report: Report) -> typing.Iterator[Html]:
-    """Yield the table of the proven figures for each step of each collective. Yield nothing if no figure is proven."""
+    """Yield the tables of the proven figures for each step of each collective, and of the latencies of small messages.
+    Yield nothing if no figure is proven.
+    """
     try:
         judged = judge_collectives(report.records.get("collectives"), report.seen)
     except Undrawable:
@@ -260,7 +264,7 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
 
 
 def _render_latencies(found: typing.Sequence[LatencyFigures]) -> typing.Iterator[Html]:
-    """Yield the table of the latencies of small messages. Yield nothing if there are none.
+    """Yield the heading and the table of the latencies of small messages. Yield nothing if there are none.
 
     :param found: latencies of each collective
     """

@@ -49,15 +49,18 @@ _STATE_WORDS = {
 
 
 def describe_outcome(stage: StageReport) -> str:
-    """Return the state of the gate of a stage in words."""
+    """Return the state of the gate of a stage as a short text, such as ``waits``. A stage that the intent does not
+    request has a text of its own.
+    """
     return UNASKED if stage.record is not None and stage.record.is_unasked else _STATE_WORDS[stage.state]
 
 
 def render_stage(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> Html:
-    """Render the section of a stage on the page: its outcome, figures, findings and changes.
+    """Render the section of a stage on the page: its outcome, figures, findings and changes. For a stage without a
+    record of this run, render only its outcome and its note.
 
-    :param seen: facts of the run that are shown
-    :param known: charts of the fabrics
+    :param seen: facts of the run, from which figures are computed
+    :param known: charts of the InfiniBand fabrics, by name
     """
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"

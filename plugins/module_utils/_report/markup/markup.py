@@ -16,7 +16,9 @@ from .text import shorten_plain
 
 
 class Html(str):
-    """A text that is already HTML and is not escaped again. Only this module and constants of the page create it."""
+    """A text that is already HTML, and is not escaped again when it is added to other HTML. Only this module and
+    constants of the page create it.
+    """
 
 
 Content = typing.Union[str, "Html", None]
@@ -25,11 +27,13 @@ _VOID = {"input", "meta"}
 
 
 def render_element(name: str, *content: Content, **attributes: typing.Union[str, int, bool, None]) -> Html:
-    """Render an HTML element. Plain text in ``content`` and in attributes is escaped.
+    """Render an HTML element. Plain text in ``content`` and in attributes is shortened and escaped, Html is not, and
+    None is omitted.
 
     :param name: tag of the element
-    :param attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``. True is an attribute without a value.
-        False and None omit the attribute, and so does an ``href`` that is not a safe link
+    :param attributes: attributes by name. An underscore is replaced by a dash, and one at the end is removed:
+        ``class_`` is ``class``, ``aria_label`` is ``aria-label``. True is an attribute without a value. False, None,
+        and an ``href`` that is not a safe link, omit the attribute
     """
     parts = [name]
     for key, value in attributes.items():
@@ -45,7 +49,9 @@ def render_element(name: str, *content: Content, **attributes: typing.Union[str,
 
 
 def join_content(*content: Content) -> Html:
-    """Return the content concatenated as HTML. Plain text is escaped, and None is omitted."""
+    """Return the content concatenated as HTML. Plain text is shortened and escaped, Html is added unchanged, and None
+    is omitted.
+    """
     return Html(
         "".join(
             item if isinstance(item, Html) else html.escape(shorten_plain(item), quote=False)
@@ -56,8 +62,8 @@ def join_content(*content: Content) -> Html:
 
 
 def render_document(title: str, style: str, *body: Content, dark: bool = True) -> str:
-    """Return a self-contained HTML page. Its content security policy forbids to load or run anything and to use any
-    other style, even if the output of a tool contains markup.
+    """Return a self-contained HTML page. Its content security policy prevents the page from loading or running anything
+    and from using any other style, even if the output of a tool contains markup.
 
     :param title: title of the page
     :param style: style sheet. It is a constant of the code and is not escaped

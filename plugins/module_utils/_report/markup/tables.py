@@ -17,14 +17,14 @@ _MOST_ROWS = 40
 def render_table(
     title: str, note: str, heads: typing.Sequence[str], rows: typing.Sequence[Html], *after: Content, of: str = ""
 ) -> Html:
-    """Render a table as a figure. Rows beyond a limit are not shown, and a line below the table has their number.
+    """Render a table as a figure. Rows beyond a limit are not shown, and a line below the table states their number.
 
     :param title: title of the table
-    :param note: text beside the title
+    :param note: text beside the title; empty for none
     :param heads: headings of the columns
     :param rows: lines of the table, as ``render_row`` returns them
     :param after: content below the table
-    :param of: subject of the table for its label, if a page has several tables with this title
+    :param of: subject of the table for its label, if a page has several tables with this title; otherwise empty
     """
     head = render_element("thead", render_element("tr", *[render_element("th", name, scope="col") for name in heads]))
     label = f"{title} of {of}" if of else title
@@ -54,7 +54,7 @@ def render_row(first: Content, *cells: Content) -> Html:
     """Render a line of a table. The first cell is a heading.
 
     :param first: content of the first cell
-    :param cells: contents of the other cells
+    :param cells: contents of the other cells. An empty one is shown as a dash
     """
     return render_element(
         "tr", render_element("th", first, scope="row"), *[render_element("td", cell or NONE) for cell in cells]

@@ -12,15 +12,15 @@ MOST = 2000
 
 
 def escape_plain(text: str) -> str:
-    r"""Return ``text`` with secrets redacted, and with visible escapes for invisible characters: ``\u202e``. Line
-    breaks stay.
+    r"""Return ``text`` with secrets redacted, and with visible escapes such as ``\u202e`` for invisible characters.
+    Line breaks stay.
     """
     return escape.escape_xml(redact_text(text))
 
 
 def shorten_plain(text: str, most: int = MOST) -> str:
-    """Return a text with secrets redacted and invisible characters escaped. If it is longer than ``most`` characters,
-    cut it there and append its length.
+    """Return a text with secrets redacted and invisible characters escaped. A text of more than ``most`` characters is
+    cut there, and a note with its whole length is appended.
     """
     text = escape_plain(text)
     return (
@@ -31,7 +31,7 @@ def shorten_plain(text: str, most: int = MOST) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text in one line: secrets are redacted, invisible characters and line breaks are escaped, a tab becomes
-    a blank, and the length is limited.
+    """Return a text as one line: secrets are redacted, invisible characters and line breaks are escaped, and each tab
+    becomes a blank. A text of more than MOST characters is cut, and a note with its whole length is appended.
     """
     return shorten_plain(text).replace("\n", "\\n").replace("\t", " ")

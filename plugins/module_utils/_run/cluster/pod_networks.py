@@ -19,6 +19,12 @@ from ..._parse.operators.nvidia_network_operator import parse_attachment
 #: keys of the configuration of a CNI plugin that name an interface of the node: macvlan, ipvlan, ipoib and vlan have a
 #: master, host-device a device or the PCI address
 _INTERFACES, _ADDRESS = ("master", "device"), "pciBusID"
+#: types of CNI plugins whose networks are on a Linux bridge, and the bridge of a network that names none
+#: [containernetworking/plugins plugins/main/bridge; kubevirt cnv-bridge]
+_BRIDGES, _USUAL_BRIDGE = ("bridge", "cnv-bridge"), "cni0"
+#: type of ovs-cni, and the interface of the node that has the ports of all bridges of Open vSwitch. Which bridge a port
+#: belongs to is known to Open vSwitch alone
+_OVS, _OVS_PORTS = "ovs", "ovs-system"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,9 +110,12 @@ def _read_devices(attachment: Resource) -> NetworkDevices:
         config = parse_attachment(attachment).plugin
     except ResourceError:
         return NetworkDevices()
-    return NetworkDevices(
-        list_known(PCI_ADDRESS, (config.get(_ADDRESS),)), (), list_known(INTERFACE, map(config.get, _INTERFACES))
-    )
+    names = [*map(config.get, _INTERFACES)]
+    if config.get("type") in _BRIDGES:
+        names.append(config.get("bridge") or _USUAL_BRIDGE)
+    if config.get("type") == _OVS:
+        names.append(_OVS_PORTS)
+    return NetworkDevices(list_known(PCI_ADDRESS, (config.get(_ADDRESS),)), (), list_known(INTERFACE, names))
 
 
 def _list_addresses(entry: Resource) -> tuple[str, ...]:

@@ -9,7 +9,14 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.gate import list_roll_blockers
-from ..._analysis.controllers.sriov_operator import Turn, find_pools, takes_node, turn_of
+from ..._analysis.controllers.sriov_operator import (
+    Turn,
+    find_machine_pool,
+    find_pools,
+    list_drain_refusals,
+    takes_node,
+    turn_of,
+)
 from ..._model.base.text import join_first
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import NodePool, OperatorSettings, PoolPlan
@@ -80,9 +87,10 @@ def list_removal_blockers(
         rebooted,
         not settings.disable_drain,
     )
+    known = known or KnownUses()
     lost = (
-        *explain_losses(cluster, functions, intent.resource_prefix),
-        *explain_uplinks(functions, known or KnownUses()),
+        *explain_losses(cluster, functions, intent.resource_prefix, known),
+        *explain_uplinks(functions, known),
     )
     rolls = _plan_rolls([node for node in nodes if node.name in rebooted | drained], every, nodes, settings)
     if not rolls:
@@ -91,8 +99,22 @@ def list_removal_blockers(
     stand = read_gate_inputs(cluster, nodes, checks=checks, turns=TurnReader(cluster, place))
     pools_of_machines = tuple(map(machine_config.machine_pool, _list_served(cluster, "MachineConfigPool", "")))
     found = list_roll_blockers(rolls, drained, stand, pools_of_machines, intent, ())
+    undone = [
+        f"{node.name}: {why}."
+        for node in nodes
+        if node.name in rebooted | drained and not settings.disable_drain
+        for why in list_drain_refusals(
+            node, find_machine_pool(node, pools_of_machines), functions.states.get(node.name)
+        )
+    ]
     evicted = {} if settings.disable_drain else {name: name in rebooted for name in sorted(rebooted | drained)}
-    return (*_explain_unpermitted(rebooted, intent), *lost, *found, *read_drain_blockers(cluster, evicted, intent))
+    return (
+        *_explain_unpermitted(rebooted, intent),
+        *lost,
+        *found,
+        *undone,
+        *read_drain_blockers(cluster, evicted, intent),
+    )
 
 
 def list_of_operator(

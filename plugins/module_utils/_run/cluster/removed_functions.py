@@ -13,7 +13,7 @@ from ..._analysis.controllers.sriov_operator import find_wanted
 from ..._analysis.controllers.sriov_reset import find_function_change
 from ..._analysis.disruption.function_use import Evicts, list_disturbed_functions, list_left_users
 from ..._analysis.disruption.link_users import find_link_users
-from ..._analysis.fleet.nics_in_use import is_needed
+from ..._analysis.fleet.nics_in_use import describe_use, is_needed
 from ..._model.base.marks import RUN_LABEL, is_ours
 from ..._model.kubernetes.disruption import FunctionHolder
 from ..._model.kubernetes.objects import ClusterNode
@@ -52,12 +52,13 @@ class RemovedFunctions(typing.NamedTuple):
     drains: bool
 
 
-def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str) -> typing.Iterator[str]:
+def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str, known: KnownUses) -> typing.Iterator[str]:
     """Yield the reasons why the virtual functions of nodes must not be removed now, each with its node and its remedy:
     running pods use them, or the physical function whose eSwitch mode the operator resets, and the operator does not
     evict these pods. Pods of a run of the collection do not count.
 
     :param prefix: prefix of the resources of virtual functions
+    :param known: uses of NICs by the nodes themselves, such as by a bridge on which networks of pods are
     :raises ApiError: the API server refuses a list, or cannot be reached
     :raises ResourceError: an object has an unexpected form
     """
@@ -75,7 +76,7 @@ def explain_losses(cluster: Cluster, taken: RemovedFunctions, prefix: str) -> ty
         users = list_left_users(here, addresses, evicts, reboots, resources) if addresses else ()
         if users:
             yield f"{node.name}: {explain_function_holders(users, prefix, taken.drains)}"
-        links = explain_link_users(() if reboots else _list_link_users(taken, node, here))
+        links = explain_link_users(() if reboots else _list_link_users(taken, node, here, known))
         if links:
             yield f"{node.name}: {links}"
 
@@ -103,7 +104,10 @@ def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterato
         for interface, text in changed:
             name = interface.name or interface.address
             use = (used or {}).get(interface.address) or (used or {}).get(interface.name) or ""
-            subject, said = f"teardown {node.name} {name}", f"{name} carries {use}, and the operator resets it: {text}"
+            subject, said = (
+                f"teardown {node.name} {name}",
+                f"{name} {describe_use(use)}, and the operator resets it: {text}",
+            )
             if is_needed(use) and not known.is_waived(subject, said):
                 yield f"{node.name}: {said}. {describe_waiver(subject)}"
             elif use:
@@ -111,14 +115,15 @@ def explain_uplinks(taken: RemovedFunctions, known: KnownUses) -> typing.Iterato
 
 
 def _list_link_users(
-    taken: RemovedFunctions, node: ClusterNode, holders: typing.Sequence[FunctionHolder]
+    taken: RemovedFunctions, node: ClusterNode, holders: typing.Sequence[FunctionHolder], known: KnownUses
 ) -> tuple[str, ...]:
     """Return the pods that use a physical function whose devices the reset by the operator makes again, as text.
 
     :param holders: running pods of the node that may use its functions
+    :param known: uses of NICs by the nodes themselves
     """
-    state = taken.states.get(node.name)
-    return () if state is None else find_link_users(find_wanted(taken.left, node, state), state, {}, holders).lost
+    state, used = taken.states.get(node.name), known.functions.get(node.name) or {}
+    return () if state is None else find_link_users(find_wanted(taken.left, node, state), state, used, holders).lost
 
 
 def _may_hold(pod: Resource) -> bool:

@@ -7,6 +7,7 @@ nodes meanwhile. The decision itself is in _analysis/controllers/gate.py.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import typing
 
@@ -22,6 +23,7 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import group_of
+from ..._observe.kubernetes.machines import read_machine_pools
 from ..._observe.process.process import read_boot_id
 from ..._parse.kubernetes import core, etcd
 from ..._parse.kubernetes.cluster_version import parse_progress
@@ -78,7 +80,25 @@ def read_gate_inputs(
         upgrade,
         taken,
         read_boot_id(),
+        machines_elsewhere=checks.find_elsewhere(nodes) if checks is not None else frozenset(),
     )
+
+
+def add_machine_pools(cluster: Cluster, stand: GateInputs) -> GateInputs:
+    """Return the facts that decide whether nodes may be taken down, with the MachineConfigPools of the cluster, or with
+    the reason why they could not be read. A cluster without the machine config operator has none.
+
+    :raises ApiError: the API server cannot be reached
+    """
+    try:
+        # an API server may refuse to list a kind that it does not serve
+        pools = read_machine_pools(cluster) if cluster.serves(group_of("MachineConfigPool")) else ()
+        return dataclasses.replace(stand, machine_pools=pools)
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        why = {} if error.absent else {"MachineConfigPool": error.text}
+        return dataclasses.replace(stand, unread={**stand.unread, **why})
 
 
 class PoolGate:

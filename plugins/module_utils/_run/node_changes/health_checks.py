@@ -11,7 +11,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.controllers.health_checks import BY_GROUP, of_machines, of_nodes
+from ..._analysis.controllers.health_checks import (
+    BY_GROUP,
+    CAPI_MACHINE,
+    find_machines_elsewhere,
+    of_machines,
+    of_nodes,
+)
 from ..._analysis.controllers.sriov_operator import find_machine_pool, pool_may_roll
 from ..._model.base.marks import DEFAULT_INTENT, MANAGER
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
@@ -19,7 +25,7 @@ from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
-from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.kinds import Resource, group_of
 from ..._observe.kubernetes.machines import read_machine_pools
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import health_check as parse
@@ -63,6 +69,21 @@ class HealthChecks:
                 machines = self._list_machines(selected)
                 found += [of_machines(parse.machine_health_check(item, kind), machines) for item in items]
         return tuple(found), unread
+
+    def find_elsewhere(self, nodes: typing.Sequence[ClusterNode]) -> frozenset[str]:
+        """Return the names of the nodes whose Machines of Cluster API are in another cluster, or cannot be read.
+
+        :raises ApiError: the API server cannot be reached
+        """
+        if not any(node.machine for node in nodes):
+            return frozenset()
+        try:
+            served = self._cluster.serves(group_of(CAPI_MACHINE))
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return find_machines_elsewhere(nodes, None)
+        return find_machines_elsewhere(nodes, self._list_machines(CAPI_MACHINE) if served else ())
 
     def _list_machines(self, kind: str) -> typing.Optional[tuple[Machine, ...]]:
         try:

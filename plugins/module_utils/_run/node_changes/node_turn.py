@@ -34,7 +34,7 @@ from ..._observe.redfish.bmc import BmcError
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.roll_mark import ANNOTATION, is_kept, parse_mark
 from ..._plan.node_firmware import FIRMWARE
-from ..._plan.node_roll import explain_turns, explain_why_not_again
+from ..._plan.node_roll import CORDONED, UNCORDON, explain_turns, explain_why_not_again
 from ..._plan.node_sources import KERNEL
 from ..._render.node.roll_mark import mark_node
 from .drain import Drain, NodeFailed, NotDrained
@@ -263,8 +263,10 @@ class NodeTurns:
         mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, cordoned, kept=kept)
         self.mark(step.node, mine)
         try:
+            if node.unschedulable:
+                self._require_own_cordon(step.node, mine, noted)
             did += self._sources.set(step.node)
-            mine = self._cordon_node(node, mine, did)
+            mine = self._cordon_node(step.node, mine, did)
             with _as_not_drained():
                 self._drain.work(step.node, did)
             now, _noted = self.node(step.node)
@@ -278,18 +280,35 @@ class NodeTurns:
             self._undo(step.node, mine, did)
             raise
 
-    def _cordon_node(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
-        """Cordon a node unless it is cordoned already. Return its mark, which records that this roll cordoned it.
+    def _cordon_node(self, name: str, mine: Mark, did: list[str]) -> Mark:
+        """Cordon a node unless this roll has cordoned it already. Return its mark, which records the cordon.
 
+        :param name: name of the node
         :param mine: mark of the node
         :param did: list to which the action is appended as text
+        :raises NotDrained: another client has cordoned the node
         """
+        node, noted = self.node(name)
         if node.unschedulable:
-            return mine
+            return self._require_own_cordon(name, mine, noted)
         mine = dataclasses.replace(mine, cordoned=True)
-        self.mark(node.name, mine, True)
+        self.mark(name, mine, True)
         did.append("cordoned")
         return mine
+
+    def _require_own_cordon(self, name: str, mine: Mark, noted: typing.Optional[Mark]) -> Mark:
+        """Verify that this roll has cordoned a cordoned node, and return its mark. An admin, kured or Cluster API may
+        have cordoned it since the turn of the node began.
+
+        :param name: name of the node
+        :param mine: mark of the node
+        :param noted: mark of the node as it was read with its cordon; None if it has none
+        :raises NotDrained: another client has cordoned the node, which stays cordoned
+        """
+        if mine.cordoned and (noted is None or noted.cordoned):
+            return mine
+        self._noted[name] = dataclasses.replace(mine, cordoned=False)
+        raise NotDrained(CORDONED, UNCORDON.format(node=name))
 
     def _undo(self, name: str, mine: Mark, did: list[str]) -> None:
         """Remove the mark of a node that was not reset, and uncordon the node if this roll cordoned it.
@@ -329,16 +348,18 @@ class NodeTurns:
         for _drain in range(_DRAINS):
             self._verify_reset_allowed(step)
             # nothing but the BMC is asked after this look
-            node, _noted = self.node(step.node)
+            node, noted = self.node(step.node)
             if node.boot_id != mine.boot:
                 return mine, True
+            if node.unschedulable:
+                self._require_own_cordon(step.node, mine, noted)
             with _as_not_drained():
                 is_empty = node.unschedulable and not self._drain.left(step.node)
             if is_empty:
                 self._reader.begin_reset(node)
                 return mine, self._order_reset(step, did)
             self._say(f"{step.node}: the node accepts pods again before its reset; it is cordoned and drained again")
-            mine = self._cordon_node(node, mine, did)
+            mine = self._cordon_node(step.node, mine, did)
             with _as_not_drained():
                 self._drain.work(step.node, did)
         remedy = (

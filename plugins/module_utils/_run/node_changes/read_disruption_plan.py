@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._analysis.controllers.operator_turns import count_operations
 from ..._analysis.controllers.room import GateInputs
 from ..._analysis.disruption.driver_links import DriverUses
 from ..._analysis.disruption.lost_pods import add_driver_users, add_lost_pods
@@ -31,6 +32,7 @@ from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of, why_not_read
 from ..._parse.operators import machine_config, sriov_operator
 from ..._parse.operators.gpu_driver import parse_gpu_driver_change
+from ..._parse.operators.maintenance_operator import NAME, parse_parallel_operations
 from ..._parse.operators.nic_driver import list_kept_out, parse_driver_change
 from ..cluster.function_holders import FunctionHolders
 from ..cluster.removal_driver import find_device_users
@@ -278,8 +280,23 @@ def _read_driver_change(reader: _Reader, rendered: RenderedObjects) -> typing.Op
             continue
         change = parse_driver_change(wanted, there)
         if change is not None:
-            return dataclasses.replace(change, kept_out=list_kept_out(reader.read_nodes(), there))
+            kept_out = list_kept_out(reader.read_nodes(), there)
+            return _limit_by_operations(reader, dataclasses.replace(change, kept_out=kept_out))
     return None
+
+
+def _limit_by_operations(reader: _Reader, change: DriverChange) -> DriverChange:
+    """Return the change of a driver with the limit of NVIDIA's maintenance operator, if that is higher. Where the Helm
+    chart of the network operator has ``operator.maintenanceOperator.useRequestor``, it is the only limit.
+    [k8s-operator-libs pkg/upgrade/upgrade_requestor.go ProcessUpgradeRequiredNodes]
+    """
+    found = [item for item in reader.items("MaintenanceOperatorConfig") if name_of(item) == NAME]
+    if change.action != "load" or not found or change.at_once is None:
+        return change
+    at_once, limit = count_operations([parse_parallel_operations(item) for item in found], len(reader.read_nodes()))
+    if at_once is not None and at_once <= change.at_once:
+        return change
+    return dataclasses.replace(change, at_once=at_once, limit=limit)
 
 
 def _read_gpu_driver_change(reader: _Reader) -> typing.Optional[DriverChange]:

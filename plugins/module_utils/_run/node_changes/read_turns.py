@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.operator_turns import OperatorTurns, count_operations, find_turns
+from ..._analysis.controllers.room import DAEMON
 from ..._model.kubernetes.disruption import NodePool
 from ..._model.kubernetes.mappings import find_mapping
 from ..._model.kubernetes.objects import ClusterNode
@@ -39,11 +40,13 @@ class _Reset:
 
     :ivar boot: boot ID of the node before the reset
     :ivar daemon: pods of the config daemon of the SR-IOV operator before the reset, with the ids of their containers
+    :ivar unread: reason why these pods could not be read; empty if they were
     :ivar settled: whether the operator had finished its work on the node before the reset
     """
 
     boot: str
     daemon: frozenset[str]
+    unread: str
     settled: bool
 
 
@@ -73,7 +76,7 @@ class TurnReader:
         waits = any(why for _node, why in cards)
         operations = self.read_operations(places, len(nodes))[0] if waits else 1
         turns = find_turns(nodes, states, cards, self._list_pools() if states else (), operations)
-        return (*turns, *self._find_restarts(nodes, states, turns)), unread
+        return (*turns, *self._find_restarts(nodes, states, turns, unread)), unread
 
     def begin_reset(self, node: ClusterNode) -> None:
         """Record the pod of the config daemon of a node before the reset of the node. After the reset, the SR-IOV
@@ -87,16 +90,22 @@ class TurnReader:
         if node.name not in states or not node.boot_id:
             return
         settled = sriov_operator.node_state(states[node.name]).sync_status == "Succeeded"
-        self._resets[node.name] = _Reset(node.boot_id, self._read_daemon(node.name), settled)
+        self._resets[node.name] = _Reset(node.boot_id, *self._read_daemon(node.name), settled)
 
     def _find_restarts(
-        self, nodes: typing.Iterable[ClusterNode], states: typing.Iterable[NodeState], turns: tuple[OperatorTurns, ...]
+        self,
+        nodes: typing.Iterable[ClusterNode],
+        states: typing.Iterable[NodeState],
+        turns: tuple[OperatorTurns, ...],
+        unread: dict[str, str],
     ) -> typing.Iterator[OperatorTurns]:
         """Yield the nodes that were reset and on which the config daemon of the SR-IOV operator has not started again
         yet, or has not finished its work.
 
         :param states: SriovNetworkNodeStates of the operator
         :param turns: nodes that the operator takes down already
+        :param unread: reasons by kind, to which the reason is added if it is unknown whether the daemon has started
+            again
         """
         status = {state.node: state.sync_status for state in states}
         taken = {name for turn in turns for name in turn.nodes}
@@ -105,7 +114,10 @@ class TurnReader:
             reset = self._resets.get(node.name)
             if reset is None or node.boot_id in ("", reset.boot) or node.name in taken or node.name not in status:
                 continue
-            if reset.daemon and self._read_daemon(node.name) == reset.daemon:
+            daemon, why = self._read_daemon(node.name) if reset.daemon else (reset.daemon, reset.unread)
+            if why:
+                unread[DAEMON] = f"{node.name}: {why}"
+            elif daemon and daemon == reset.daemon:
                 found[node.name] = (
                     "the node was reset, and the config daemon of the SR-IOV operator has not started on it since, so"
                     " the operator may still reboot it (pods with the label app=sriov-network-config-daemon)"
@@ -118,9 +130,9 @@ class TurnReader:
         if found:
             yield OperatorTurns("sriov", found, reboots=frozenset(found))
 
-    def _read_daemon(self, node: str) -> frozenset[str]:
-        """Return the pods of the config daemon on a node, each with the ids of its containers, which change with each
-        start. Return an empty set if there are none, or if they cannot be read.
+    def _read_daemon(self, node: str) -> tuple[frozenset[str], str]:
+        """Return two values: the pods of the config daemon on a node, each with the ids of its containers, which change
+        with each start, and the reason if the pods could not be read. The set is empty if the node has none.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -129,8 +141,8 @@ class TurnReader:
         except ApiError as error:
             if error.status == 0:
                 raise
-            return frozenset()
-        return frozenset(map(_identify_pod, filter(_is_daemon, self._select_place(pods))))
+            return frozenset(), "" if error.absent else error.text
+        return frozenset(map(_identify_pod, filter(_is_daemon, self._select_place(pods)))), ""
 
     def _list_states(self, unread: dict[str, str]) -> list[Resource]:
         """Return the SriovNetworkNodeStates in the namespace of the SR-IOV operator. A tenant may have created others,

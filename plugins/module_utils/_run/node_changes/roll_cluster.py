@@ -128,6 +128,7 @@ class RollClusterReader:
             machines=frozenset(names),
             etcd=stand.etcd,
             health_checks=stand.health_checks,
+            machines_elsewhere=stand.machines_elsewhere,
             upgrade=stand.upgrade,
             own_boot=stand.own_boot,
             turns=stand.turns,

@@ -24,11 +24,13 @@ def _select_steps(layers: typing.Iterable[LayerName], steps: typing.Iterable[Lay
 
 
 def _can_explain_loss(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
-    """Return whether a rate limit of a virtual function explains the bandwidth of a step. It does so if the limit is
-    below the bandwidth of the step before, and if this step has no figure or reached more than half of the limit.
+    """Return whether a rate limit of a virtual function explains the bandwidth of a step.
 
-    :param rate: rate limit in Mb/s; None without a limit
-    :param before: bandwidth of the step before, in Gb/s
+    It does so if the limit is below the bandwidth of the step before, and if this step has no figure or reached more
+    than half of the limit.
+
+    :param rate: rate limit in Mb/s; None or 0 without a limit
+    :param before: bandwidth of the step before, in Gb/s for one direction
     :param ways: number of directions that are measured at the same time
     """
     return (
@@ -51,7 +53,9 @@ def _list_senders(ground: PairLimits, step: LayerStep) -> tuple[LayerEnd, ...]:
 def find_causes(
     ground: PairLimits, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas
 ) -> list[BandwidthBound]:
-    """Return the limits of the ends that explain why bandwidth is lost.
+    """Return the limits of both ends that explain why bandwidth is lost, each once with its text and remedy.
+
+    The list is empty if no known limit explains the loss.
 
     :param ground: bandwidth limits by which the pairs of the fabric are judged
     :param lost: layers at which bandwidth may be lost
@@ -152,7 +156,8 @@ def _format_number(value: typing.Optional[float]) -> str:
 
 
 def describe_known_ends(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
-    """Describe the known properties of both ends at the steps that may cause the loss.
+    """Describe the known properties of both ends at the steps that may cause the loss, such as device, NUMA node and
+    PCIe link. The text is empty if none of these steps exists on the nodes.
 
     :param lost: layers that may cause the loss
     :param steps: all steps of the pair

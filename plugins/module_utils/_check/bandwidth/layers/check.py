@@ -222,7 +222,7 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
 
 
 def _describe_remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
-    """Return the remedy for a loss at a layer that no known cause explains.
+    """Return the remedy for a loss at a layer if no known cause explains the loss.
 
     :param layer: layer that may cause the loss
     :param step: step at which the bandwidth drops

@@ -33,10 +33,13 @@ Loss = tuple[list[LayerName], typing.Optional[float], typing.Optional[LayerStep]
 
 
 def find_loss(least: typing.Optional[float], steps: typing.Iterable[LayerStep], wanted: float = math.inf) -> Loss:
-    """Find the first step at which the bandwidth drops. Return the layers that may cause it, the rate in Gb/s with
-    which the step was compared, and the step. If there is no drop, return an empty list and twice None.
+    """Find the first step at which the bandwidth drops.
 
-    If steps before it have no figure, their layers may cause the drop too.
+    Return the layers that may cause the drop, the rate in Gb/s with which the step was compared, and the step. If there
+    is no drop, return an empty list and twice None.
+
+    If steps before it have no figure, their layers may cause the drop too. Steps of a layer that does not exist on the
+    nodes are skipped.
 
     :param least: rate in Gb/s that the first step must reach; None if unknown
     :param steps: steps in the order of the layers

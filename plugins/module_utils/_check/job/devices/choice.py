@@ -20,8 +20,9 @@ from ...._parse.kubernetes.device_selectors import Part, parse
 
 
 class _Lacking(Exception):
-    """The error for a selector that names an attribute which the device does not have. In CEL this is an error, on
-    which Kubernetes aborts the allocation.
+    """The error for a selector that names an attribute which the device does not have.
+
+    In CEL this is an error as well, on which Kubernetes aborts the allocation.
     """
 
 
@@ -48,9 +49,9 @@ class DeviceChoice(typing.NamedTuple):
     selected: bool = False
 
     def of_node(self, node: str, doubted: bool) -> tuple[SliceDevice, ...]:
-        """Return the devices that a node can use: its own, and those that are not assigned to a node by name.
+        """Return the devices that a node can use: its own devices, and those that are not assigned to a node by name.
 
-        :param node: name of the node
+        :param node: name of the node; empty for the devices that are not assigned to a node only
         :param doubted: whether to include devices for which the match can't be determined
         """
         found = [*self.sure.get(node, ()), *(self.sure.get("", ()) if node else ())]
@@ -69,6 +70,8 @@ class DeviceChoice(typing.NamedTuple):
 
 def choose(way: DeviceAlternative, known: DeviceClaims) -> typing.Optional[DeviceChoice]:
     """Return the devices that one alternative of a request may use. Return None if its DeviceClass is unknown.
+
+    Devices of other drivers than that of the class, and nodes with implausibly many devices, are left out.
 
     :param way: alternative of a request: DeviceClass, selectors and number of devices
     :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
@@ -137,7 +140,7 @@ _Value = typing.Union[str, int, bool, list[typing.Any]]
 
 
 def _compute_part_value(part: Part, driver: str, device: SliceDevice) -> _Value:
-    """Return the value that a subexpression of a CEL expression has for a device.
+    """Return the value that a subexpression of a CEL expression has for a device: a text, number, truth value or list.
 
     :param part: subexpression in the syntax tree
     :param driver: name of the driver of the device
@@ -180,11 +183,14 @@ def _require_boolean(part: Part, driver: str, device: SliceDevice) -> bool:
 
 
 def _combine_parts(part: Part, driver: str, device: SliceDevice) -> bool:
-    """Return whether an ``&&`` or ``||`` expression is true for a device. As in CEL, an operand that decides the result
-    takes precedence over an error in another operand, in any order.
+    """Return whether an ``&&`` or ``||`` expression is true for a device.
 
-    :param part: part of the parsed expression
+    As in CEL, an operand that decides the result takes precedence over an error in another operand, in any order.
+
+    :param part: the expression, whose parts are the operands
     :param driver: driver of the device
+    :raises _Lacking: an operand names an attribute that the device does not have, and no other operand decides
+    :raises _Unknown: the value of an operand can't be determined, and no other operand decides
     """
     decides, unknown = part.kind == "||", False
     lacking: typing.Optional[_Lacking] = None

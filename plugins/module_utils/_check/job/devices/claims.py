@@ -50,8 +50,9 @@ def check_device_claims(scope: LintedTemplate, known: DeviceClaims) -> typing.It
 
 
 def _report_doubted(finding: Finding) -> Finding:
-    """Change the status of a failed finding to unknown. Some objects of the cluster could not be read, so the missing
-    object may be one of them. Return other findings unchanged.
+    """Return a failed finding with status ``unknown``, and any other finding unchanged.
+
+    It is used if objects of the cluster could not be read, since the object that the finding misses may be one of them.
     """
     return (
         dataclasses.replace(
@@ -234,7 +235,7 @@ def _check_claim(scope: LintedTemplate, claim: PodClaim, known: DeviceClaims) ->
 
 def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Yield a failed finding for a ComputeDomain whose ``numNodes`` exceeds the number of nodes that offer an NVLink
-    channel.
+    channel. Yield nothing if the driver of the channels is unknown, or if channels are not assigned to nodes.
 
     :param subject: subject of the finding
     :param claim: claim of a channel of the ComputeDomain
@@ -264,10 +265,12 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
 
 
 def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Yield a failed finding for each request for more devices than any node has, whichever alternative of the request
-    is used and even without its selectors. A request with a class of several drivers is skipped.
+    """Yield a failed finding for each request that asks for more devices than any node has, in each of its alternatives
+    and even without its selectors. A request is skipped if the driver of one of its classes is not known. Yield
+    warnings about numbers of devices that are implausible, or that only one node has.
 
     :param subject: subject of the finding
+    :param claim: claim with the requests
     :param known: ResourceClaims, DeviceClasses and ResourceSlices that are known
     """
     drivers: dict[str, None] = {}
@@ -301,8 +304,9 @@ def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
 def _check_one_node(
     subject: str, request: DeviceRequest, offered: typing.Sequence[tuple[int, str, int]], known: DeviceClaims
 ) -> typing.Iterator[Finding]:
-    """Warn about a request that only one of several nodes with such devices can meet. Each node reports its own number
-    of devices, so the number of that node may be wrong.
+    """Warn about a request that only one of several nodes with devices of its drivers can meet.
+
+    Each node reports its own number of devices, so the number of that node may be wrong.
 
     :param subject: subject of the finding
     :param offered: three values for each alternative of the request: the number of devices, their driver, and the most

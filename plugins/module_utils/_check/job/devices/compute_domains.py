@@ -29,7 +29,8 @@ _SHOWN = 5
 
 def check_compute_domains(scopes: typing.Sequence[LintedTemplate], known: DeviceClaims) -> typing.Iterator[Finding]:
     """Check each ComputeDomain whose channels the pods of a job claim: its ``numNodes`` equals the number of pods, it
-    is ready, and its nodes are in one NVLink clique. Yield one finding on a job without such a claim.
+    is ready, and its nodes are in one NVLink clique. A job without such a claim gets one finding. Nothing is yielded
+    without templates.
 
     :param scopes: pod templates of one job
     :param known: ResourceClaims and DeviceClasses from the file and from the cluster
@@ -82,11 +83,13 @@ def _count_pods(job: JobWorkload, template: str) -> int:
 
 
 def _check_number(job: JobWorkload, template: str, wanted: int) -> typing.Iterator[Finding]:
-    """Compare ``numNodes`` of a ComputeDomain with the number of pods that claim its channels: it fails if it is
-    larger, and yields a warning if it is smaller. A node has one default channel, so each pod is on another node.
+    """Compare ``numNodes`` of a ComputeDomain with the number of pods that claim its channels.
+
+    Yield a failed finding if ``numNodes`` is larger, a warning if it is smaller, and nothing if it is equal or 0. A
+    node has one default channel, so each of these pods runs on another node.
 
     :param template: name of the ResourceClaimTemplate
-    :param wanted: ``numNodes`` of the ComputeDomain
+    :param wanted: ``numNodes`` of the ComputeDomain; 0 if it is not set
     """
     pods = _count_pods(job, template)
     if not wanted or wanted == pods:
@@ -116,8 +119,9 @@ def _check_number(job: JobWorkload, template: str, wanted: int) -> typing.Iterat
 def _check_domain(
     job: JobWorkload, template: str, domain: typing.Optional[ComputeDomain], world: JobSurroundings
 ) -> typing.Iterator[Finding]:
-    """Check the status of a ComputeDomain against the nodes on which the pods of the job run. Before the pods run, a
-    ComputeDomain has no nodes, so nothing is checked.
+    """Check that a ComputeDomain is ready on the nodes on which the pods of the job run.
+
+    Before the pods run, a ComputeDomain has no nodes, so only its existence is checked.
 
     :param template: name of the ResourceClaimTemplate of the ComputeDomain
     :param domain: ComputeDomain that creates this ResourceClaimTemplate; None if it was not found
@@ -228,8 +232,8 @@ def _check_cliques(
 
 
 def _check_unused(scopes: typing.Sequence[LintedTemplate], world: typing.Optional[JobSurroundings]) -> Finding:
-    """Warn about a job of several pods with GPUs that claims no channel, if each node with GPUs shares an NVLink domain
-    with another node.
+    """Return a warning about a job of several pods with GPUs that claims no channel, if each node with GPUs shares an
+    NVLink domain with another node. Otherwise the finding passes.
 
     :param scopes: pod templates of one job
     :param world: state of the cluster; None if no cluster was queried

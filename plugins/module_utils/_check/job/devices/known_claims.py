@@ -67,8 +67,9 @@ def _add_uses(
 
 
 def list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
-    """Return the purposes of the devices that a claim provides, such as ``network``. Return ``unknown`` if the claim
-    was not found.
+    """Return the purposes of the devices that a claim provides, such as ``network``.
+
+    If the claim was not found, the only purpose is ``unknown``.
 
     :param namespace: namespace of the job
     :param claim: claim of the pod

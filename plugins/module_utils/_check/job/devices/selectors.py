@@ -93,7 +93,10 @@ def check_totals(
 
 
 def _format_selectors(request: DeviceRequest) -> str:
-    """Return the selectors of a request as text for a finding."""
+    """Return the selectors of a request as text for a finding.
+
+    If the request has none, the text says that they are those of its class.
+    """
     found = [cut_text(text, _SHOWN) for way in request.ways for text in way.selectors]
     return join_first(tuple(dict.fromkeys(found)), 3, "; ") or "those of its class"
 
@@ -161,7 +164,7 @@ def _check_match(
     claim: DeviceClaim,
 ) -> typing.Iterator[Finding]:
     """Yield a failed finding if no node can meet a constraint of a claim: the devices of its requests must have the
-    same value of an attribute.
+    same value of an attribute. A constraint on requests whose devices are not known is skipped.
 
     :param subject: subject of the finding
     :param match: constraint (``matchAttribute``) of the claim
@@ -201,7 +204,8 @@ def _can_match_attribute(
     name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, list[DeviceChoice]]]
 ) -> bool:
     """Return whether one value of an attribute is shared by enough devices of a node for all requests together.
-    Attributes with unknown values count as equal.
+
+    A device whose value is unknown counts for each value.
 
     :param name: name of the attribute
     :param node: name of the node

@@ -84,7 +84,8 @@ def lint(
 def read_held(
     findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]
 ) -> dict[str, str]:
-    """Return the fabrics whose objects must not be applied, each with the reason: a failure that no waiver covers.
+    """Return the fabrics whose objects must not be applied, by name, each with the reason: a failure that no waiver
+    covers.
 
     :param findings: findings of the linter, by fabric
     :param waivers: waivers of the intent
@@ -104,10 +105,11 @@ def read_held(
 def select_remaining(
     objects: typing.Sequence[dict[str, typing.Any]], stopped: typing.Container[str]
 ) -> list[dict[str, typing.Any]]:
-    """Return the objects to apply: those of fabrics that are not held back. Objects that fabrics share are kept only if
-    an object of at least one fabric is kept.
+    """Return the objects to apply: those of fabrics that are not held back.
 
-    :param objects: all objects, each with the name of its fabric; empty for a shared one
+    Objects that fabrics share are kept only if an object of at least one fabric is kept.
+
+    :param objects: all objects, each with the name of its fabric under the key ``fabric``; empty for a shared object
     :param stopped: names of the fabrics that are held back
     """
     kept = [item for item in objects if item["fabric"] not in stopped]

@@ -13,7 +13,7 @@ import typing
 
 from ...._analysis.fleet.bonds import may_use_bonds
 from ...._analysis.fleet.hcas_of_fabric import find_candidates
-from ...._analysis.fleet.nics_in_use import is_needed, is_network
+from ...._analysis.fleet.nics_in_use import describe_use, is_needed, is_network
 from ...._model.intent.intent import Fabric
 from ...._model.intent.profiles import is_interface_moved
 from ...._model.node.hca import Hca
@@ -32,9 +32,13 @@ _REMEDY = (
 def check_moved_interfaces(
     fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each interface that pods of the fabric take and that the node itself uses: a failure if it
-    carries the default route or an address of the node, or is a part of a bond, and a warning if it has another
-    network. Yield a warning for each node whose default route is unknown.
+    """Yield a finding for each interface that pods of the fabric take and that the node itself uses.
+
+    It is a failure if the interface carries the default route or an address of the node, or is a part of a bond, and a
+    warning if it carries another network.
+
+    Yield a warning for each node whose default route is unknown. Yield nothing if pods of the fabric do not take
+    interfaces, or if no use of interfaces was read.
 
     :param world: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part
@@ -72,7 +76,9 @@ def check_moved_interfaces(
                 UPLINK,
                 f"{fabric.name} {name} {at}",
                 WARN if is_network(use) else FAIL,
-                f"the interface carries {use}" if not use.startswith("the bond") else f"the interface is in {use}",
+                f"the interface {describe_use(use)}"
+                if not use.startswith("the bond")
+                else f"the interface is in {use}",
                 _EXPECTED,
                 f"{effect}. Neither an operator nor a CNI plugin refuses this. The pods of the run that measure would"
                 f" take {at} on all nodes of the fabric at the same time, without a drain"

@@ -222,10 +222,13 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
 
 
 def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """Check that the fabric can use the NicClusterPolicy, of which a cluster has only one. If the policy already has a
-    device plugin configuration of another owner, it is not overwritten, and the check fails.
+    """Check that the fabric can use the NicClusterPolicy, of which a cluster has only one.
+
+    Yield a failed finding if the policy already has a device plugin configuration of another owner, since the run does
+    not overwrite it. Yield nothing for a fabric that needs no NicClusterPolicy.
 
     :param world: state of the cluster before the objects are applied
+    :param nodes: not used; all rules have the same parameters
     """
     if not needs_nic_policy(fabric):
         return

@@ -69,7 +69,10 @@ class ClusterBefore:
 
     @functools.cached_property
     def policies_on(self) -> typing.Mapping[str, tuple[Policy, ...]]:
-        """Return an index from the name of each node to the policies that select the node."""
+        """Return an index from the name of each node to the policies that select the node.
+
+        A node that no policy selects is left out.
+        """
         found: dict[str, list[Policy]] = {}
         for policy in self.policies.values():
             for node in self.nodes_selected_by(policy):
@@ -86,6 +89,7 @@ def read_cluster_before(
     """Build the state of the cluster from the answer of sriov_operator_info, the HCAs of the nodes and the intent.
 
     :param seen: result of the module sriov_operator_info: the operator and its objects
+    :param hcas: HCAs that each node itself reports, by node; may be empty
     :param cluster: settings of the intent that all fabrics share
     :param in_use: use of the physical functions that a node itself uses, by node; None if it was not read
     """

@@ -11,7 +11,7 @@ import typing
 
 from ...._analysis.controllers.sriov_operator import find_wanted_by, policy_selects
 from ...._analysis.controllers.sriov_reset import find_function_change
-from ...._analysis.fleet.nics_in_use import is_needed
+from ...._analysis.fleet.nics_in_use import is_needed, is_unread
 from ...._model.operators.sriov_operator import NodeState, Policy, StateInterface
 from .policy_context import UPLINK, ClusterBefore, Objection
 
@@ -45,10 +45,12 @@ def check_uplinks(
     policy: Policy, node: str, interfaces: typing.Sequence[StateInterface], world: ClusterBefore
 ) -> typing.Iterator[Objection]:
     """Yield an objection for each physical function that the policy changes, or no longer selects, and that carries the
-    default route or an address of the node, and one if the default route of the node is unknown.
+    default route or an address of the node. If the default route of the node is unknown, yield one objection that says
+    so. Yield nothing for an externally managed policy, or if no use of interfaces was read.
 
     :param node: name of the node
     :param interfaces: physical functions of the node that the policy selects
+    :param world: state of the cluster before the policies are applied
     """
     if world.in_use is None or policy.external:
         return
@@ -72,7 +74,21 @@ def check_uplinks(
                 node=node,
             )
             return
-        use = next((use for key in (interface.address, interface.name) if is_needed(use := used.get(key, ""))), "")
+        uses = [used.get(key, "") for key in (interface.address, interface.name)]
+        use = next(filter(is_needed, uses), "")
+        if any(map(is_unread, uses)):
+            yield Objection(
+                UPLINK,
+                "nowhere",
+                f"networks of the node unknown; {'; '.join(changes)}",
+                _EXPECTED,
+                "The routes of the node to its networks were not read. If the physical function has an address of the"
+                " node, the node loses its network while the operator changes the physical function.",
+                "Run ip -4 route and ip -6 route on the node, and exclude the interfaces with an address of the Node"
+                " from select of the fabric. Then run stages platform and network again.",
+                node=node,
+                function=interface.name or interface.address,
+            )
         if use:
             yield Objection(
                 UPLINK,
@@ -90,6 +106,7 @@ def _list_left(policy: Policy, state: NodeState, world: ClusterBefore) -> typing
     """Yield the physical functions that the policy configured before, and that no policy will select.
 
     :param state: SriovNetworkNodeState of the node
+    :param world: state of the cluster, with the other policies
     """
     before = {item.address for item in state.wanted if policy.name in item.policies}
     others = [other for other in world.policies_on.get(state.node, ()) if other.name != policy.name]

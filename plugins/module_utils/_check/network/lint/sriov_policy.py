@@ -38,7 +38,7 @@ def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ..
     function that it selects.
 
     :param policy: policy that would be applied
-    :param world: state of the cluster before that
+    :param world: state of the cluster before the policy is applied
     """
     nodes = world.nodes_selected_by(policy)
     found = [
@@ -92,7 +92,7 @@ def _check_other_policies(
 
 
 def _describe_removal(policy: Policy, other: Policy, nodes: int) -> str:
-    """Return the remedy for a policy that blocks another one, with the effect of its deletion.
+    """Return the remedy for a policy that blocks another policy, with the effect of its deletion.
 
     :param policy: policy that would be applied
     :param other: policy in the cluster that the webhook does not accept beside it
@@ -125,21 +125,24 @@ def _describe_removal(policy: Policy, other: Policy, nodes: int) -> str:
 
 
 def _is_of_another(policy: Policy, other: Policy) -> bool:
-    """Return whether the labels of two policies name two intents. Two intents with the default name are not told
-    apart.
+    """Return whether the labels of two policies name two intents.
+
+    The result is False if the other policy names no intent. Two intents that both have the default name cannot be
+    distinguished.
     """
     return bool(other.intent) and other.intent != policy.intent
 
 
 def _name_owner(policy: Policy, other: Policy) -> str:
-    """Return a sentence that names the intent of another policy, with a space before it; empty if it is of this
-    intent, or if its intent is not known.
+    """Return a sentence that names the intent of another policy, with a space before it.
+
+    The text is empty if the other policy belongs to this intent, or if its intent is not known.
     """
     return f" It belongs to the intent '{other.intent}'." if _is_of_another(policy, other) else ""
 
 
 def _describe_owner_remedy(policy: Policy, other: Policy) -> str:
-    """Return the first sentences of the remedy for a policy of another intent that is in the way."""
+    """Return the first sentences of the remedy for a policy of another intent that requests the same functions."""
     return (
         f"The policy {other.name} belongs to the intent '{other.intent}', and this intent is"
         f" '{policy.intent or DEFAULT_INTENT}': ask its owner before you change or delete it. If both are the same"
@@ -148,7 +151,7 @@ def _describe_owner_remedy(policy: Policy, other: Policy) -> str:
 
 
 def _is_of_all_nodes(policy: Policy, other: Policy) -> bool:
-    """Return whether a policy is for a single node and the other one is for all nodes of the same fabric."""
+    """Return whether a policy is for a single node, and the other policy is for all nodes of the same fabric."""
     selector = {key: value for key, value in policy.node_selector.items() if key != HOSTNAME}
     return (
         HOSTNAME in policy.node_selector
@@ -159,8 +162,10 @@ def _is_of_all_nodes(policy: Policy, other: Policy) -> bool:
 
 
 def _explain_refusal(policy: Policy, other: Policy) -> str:
-    """Return the message with which the webhook rejects a policy because of another one on the same node; empty if it
-    accepts both. The webhook compares the fields of the policies, not the functions that they select.
+    """Return the message with which the webhook rejects a policy because of another policy on the same node.
+
+    The text is empty if the webhook accepts both. The webhook compares the fields of the policies, not the functions
+    that they select.
 
     :param policy: policy that would be applied
     :param other: another policy for the node
@@ -194,8 +199,8 @@ def _parse_range(written: str) -> tuple[str, int, int]:
 
 
 def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> typing.Iterator[Objection]:
-    """Report two policies for the same virtual functions, which the webhook does not detect. The operator gives the
-    functions to only one of the policies.
+    """Yield an objection if two policies request the same virtual functions, or the same resource on one physical
+    function, which the webhook does not detect. The operator gives the functions to only one of the policies.
 
     :param interface: physical function as the config daemon reports it
     """
