@@ -69,8 +69,8 @@ def select_definitions(
 
 
 def find_owner(definition: Resource, release: str, namespace: str) -> str:
-    """Return the tool that a CustomResourceDefinition belongs to, with its mark as text: a GitOps tool, OLM, or another
-    Helm release. Return an empty text if no mark names one.
+    """Return the owner of a CustomResourceDefinition and the mark that shows it, such as ``OLM (label olm.managed)``.
+    An owner is a GitOps tool, OLM, or another Helm release. Return an empty text if no mark shows an owner.
 
     The marks are labels, annotations, and the managers of the field ``spec.versions``. A definition from the folder
     ``crds`` of another chart has no mark of its release.
@@ -100,8 +100,12 @@ def find_owner(definition: Resource, release: str, namespace: str) -> str:
 
 
 def _has_fields(there: typing.Any, wanted: typing.Any) -> bool:
-    """Return whether a value has all fields of another one. The API server adds fields, and stores neither null nor
-    ``preserveUnknownFields: false``.
+    """Return whether a value in the cluster has all fields of the desired value. Additional fields are accepted,
+    because the API server adds fields. A desired null or ``preserveUnknownFields: false`` is accepted without such a
+    field in the cluster, because the API server stores neither. Lists must have the same length.
+
+    :param there: value in the cluster
+    :param wanted: desired value
     """
     if isinstance(wanted, dict):
         return isinstance(there, dict) and all(

@@ -81,15 +81,16 @@ def plan_release(
     limit: int,
     may_wait: bool,
 ) -> ReleasePlan:
-    """Return the plan of a release. The values that an admin set and that the run does not set are kept, unless the
-    first installation was not completed and its operator never served.
+    """Return the plan of a release: the values of its next revision, and whether Helm must install or upgrade it.
 
-    A first revision that Helm did not complete can serve: helm was killed while it waited, or a hook failed. Another
-    chart or other values are an upgrade then. An older chart is refused unless the user chose it, or the operator never
-    served. A list of classes of node feature discovery keeps the items of an admin, unless the user chose the values.
+    Values that an admin set and that the run does not set are kept. They are dropped if the first installation was not
+    completed and the operator never ran. A first revision that Helm did not complete can still have a running operator,
+    for example if helm was killed while it waited. A different chart or different values then count as an upgrade. A
+    chart older than the installed one is refused, unless the user chose it or the operator never ran. The list of PCI
+    classes of node feature discovery keeps the items of an admin, unless the user chose the values.
 
     :param wanted: the release as the run wants it
-    :param there: status of the release, as kubernetes.core.helm_info returns it; empty if there is no such release
+    :param there: status of the release, as kubernetes.core.helm_info returns it; empty if the release does not exist
     :param disruption: worst permitted effect on a node
     :param now: time of the status
     :param limit: timeout of Helm in seconds
@@ -154,7 +155,11 @@ def plan_release(
 
 
 def _join_lists(before: typing.Mapping[str, typing.Any], wanted: DesiredRelease) -> dict[str, typing.Any]:
-    """Return the values that the run wants, with the items of an admin in the lists that have both."""
+    """Return the values that the run wants. A list of PCI classes that is in both the existing and the desired values
+    contains the existing items first, then the new ones. Such lists are not joined if the user chose the values.
+
+    :param before: values of the existing release
+    """
     values = copy.deepcopy(dict(wanted.values))
     for path in () if wanted.chosen else _JOINED.get(wanted.operator, ()):
         old, new = _find_value(before, path), _find_value(values, path)
@@ -164,7 +169,11 @@ def _join_lists(before: typing.Mapping[str, typing.Any], wanted: DesiredRelease)
 
 
 def _find_value(values: typing.Any, path: typing.Sequence[str]) -> typing.Any:
-    """Return the value below nested keys; None if there is none."""
+    """Return the value below nested keys. Return None if one of the keys does not exist.
+
+    :param values: tree of Helm values
+    :param path: keys from the top of the tree to the value
+    """
     for key in path:
         values = values.get(key) if isinstance(values, dict) else None
     return values
@@ -173,8 +182,10 @@ def _find_value(values: typing.Any, path: typing.Sequence[str]) -> typing.Any:
 def _loses_values(
     before: typing.Mapping[str, typing.Any], after: typing.Mapping[str, typing.Any], keys: typing.Iterable[str]
 ) -> bool:
-    """Return whether a changed value is more than a list with new items.
+    """Return whether at least one changed key loses its old value. A list that only gets new items loses nothing.
 
+    :param before: values of the existing release
+    :param after: values of the next revision
     :param keys: changed keys, as :func:`_list_changed_keys` returned them
     """
     changed = ((_find_value(before, key.split(".")), _find_value(after, key.split("."))) for key in keys)
@@ -184,7 +195,14 @@ def _loses_values(
 
 
 def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime.datetime, limit: int) -> int:
-    """Return the seconds until a revision that is not completed counts as interrupted; 0 if it does already."""
+    """Return the number of seconds until a revision that Helm has not completed counts as interrupted. Return 0 if it
+    counts as interrupted already, or if the release is not in an unfinished state.
+
+    :param state: state of the release, such as ``pending-upgrade``
+    :param there: status of the release, with the time of its last update
+    :param now: time of the status
+    :param limit: timeout of Helm in seconds
+    """
     if state not in _UNFINISHED:
         return 0
     updated = parse_updated(there.get("updated"))
@@ -195,7 +213,13 @@ def _find_wait(state: str, there: typing.Mapping[str, typing.Any], now: datetime
 def _list_changed_keys(
     before: typing.Mapping[str, typing.Any], after: typing.Mapping[str, typing.Any], above: str = ""
 ) -> typing.Iterator[str]:
-    """Yield the keys whose values differ, with the keys above them. Values can be secrets, so they are left out."""
+    """Yield the keys whose values differ, each with the keys above it, such as ``worker.config.sources``. The values
+    themselves are not included, because they can be secrets.
+
+    :param before: values of the existing release
+    :param after: values of the next revision. A key that is only in ``before`` does not count as changed
+    :param above: keys above both trees, with a dot at the end; empty at the top
+    """
     for key, value in after.items():
         old = before.get(key)
         if isinstance(old, dict) and isinstance(value, dict):

@@ -30,10 +30,10 @@ Rolls = tuple[PoolPlan, ...]
 def add_rolls(
     steps: typing.Sequence[NodeStep], machines: Machines, paused_by_others: typing.Container[str] = ()
 ) -> tuple[Steps, Rolls]:
-    """Add to each step the MachineConfigPool that reboots its node, if one does.
+    """Add to each step the MachineConfigPool whose roll reboots the node. A step is unchanged if no such pool rolls.
 
-    :param steps: steps of the nodes of the inventory, as if a BMC rebooted each node. A step that has a pool already
-        waits for the roll of that pool that is in progress
+    :param steps: steps of the nodes of the inventory, planned as if a BMC rebooted each node. A step that already has a
+        pool waits for the roll of that pool that is in progress
     :param machines: nodes and pools of the cluster; ``configs`` are the MachineConfigs and KubeletConfigs to apply
     :param paused_by_others: names of the pools that interrupted runs of other intents left paused
     :returns: the steps, and the planned rolls of the pools
@@ -56,9 +56,10 @@ def add_rolls(
 
 
 def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
-    """Prevent the rolls of MachineConfigPools if a node of one of them is blocked, because the nodes would be rebooted
-    twice. The result then has no rolls, and the steps of the nodes of these pools have the reason. Otherwise return
-    both arguments unchanged.
+    """Return the steps and rolls after the rolls of all MachineConfigPools were held back, if a node or a roll is
+    blocked. If the remaining pools rolled now, the nodes would be rebooted twice. The result then has no rolls, and the
+    steps of the nodes of these pools contain the reason. If nothing is blocked, or a roll is in progress already, both
+    arguments are returned unchanged.
     """
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]

@@ -166,10 +166,10 @@ def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 def _read_resource_name(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
     """Return the name of the device plugin's resource from the annotation of a NetworkAttachmentDefinition. Return an
-    empty text if it has no such annotation and needs none.
+    empty text if the annotation does not exist and the profile of the fabric does not need it.
 
     :param found: NetworkAttachmentDefinition as the API server returned it
-    :raises _Different: the name does not match the intent
+    :raises _Different: the name does not match the intent, or is missing although the profile needs it
     """
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     said, wanted = annotations.get(RESOURCE) or "", resource_of(fabric, cluster)

@@ -40,8 +40,12 @@ def collect_values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typi
     """Return chart values that replace each image name in a chart's default values (``helm show values``) with its name
     on the mirror. Values that stay unchanged are left out.
 
-    A pair of ``registry`` and ``repository`` is one image name (Kubeflow). In NVIDIA's charts ``repository`` is the
-    folder of an ``image``. Any other text below a key that contains ``image`` or ``repository`` is an image name.
+    Charts write image names in three forms. A pair of ``registry`` and ``repository`` is one image name (Kubeflow). In
+    NVIDIA's charts ``repository`` is the folder of an ``image``. Any other text below a key that contains ``image`` or
+    ``repository`` is an image name.
+
+    :param defaults: default values of the chart
+    :param mirror: address on the mirror by source registry
     """
     return _of_mapping(defaults, mirror, False)
 

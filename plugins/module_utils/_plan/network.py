@@ -57,9 +57,10 @@ class NetworkPlan:
         because of a failure
     :ivar unmade: reason why the objects of a fabric could not be rendered, by fabric
     :ivar lint: findings of the linter about the objects
-    :ivar in_use: use of the physical functions that a node itself uses, by node and by interface or PCI address
-    :ivar driven: use of those whose driver NVIDIA's network operator replaces, by node and by interface; a node whose
-        default routes are unknown is left out
+    :ivar in_use: physical functions that a node itself uses: for each node, what it uses the function for, by interface
+        or PCI address
+    :ivar driven: the part of ``in_use`` with those functions whose driver NVIDIA's network operator replaces. A node
+        whose default routes are unknown is left out of both
     """
 
     hosts: tuple[Item, ...] = ()
@@ -79,15 +80,15 @@ def plan(
     platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
 ) -> NetworkPlan:
     """Render the objects of all fabrics, and check them against the state of the cluster. The objects of a fabric are
-    left out if its IP addresses are already in use, or if a check of the objects fails and no waiver covers it. What
-    the existing NicClusterPolicy contains for it stays.
+    left out if its IP addresses are already in use, or if a check of the objects fails and no waiver covers it. The
+    entries of such a fabric in the existing NicClusterPolicy are kept.
 
     :param nodes: names of the nodes on which the fabrics must work
     :param answers: HCAs and subnets that the nodes reported
     :param addresses: IP addresses that the cluster uses already
     :param operators: node states that the operator reports, and the existing policies
-    :param platforms: observed platform of each node, with the kernel arguments that the node runs with; None if none
-        was observed
+    :param platforms: observed platform of each node, with the kernel arguments that the node runs with; None if no
+        platform was observed
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.list_refused_fabrics(intent, ipam.check(intent, nodes, addresses))
@@ -131,8 +132,8 @@ def _find_nics_in_use(
     platforms: typing.Mapping[str, ObservedPlatform],
     addresses: AddressFacts,
 ) -> dict[str, dict[str, str]]:
-    """Return the use of the physical functions that a node itself uses, by node. A node whose default routes are
-    unknown is left out.
+    """Return the physical functions that a node itself uses: for each node, what it uses the function for, by interface
+    or PCI address. A node whose default routes are unknown is left out.
 
     :param platforms: observed platform of each node
     :param addresses: IP addresses that the cluster uses already, with those of the nodes
@@ -179,7 +180,9 @@ def _find_policy_entries(
 
 
 def _find_device_plugin(fabric: Fabric) -> str:
-    """Return the device plugin in the NicClusterPolicy that offers the resource of a fabric; empty if it has none."""
+    """Return the key of the device plugin in the NicClusterPolicy that offers the resource of a fabric. Return an empty
+    text if the fabric needs no device plugin of that policy.
+    """
     if fabric.profile == "rdma_shared":
         return "rdmaSharedDevicePlugin"
     return "sriovDevicePlugin" if attachment_kind(fabric) == HOST_DEVICE else ""

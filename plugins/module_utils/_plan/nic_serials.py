@@ -54,9 +54,10 @@ def find_strangers(kind: str, group: typing.Sequence[Card], nics: NicDevices) ->
 def leave_out(
     kind: str, group: typing.Sequence[Card], nics: NicDevices, strangers: typing.Sequence[NicDevice]
 ) -> dict[str, str]:
-    """Return the cards of a group that no template may select, by name, each with the reason: even with the serial
-    number of the card in its selector, the template would match other cards. Serial numbers should be unique. If a
-    false NicDevice of one node repeats serial numbers, only a few cards are excluded, and not those of all nodes.
+    """Return the cards of a group that no template may select: the reason by the name of the NicDevice. A card is
+    excluded if a template with its serial number would also match other cards, or if its serial number is in doubt.
+    Serial numbers should be unique. A false NicDevice may repeat those of many nodes; then only a few cards are
+    excluded, and not those of all nodes.
 
     :param kind: PCI device id of the group
     :param nics: all NicDevices of the cluster
@@ -97,9 +98,9 @@ def leave_out(
 def _find_doubted(claims: typing.Mapping[str, set[str]]) -> set[str]:
     """Return the nodes that may report serial numbers of cards of other nodes. If a node shares serial numbers with
     several nodes, only this node is in doubt. If two nodes share a serial number only with each other, both are in
-    doubt.
+    doubt. A serial number that more than 16 nodes report is ignored.
 
-    :param claims: nodes that report a serial number, by serial number
+    :param claims: names of the nodes that report a serial number, by serial number
     """
     left = {serial: set(nodes) for serial, nodes in claims.items() if 1 < len(nodes) <= _MOST_CLAIMS}
     doubted: set[str] = set()
@@ -124,15 +125,16 @@ def list_serials(
     before: typing.Optional[NicTemplate],
     platforms: typing.Mapping[str, ObservedPlatform],
 ) -> list[str]:
-    """Return the serial numbers that a template for a group of cards selects. A card that the template selects already
-    remains selected while its node cannot be read. Otherwise the operator would configure the node again when the node
-    can be read. A node that cannot be read may be compromised, and its NicDevice may report the serial number of a card
-    of another node. So a serial number remains only if the selector of the template contains it already, and if no
-    NicDevice of another node reports it.
+    """Return the sorted serial numbers that a template for a group of cards selects.
+
+    A card that the template selects already remains selected while its node cannot be read. Otherwise the operator
+    would configure the node again when the node can be read. Such a node may be compromised, and its NicDevice may
+    report the serial number of a card of another node. So the serial number remains only if the selector of the
+    template contains it already, and if no NicDevice of another node reports it.
 
     :param kind: PCI device id of the group
     :param nics: all NicDevices of the cluster
-    :param before: the template as it is in the cluster; None if there is none
+    :param before: the template as it is in the cluster; None if it does not exist there
     :param platforms: observed platform of each node of the run
     """
     claims: dict[str, set[str]] = {}

@@ -157,11 +157,11 @@ def by_operator(
 
 def _is_kept(card: Card, made: Object, ours: typing.Optional[NicTemplate]) -> bool:
     """Return whether the operator has nothing to do for a card: the card is known to have its desired settings, and the
-    existing template selects it already and requires the same settings. The operator sets them exactly: fewer VFs than
-    the card offers are a change, for which it reboots the node.
+    existing template selects it already and requires the same settings. The operator sets a number of VFs exactly: if
+    the template requires fewer VFs than the card offers, the operator reboots the node.
 
     :param made: desired template of the card
-    :param ours: existing template of this name that the collection created; None if it has none
+    :param ours: existing template of this name that the collection created; None if there is no such template
     """
     if ours is None or not card.settled or card.nic.name not in ours.cards:
         return False

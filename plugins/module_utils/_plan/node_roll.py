@@ -50,12 +50,13 @@ _BROKEN = f"The annotation {ANNOTATION} of the node could not be read, so it is 
 class RollCluster(GateInputs, PodsOfCluster):
     """The state of the cluster from which a roll is planned.
 
-    :ivar marks: record of an earlier roll, by node; None if it cannot be read
+    :ivar marks: record of an earlier roll, by node. None if the record cannot be read; nodes without a record are
+        absent
     :ivar pods: pods that drains would evict
     :ivar budgets: PodDisruptionBudgets of these pods
     :ivar configs: MachineConfigs and KubeletConfigs to apply
-    :ivar kubelets: KubeletConfigs that the collection does not manage, and the present MachineConfig of each pool that
-        would lose limits of CRI-O
+    :ivar kubelets: existing objects that can conflict with ``configs``: KubeletConfigs that the collection does not
+        manage, and the present MachineConfig of each pool that would lose limits of CRI-O
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
     :ivar paused_by_others: names of the MachineConfigPools that interrupted runs of other intents left paused
     """
@@ -173,9 +174,10 @@ def plan_roll(
 
 
 def _find_awaiting(cluster: RollCluster) -> set[str]:
-    """Return the names of the nodes that wait for a MachineConfigPool which may itself wait for this roll: a node of
-    the pool is cordoned since an earlier run. The plan is not refused because of them, so that this node is released.
-    ``choose_turn`` counts them before it lets another node go down.
+    """Return the names of the nodes that the machine config operator is about to take down in a MachineConfigPool in
+    which an earlier roll marked a node. The operator may itself wait until this roll releases the marked node. If these
+    nodes counted as unavailable, the plan would be refused and the marked node never released. They are counted later,
+    in :func:`choose_turn`, before it lets another node go down.
     """
     marked = (node for node in cluster.nodes if node.name in cluster.marks)
     held = {pool.name for node in marked if (pool := find_machine_pool(node, cluster.machine_pools)) is not None}
@@ -192,7 +194,8 @@ def choose_turn(
     finished: typing.Container[str] = (),
 ) -> tuple[tuple[NodeStep, ...], str]:
     """Return two values: the steps of the nodes of a wave that may be reset now, given the present state of the
-    cluster, and the first reason why a node may not, with a remedy. The reason is empty if all nodes may be reset.
+    cluster; and the first reason why another node of the wave may not be reset, with a remedy. The reason is empty if
+    all nodes may be reset.
 
     Nodes that are already being reset (phase ``wait``) continue. Further nodes are added until max_unavailable nodes
     are down, with at most one control-plane node at a time.
@@ -202,8 +205,8 @@ def choose_turn(
         if the wave has a control-plane node
     :param planned: steps and order of all nodes of the roll
     :param inventory: names of the nodes of the inventory
-    :param finished: names of the nodes whose turn of this roll is over. An operator may take them down because of
-        their reset
+    :param finished: names of the nodes whose turn of this roll is over. An operator may take them down because of their
+        reset
     """
     known = {node.name: node for node in cluster.nodes}
     going = [step for step in wave if step.phase != "begin" or not step.goes]
@@ -282,9 +285,10 @@ def explain_turns(
     inventory: typing.Container[str],
     finished: typing.Iterable[str] = (),
 ) -> tuple[str, bool]:
-    """Return two values: why a drained node must not be reset because of operators that take nodes down, with the
-    remedy, and whether this is over when they are done with nodes that this roll has reset. An operator takes this
-    node, or the nodes that they take are as many as may be down. The reason is empty if the node may be reset.
+    """Return two values. The first is the reason, with a remedy, why a drained node must not be reset because of
+    operators that take nodes down: an operator takes this node down, or operators take down as many nodes as may be
+    unavailable. It is empty if the node may be reset. The second is whether waiting helps: True if the operators only
+    take down other nodes that this roll resets.
 
     :param cluster: present state of the cluster
     :param planned: steps and order of all nodes of the roll
@@ -556,8 +560,8 @@ def _looked_into(
 
 
 def _explain_taken(node: str, cluster: RollCluster) -> str:
-    """Return why a BMC must not reset a node because another operator takes it down, with the remedy. Return an empty
-    text if it may.
+    """Return the reason, with a remedy, why a BMC must not reset a node: another operator takes the node down, or
+    reboots another control-plane node while this node is one. Return an empty text if the BMC may reset the node.
     """
     unread = explain_unread_turns(cluster)
     if unread:
@@ -577,8 +581,8 @@ def _explain_taken(node: str, cluster: RollCluster) -> str:
 
 
 def _explain_unfinished(cluster: RollCluster, finished: typing.Container[str]) -> str:
-    """Return why a MachineConfigPool must not begin yet, with the remedy: another operator may still reboot a node that
-    this roll has reset. Return an empty text if it may.
+    """Return the reason, with a remedy, why the roll of a MachineConfigPool must not begin yet: another operator may
+    still reboot a node that this roll has reset. Return an empty text if the roll may begin.
 
     :param finished: names of the nodes whose turn of this roll is over
     """
@@ -590,8 +594,9 @@ def _explain_unfinished(cluster: RollCluster, finished: typing.Container[str]) -
 def _find_pool_blockers(
     roll: PoolPlan, cluster: RollCluster, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> PoolPlan:
-    """Return the planned roll of a MachineConfigPool with the reasons against it that no step has: the limits of the
-    intent, and the nodes of the pool that are not in the inventory. The roll reboots these nodes as well.
+    """Return the planned roll of a MachineConfigPool with further reasons against it, besides those in the steps of its
+    nodes: limits of the intent, and reasons against taking down nodes of the pool that are not in the inventory. The
+    roll reboots these nodes as well.
 
     :param inventory: names of the nodes of the inventory
     """
@@ -606,8 +611,9 @@ def _find_pool_blockers(
 
 
 def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -> str:
-    """Return the reason why the MachineConfigPool of a control-plane node must not be rolled: it reboots more than one
-    such node at the same time. Return an empty text if it may be rolled.
+    """Return the reason why the MachineConfigPool of a control-plane node must not be rolled: its roll reboots more
+    than one control-plane node at the same time. Return an empty text if the pool may be rolled, or if no pool reboots
+    the node.
     """
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
     return explain_too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
@@ -616,9 +622,9 @@ def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -
 def _order_in_waves(
     steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]
 ) -> tuple[NodeStep, ...]:
-    """Return the steps, each of those that a BMC carries out with the number of its wave, which is a set of nodes that
-    are reset together. Nodes that an earlier run has already reset are in the first waves, since they are down. A wave
-    has at most one control-plane node.
+    """Return the steps in the same order. A step whose node is reset by a BMC gets the number of its wave; the nodes of
+    a wave are reset together. Nodes that an earlier run has already reset are in the first waves, because they are down
+    already. A wave has at most one control-plane node.
 
     :param at_once: maximum number of nodes of a wave
     :param control: names of the control-plane nodes

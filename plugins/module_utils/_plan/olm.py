@@ -130,12 +130,13 @@ def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], se
 
 
 def _refuse_upgrade(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> None:
-    """Check that a request replaces no installed version if it must not.
+    """Verify that a request does not replace an installed version without permission. An upgrade is permitted if the
+    intent allows drains, or if the operator restarts no drivers.
 
     :param wish: the request, with its channel and catalog
-    :param there: existing Subscription of the operator; None if there is none
+    :param there: existing Subscription of the operator; None if it does not exist
     :param seen: state of OLM
-    :raises _Refusal: the request names another version than the installed one
+    :raises _Refusal: the request names another version than the installed one, and must not upgrade it
     """
     version = find_pinned_version(wish, seen)
     if wish.upgrade or there is None or not there.installed or version in ("", there.installed):
@@ -152,8 +153,8 @@ def _refuse_upgrade(wish: DesiredOperator, there: typing.Optional[Subscription],
 
 
 def _only_ours(space: str, seen: OlmState) -> bool:
-    """Return whether a namespace has exactly one OperatorGroup, and this one is managed by the collection and can
-    therefore be changed.
+    """Return whether a namespace has exactly one OperatorGroup, which the collection created. Only then may the
+    collection change it.
 
     :param space: name of the namespace
     :param seen: objects of OLM in the cluster, as last read
@@ -164,13 +165,11 @@ def _only_ours(space: str, seen: OlmState) -> bool:
 
 def _whole(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> DesiredOperator:
     """Return the request for an operator completed with its channel and catalog. An installed operator keeps its
-    channel and catalog unless the request names different ones, even if the catalog's default changes.
-
-    A Subscription that has not installed anything is ignored, since its channel may be a mistake that the request
-    corrects.
+    channel and catalog unless the request names different ones, even if the catalog's default changes. A Subscription
+    that has not installed anything is ignored, because its channel may be a mistake that the request corrects.
 
     :param wish: request as the user made it
-    :param there: existing Subscription of the operator; None if it has none
+    :param there: existing Subscription of the operator; None if it does not exist
     :param seen: objects of OLM in the cluster, as last read
     :raises _Refusal: no catalog matches, or the catalog has no such package, channel or version
     """
@@ -251,9 +250,9 @@ def _only_catalog(wish: DesiredOperator, seen: OlmState) -> DesiredOperator:
 
 
 def _examine_catalog_package(wish: DesiredOperator, seen: OlmState) -> DesiredOperator:
-    """Return the request if its catalog can fulfill it. A Subscription that OLM cannot resolve blocks all other
-    Subscriptions of its namespace, so none is created then. Packages are not checked if the catalog is not ready or
-    the cluster does not report them.
+    """Return the request unchanged if its catalog can fulfill it. Otherwise no Subscription must be created, because a
+    Subscription that OLM cannot resolve blocks all other Subscriptions of its namespace. Packages are not checked if
+    the catalog is not ready or the cluster does not report them.
 
     :param wish: request with its channel and catalog
     :param seen: objects of OLM in the cluster, as last read

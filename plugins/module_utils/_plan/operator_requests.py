@@ -65,7 +65,9 @@ class OperatorRequests:
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
 
     def name_packages(self) -> dict[str, str]:
-        """Return the name of the package of each operator in the requests, by operator."""
+        """Return the package that the user requests for each operator, by the name of the operator. Operators for which
+        the user requests no other package are left out.
+        """
         return {name: wish.package for name, wish in self.packages.items() if wish.package}
 
 

@@ -72,8 +72,10 @@ class Release:
 
 
 def list_duplicates(seen: OperatorsSeen) -> tuple[str, ...]:
-    """Return the operators that are installed more than once in the cluster. A run that needs one of them installs no
-    operator at all.
+    """Return the names of the operators that are installed more than once in the cluster. A run that needs one of them
+    installs no operator at all.
+
+    :param seen: state of the operators in the cluster
     """
     names = [item.operator for item in seen.controllers]
     return tuple(operator.name for operator in TABLE if names.count(operator.name) > 1)
@@ -123,7 +125,9 @@ def _is_pinned(operator: Operator, wishes: OperatorRequests) -> bool:
 
 
 def _has_served(operator: Operator, seen: OperatorsSeen) -> bool:
-    """Return whether a pod of the operator is ready, or the state of its objects shows that one was."""
+    """Return whether the operator runs or has run: one of its pods is ready, its configuration object has a state, or a
+    driver that it installs is ready on a node.
+    """
     kinds: tuple[str, ...] = {NETWORK: OF_NICS, GPU: OF_GPUS}.get(operator.name, ())
     return (
         any(item.operator == operator.name and item.ready for item in seen.controllers)
@@ -238,9 +242,10 @@ def _wants_package(operator: Operator, seen: OperatorsSeen, wishes: OperatorRequ
 
 
 def _has_requested_package(operator: Operator, seen: OperatorsSeen, wishes: OperatorRequests) -> bool:
-    """Return whether OLM has the operator by the package that the run requests, or has not installed it. An operator
-    that OLM installed by another package is used as it is, because a second one would work on the same objects. A
-    tenant can create a ClusterServiceVersion, so only one beside a Deployment of the operator counts.
+    """Return whether OLM installed the operator from the package that the run requests, or has not installed it at all.
+    An operator that OLM installed from another package is used as it is, because a second installation would work on
+    the same objects. Only a ClusterServiceVersion in the namespace of a Deployment of the operator counts, because any
+    tenant can create one in its own namespace.
     """
     wanted = find_package(operator, wishes)
     objects = seen.packages.get(operator.name, ())

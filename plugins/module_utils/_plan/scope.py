@@ -20,9 +20,10 @@ from .._render.node.host import render_host_configs
 
 
 def build_scope(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent, nodes: typing.Iterable[str] = ()) -> Scope:
-    """Return which objects with the label of the collection belong to the intent.
+    """Return the scope of an intent: the names and labels by which the objects of the collection that belong to this
+    intent are recognized.
 
-    :param fabrics: fabrics of the intent; empty if only the shared objects are asked for
+    :param fabrics: fabrics of the intent; empty if only the objects that all fabrics share are needed
     :param nodes: names of the nodes of the inventory, which may not have the labels of the node selector yet
     """
     labels = {fabric.name: build_labels(fabric.name)[FABRIC_LABEL] for fabric in fabrics}

@@ -51,9 +51,9 @@ def _find_tuned_value(row: TuningRow, rule: str) -> typing.Optional[str]:
 
 
 def collect_kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
-    """Return the options of the module kernel_settings: the values of ``sysctl`` and ``sysfs`` by name or path; empty
-    if there is nothing to set. The module supports neither CPU idle states nor kernel modules, so these settings are
-    left out.
+    """Return the options of the module kernel_settings: ``sysctl`` with values by name, and ``sysfs`` with values by
+    path. An option without values is left out. The module supports neither CPU idle states nor kernel modules, so these
+    settings are left out.
 
     :param found: settings of the intent in the sections of TuneD
     """

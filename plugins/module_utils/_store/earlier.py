@@ -49,8 +49,14 @@ def read_earlier_figures(folder: FactFolder) -> Earlier:
 
 
 def _read_measured_pairs(path: str, run: str, now: RunStart) -> dict[PairKey, float]:
-    """Return the average bandwidth of each pair in Gb/s. If a pair was measured again, the last measurement counts.
-    Return an empty dict for a run in check mode or with other fabrics.
+    """Return the average bandwidth of each measured pair of a kept run in Gb/s, by the key of the pair: fabric, rail,
+    client, server and rail of the server. If a pair was measured again, the last measurement counts. Return an empty
+    dict for a run in check mode, with other fabrics, or without measurements.
+
+    :param path: folder of the kept run
+    :param run: id of the kept run
+    :param now: start record of the current run, whose fabrics the kept run must have
+    :raises RdmaError: the start record or the measurements of the kept run cannot be read
     """
     start = read_start(path)
     if start is None or start.check_mode or start.fabrics != now.fabrics:

@@ -18,8 +18,8 @@ MOST_RUNS = 20
 
 
 def read_earlier_errors(report_dir: str, run: str) -> EarlierErrors:
-    """Return the error counters of the earlier kept runs, the oldest first. All kinds of runs count, because the
-    counters belong to the links, and check mode reads them too.
+    """Return the error counters of the 20 newest kept runs before this one, the oldest first. Runs in check mode and
+    runs with other fabrics are included, because the counters belong to the links and every run reads them.
 
     :param report_dir: folder of the report, which contains the kept runs
     :param run: id of this run

@@ -55,9 +55,9 @@ Sums = dict[str, str]
 class Packed(typing.NamedTuple):
     """The description of an archive that was written.
 
-    :ivar sums: checksums by path
+    :ivar sums: SHA-256 of each file, as hexadecimal digits, by its path relative to the report folder
     :ivar left_out: paths that were not packed, because they are not regular files or not files of a run
-    :ivar sha256: SHA-256 of the archive
+    :ivar sha256: SHA-256 of the archive, as hexadecimal digits
     """
 
     sums: Sums
@@ -93,8 +93,9 @@ def pack(report_dir: str, archive: str, top: str, replaces: bool = True) -> Pack
     :param report_dir: folder of the report
     :param archive: path of the archive
     :param top: name of the only folder in the archive
-    :param replaces: whether an archive with other content is replaced
-    :raises FileError: a file cannot be read or written, or there is an archive that is not replaced
+    :param replaces: whether an existing archive with other content is replaced. If False, such an archive is an error
+    :raises FileError: a file cannot be read or written, or an archive with other content exists and ``replaces`` is
+        False
     """
     names, left_out = list_files(report_dir)
     sums: Sums = {}
@@ -131,9 +132,9 @@ def pack(report_dir: str, archive: str, top: str, replaces: bool = True) -> Pack
 
 @contextlib.contextmanager
 def open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
-    """Provide an archive, opened for reading, as a context.
+    """Provide an archive, opened for reading, as a context. A FIFO or a device is refused, because it could be endless.
 
-    :raises FileError: the archive cannot be opened, or is not a regular file. A FIFO or a device could be endless
+    :raises FileError: the archive cannot be opened, or is not a regular file
     """
     remedy = "Check that it exists, and that this user may read it"
     try:
@@ -195,7 +196,12 @@ def _limit_of(name: str, facts: FactFolder) -> int:
 
 
 def _remove_secrets(name: str, raw: bytes) -> bytes:
-    """Return the content of a file with secrets redacted. Without secrets it is returned unchanged."""
+    """Return the content of a file with secrets redacted. Return ``raw`` unchanged if it contains no secrets.
+
+    :param name: path of the file. Its end, ``.json`` or ``.jsonl``, decides whether the content is decoded as JSON; all
+        other files are redacted as text
+    :param raw: content of the file
+    """
     text = raw.decode("utf-8", errors="backslashreplace")
     lines = text.splitlines(keepends=True) if name.endswith(".jsonl") else [text]
     clean = "".join(map(_clean_json, lines)) if name.endswith((".json", ".jsonl")) else redact_text(text)

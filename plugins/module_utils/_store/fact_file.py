@@ -35,8 +35,9 @@ def load_fact_file(
     """Load the dataclass of a fact, or of the start record of a run, from plain data.
 
     :param cls: the dataclass
+    :param data: content of the JSON file
     :param path: path of the file, for messages
-    :param times: function that returns the times in the dataclass
+    :param times: function that gets the loaded dataclass, and returns the texts of all times in it
     :raises FileError: the data has another schema, is malformed, or has an implausible time
     """
     # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader

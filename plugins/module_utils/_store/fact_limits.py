@@ -26,8 +26,10 @@ MOST_OF_EACH, MOST_OF_EACH_HCAS = 256 * 1024, 768 * 1024
 
 
 def largest_part(value: typing.Any) -> str:
-    """Return a message with the entry of a value whose JSON text is the longest. Return an empty string if the value
-    has no entries.
+    """Return a sentence for a message: the name and the size in bytes of the largest entry of a dict or list. Return an
+    empty string for any other value, and for an empty one.
+
+    :param value: plain data of a fact
     """
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))

@@ -101,7 +101,9 @@ class FactFolder:
         return most, f"a fact of the cluster in a run of {nodes} nodes"
 
     def _count_nodes(self) -> int:
-        """Return the number of nodes with which the run began. Return 0 if it is not known."""
+        """Return the number of nodes with which the run began. Return 0 if run.json cannot be read or is of another
+        run.
+        """
         if not self._nodes:
             with contextlib.suppress(FileError):
                 start = read_start(self.report_dir)
@@ -114,7 +116,10 @@ class FactFolder:
         """Write a fact: a value, or the error that prevented it. A value that JSON cannot represent, or that ``read``
         would refuse for its size or depth, is replaced by an error.
 
-        :param value: plain data or dataclasses
+        :param kind: kind of the fact
+        :param node: name of the node; without one the fact is about the cluster
+        :param value: plain data or dataclasses; None if there is an error
+        :param error: reason why there is no value; None if there is one
         :returns: path of the file
         :raises FileError: the file cannot be written, or there is not exactly one of value and error
         """
@@ -134,6 +139,8 @@ class FactFolder:
     def _serialize_fact(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
         """Return the JSON text of a fact, with secrets redacted.
 
+        :param value: plain data or dataclasses; None if there is an error
+        :param error: reason why there is no value; None if there is one
         :raises FileError: there is not exactly one of value and error
         """
         fact = Fact(
@@ -196,8 +203,11 @@ class FactFolder:
         return os.path.lexists(self.path(kind, node))
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
-        """Return whether this run has written the fact. This compares the times of the files, because reading a
-        thousand facts would mean reading a hundred megabytes.
+        """Return whether this run has written the fact. The file of the fact must not be older than run.json. The fact
+        itself is not read, because the facts of a thousand nodes have a hundred megabytes.
+
+        :param kind: kind of the fact
+        :param node: name of the node; by default the whole cluster
         """
         try:
             return (
@@ -207,8 +217,8 @@ class FactFolder:
             return False
 
     def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, Data]:
-        """Return one fact of each node as a dictionary with ``value`` and ``error``. At least one of them is None. A
-        node without such a fact has an error.
+        """Return one fact of each node, by node, as a dictionary with ``value`` and ``error``. At least one of the two
+        is None. A node whose fact does not exist, or could not be read, has an error.
 
         :param kind: kind of the fact
         """
@@ -221,8 +231,11 @@ class FactFolder:
         }
 
     def find_excess(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, str]:
-        """Return the facts of a kind that are not read, by node, each with the reason: the largest ones, so that the
-        remaining ones together fit into the memory that a cluster of this size may need.
+        """Return the facts of a kind that are too large to be read, by node, each with the reason. The largest facts
+        are chosen, so that the remaining ones together fit into a limit that grows with the number of nodes. Return an
+        empty dict if all of them fit.
+
+        :param kind: kind of the facts
         """
         sizes: dict[str, int] = {}
         most, each = limit_of_node(kind)[0], MOST_OF_EACH_HCAS if kind.startswith("hcas") else MOST_OF_EACH
@@ -265,8 +278,12 @@ class FactFolder:
         return values, errors
 
     def _find_excess_of_kinds(self, kinds: typing.Iterable[str], node: str) -> dict[str, str]:
-        """Return the facts of a node or of the cluster that are not read, by kind, each with the reason: the largest
-        ones, so that the remaining ones together do not exceed the limit of a single fact.
+        """Return the facts of a node or of the cluster that are too large to be read, by kind, each with the reason.
+        The largest facts are chosen, so that the remaining ones together do not exceed the limit of a single fact.
+        Return an empty dict if all of them fit.
+
+        :param kinds: kinds of the facts
+        :param node: name of the node, or the name that stands for the cluster
         """
         sizes: dict[str, int] = {}
         most = 0
@@ -282,9 +299,10 @@ class FactFolder:
         return {kind: f"{self.path(kind, node)} was not read: {why}" for kind, why in found.items()}
 
     def value(self, kind: str) -> typing.Any:
-        """Return the value of a fact of the cluster. Return None if this run has none.
+        """Return the value of a fact of the cluster. Return None if this run has not written the fact.
 
-        :raises FileError: the fact cannot be read, or is an error
+        :param kind: kind of the fact
+        :raises FileError: the fact cannot be read, or contains an error instead of a value
         """
         fact = self.read(kind)
         if fact is not None and fact.error is not None:

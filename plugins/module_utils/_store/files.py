@@ -158,10 +158,12 @@ def read_json(path: str, below: str = "", most: int = MOST_BYTES, of_what: str =
 
 
 def _read_text(stream: typing.BinaryIO, path: str, most: int) -> typing.Union[str, bytes]:
-    """Read the content of a file. A large file is returned as text, and must consist of ASCII characters, each of which
-    takes one byte of memory. A single character beyond Unicode's first 65,536 would make each of them take four.
+    """Read the content of a file. A small file is returned as bytes. A large file is returned as text and must contain
+    only ASCII characters, because Python stores such a text with one byte for each character, and other texts with up
+    to four.
 
-    :param most: limit in bytes
+    :param path: path of the file, for the message
+    :param most: limit in bytes. One byte more is read, so that the caller sees an excess
     :raises FileError: the file is large, and has other characters than ASCII
     """
     # as many bytes as are asked for are set aside at once
@@ -313,11 +315,14 @@ def _translate_os_errors(path: str, done: str) -> typing.Iterator[None]:
 
 @contextlib.contextmanager
 def _open_folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[int, str]]:
-    """Open the folder of a file, starting at ``below`` and without following links.
+    """Open the folder of a file, starting at ``below`` and without following links. Provide two values as a context:
+    the file descriptor of the folder, and the name of the file in it.
 
+    :param path: path of the file
+    :param below: folder in which the walk starts; empty for the folder of the file
     :param make: whether missing folders are created
-    :returns: file descriptor of the folder, and the name of the file in it
     :raises FileError: a part of the path is a link, or the file is not below ``below``
+    :raises OSError: a folder cannot be opened or created
     """
     *parts, name = _find_parts(path, below)
     base = os.path.abspath(below) if below else os.path.dirname(os.path.abspath(path))

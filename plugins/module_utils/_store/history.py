@@ -120,8 +120,10 @@ def find_folder(report_dir: str, run: str) -> str:
 
 
 def _check_mode(folder: str) -> typing.Optional[bool]:
-    """Return whether a kept run was in check mode. Return None if it cannot be read, so that nothing is compared with
-    it.
+    """Return whether a kept run was in check mode. Return None if its start record cannot be read or does not exist.
+    Such a run is not compared with any other.
+
+    :param folder: folder of the kept run
     """
     try:
         start = read_start(folder)

@@ -68,8 +68,8 @@ class _Left:
 
 
 def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
-    """Yield the lines of all files, one file after the other, with their line ends. A line that is too long becomes an
-    empty line.
+    """Yield the lines of all files, one file after the other, with their line ends. A line that is too long (more than
+    about 256 Ki characters) becomes an empty line.
 
     A user who can write into the folder of the logs can put any kind of file there. A file that is not a regular file
     is therefore not read: a FIFO or a device may have no end, and a link may lead to a file that its creator must not
@@ -103,11 +103,12 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
 
 
 def has_several_logs(paths: typing.Sequence[str]) -> bool:
-    """Return whether more than one of the files is a log, and not a JSON document of nccl-tests. Each log then belongs
-    to one pod. A file that is refused counts as a log.
+    """Return whether more than one of the files is the log of a pod rather than a JSON document of nccl-tests. A path
+    that is given twice counts once. A file that is refused, because it cannot be read or is not a regular file, counts
+    as a log.
 
     :param paths: paths of log files or JSON documents
-    :raises RdmaError: there is no such file
+    :raises RdmaError: a file does not exist
     """
     found = 0
     for path in dict.fromkeys(paths):

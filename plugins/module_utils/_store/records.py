@@ -44,8 +44,8 @@ _MOST_TEXTS = (64 * 1024, 4096, 256)
 
 @dataclasses.dataclass
 class _Budget:
-    """The limits that remain for the records of a folder that are read next. All records are in memory at once, and so
-    are the pages of the report.
+    """The limits that remain for the records of a folder that are read next. They protect the memory, because all
+    records and all pages of the report are held in it together.
 
     :ivar findings: number of findings that may still be read
     :ivar size: number of bytes that may still be read
@@ -96,8 +96,8 @@ def _read_start_beside(directory: str) -> typing.Optional[RunStart]:
 
 
 def _make_room(directory: str, record: Record, nodes: typing.Optional[int]) -> _Budget:
-    """Return the limits for a new record, so that all records of its run in the folder can be read again, and the
-    records of later stages have enough space, too.
+    """Return the limits of findings and bytes for a new record. They leave enough space that all records of its run can
+    be read together, including those of later stages, which do not exist yet.
 
     :param directory: folder of the records
     :param record: record that is written next
@@ -118,7 +118,9 @@ def _measure(path: str, stage: str, run: str) -> typing.Optional[tuple[int, int]
     """Return two numbers: the findings of a record, and its size in bytes. Return None if the record does not exist,
     cannot be read, or belongs to another run.
 
+    :param path: path of the record
     :param stage: name of the stage of the record
+    :param run: id of the run to which the record must belong
     """
     try:
         with _open_record(path) as stream:

@@ -35,7 +35,7 @@ _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 
 
 def read_start(report_dir: str) -> typing.Optional[RunStart]:
-    """Return the start record of the run in a folder. Return None if the folder has none.
+    """Return the start record of the run in a folder. Return None if the folder contains no run.json.
 
     :param report_dir: folder of the report, which contains run.json
     :raises FileError: the file cannot be read, or is invalid

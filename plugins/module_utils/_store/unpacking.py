@@ -44,8 +44,8 @@ _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 class Unpacked(typing.NamedTuple):
     """The description of an archive that was unpacked.
 
-    :ivar sums: checksums by path, including those of the report pages
-    :ivar sha256: SHA-256 of the bytes that were unpacked
+    :ivar sums: SHA-256 of each file in the archive, by path. Report pages are listed, although they are not unpacked
+    :ivar sha256: SHA-256 of the archive, as hexadecimal digits
     """
 
     sums: Sums
@@ -73,8 +73,8 @@ _Unreadable, _FOR_ALL = tarfile.ReadError, tarfile.XGLTYPE
 
 
 class _Member(tarfile.TarInfo):
-    """A member of an archive, with limits of its headers. Each extra header is read by a nested call, so an endless
-    chain of headers must be refused.
+    """A member of an archive, with limits of its headers. tarfile reads each extra header of a member in a nested call,
+    so a long chain of headers would exhaust the stack. Such a chain is an error.
     """
 
     @classmethod
@@ -93,8 +93,10 @@ class _Member(tarfile.TarInfo):
         return member
 
     def _proc_pax(self, tarfile: tarfile.TarFile) -> typing.Any:
-        """Read an extended header of the archive. Raise an error before it is read if it is too large, and for a global
-        header, because global headers accumulate and each file inherits them.
+        """Read an extended header of the archive. A header that is too large is refused before it is read. So is a
+        global header: each later file inherits it, so many of them would accumulate.
+
+        :raises tarfile.ReadError: the header is refused
         """
         if self.type == _FOR_ALL:
             raise _Unreadable(
@@ -124,8 +126,10 @@ def unpack(
     The archive is opened only once. A file that replaces it meanwhile is ignored, and an archive that changes meanwhile
     is refused.
 
-    :param finish: function that creates the pages again in the given folder. A new folder is renamed to ``target``
-        after that
+    :param archive: path of the archive
+    :param target: path of the folder that contains the files afterwards
+    :param finish: function that is called with the folder of the unpacked files, and creates the report pages in it. A
+        new folder is renamed to ``target`` after this call
     :param signed: SHA-256 on the signed sheet, which is compared before anything is unpacked. If empty, nothing is
         compared
     :raises FileError: the archive is not the signed one, is not an archive of a run, has a path outside of the folder,
@@ -147,13 +151,14 @@ def unpack(
 def _unpack_archive(
     archive: str, stream: typing.BinaryIO, sha256: str, target: str, finish: typing.Callable[[str], object]
 ) -> Sums:
-    """Unpack an open archive and return the checksums of its files.
+    """Unpack an open archive. Return the SHA-256 of each file in it, by path.
 
     :param archive: path of the archive, for messages
     :param stream: opened archive
     :param sha256: SHA-256 of the stream from the first time that it was read
     :param target: folder that the unpacked files become
     :param finish: function that is called with the folder of the unpacked files before it gets its final name
+    :raises FileError: the archive cannot be unpacked, has changed, or differs from an existing target
     """
     parent = os.path.dirname(os.path.abspath(target))
     try:
@@ -311,8 +316,10 @@ def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterat
 
 
 def _read_checksums(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> tuple[Sums, bool]:
-    """Return the checksums up to the first invalid line, and whether all lines are valid.
+    """Return the checksums up to the first invalid line, and whether all lines are valid. A line that names a file
+    again is invalid, and so is a line beyond the limit.
 
+    :param member: member of the archive that contains the checksums
     :param most: limit of the number of lines
     """
     expected: Sums = {}
@@ -355,7 +362,8 @@ def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]
 
 def _require_same_folder(target: str, sums: Sums) -> None:
     """Verify that an existing folder contains exactly the files of the archive. Additional files are not allowed,
-    because an additional fact changes the judgment. Files that are created again are ignored.
+    because an additional fact changes the judgment. Report pages and judgments are not compared, because they are
+    created again.
 
     :param target: existing folder
     :param sums: SHA-256 of each file of the archive, by its path

@@ -25,7 +25,7 @@ Nodes = typing.Sequence[str]
 
 def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
     """Check the address range of each fabric, its gateway, exclusions and routes, and that the ranges of different
-    fabrics do not overlap. Return findings of pass and of each fault.
+    fabrics do not overlap. Return a finding for each check: passed, or failed with the reason.
 
     :param nodes: names of the nodes of the inventory
     """
@@ -72,8 +72,8 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
 
 
 def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Yield a failed finding for each key of an ipam mapping that contradicts another key. If there is none, yield a
-    failed finding on an invalid range.
+    """Yield a failed finding for each key of an ipam mapping that contradicts another key. If no key does, yield a
+    failed finding if the range is invalid.
 
     :param path: path of the mapping in the intent
     """

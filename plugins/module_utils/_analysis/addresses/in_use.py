@@ -138,8 +138,8 @@ def list_refused_fabrics(intent: Intent, findings: typing.Sequence[Finding]) -> 
 
 def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
     """Check for whereabouts that enough addresses are available for the pods of all nodes. Leaked addresses, which are
-    still allocated to pods that no longer hold them, are not available. If there are any, the check fails if the
-    remaining addresses are too few, and warns otherwise.
+    still allocated to pods that no longer hold them, are not available. Without leaked addresses the check passes. With
+    leaked addresses it fails if the remaining addresses are too few, and warns otherwise.
 
     :param pool: addresses of the fabric's range
     :param nodes: names of the nodes of the run

@@ -87,11 +87,11 @@ def find_overlaps(ipam: Ipam, network: Network, known: typing.Sequence[tuple[Net
 def _find_witnesses(
     target: Network, known: typing.Iterable[tuple[Network, UsedNetwork]]
 ) -> dict[tuple[str, bool], set[str]]:
-    """Return the nodes whose reports confirm that a network is in use, by the kind of the network and whether it is a
-    single address.
+    """Return the names of the nodes whose reports confirm that a network is in use. The key is a pair: the kind of the
+    network, and whether the network is a single address.
 
     :param target: range or route of a fabric
-    :param known: networks in use
+    :param known: networks in use, each with its item
     """
     around = widen_network(target)
     found: dict[tuple[str, bool], set[str]] = collections.defaultdict(set)

@@ -24,8 +24,8 @@ class _KnownPool(typing.NamedTuple):
 
 
 def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
-    """Return the addresses that an IPAM plugin allocates to pods according to an ipam mapping. The gateway is excluded:
-    whereabouts itself does not exclude it, so the renderer does.
+    """Return the addresses that an IPAM plugin allocates to pods according to an ipam mapping. The gateway is not among
+    them. For whereabouts it is treated as an exclusion, because the renderer adds it to the exclusions.
 
     :raises RangeError: the range or another value of the mapping is invalid
     """
@@ -72,8 +72,10 @@ def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
 
 
 def _find_known_pool(fabric: Fabric, address: typing.Optional[str]) -> typing.Optional[_KnownPool]:
-    """Return an address with the pool of the fabric. Return None if the fabric has no ipam, if the address is unknown,
-    or if the range is invalid, which stage validate reports.
+    """Return the address together with the pool of the fabric to which it is compared. Return None if the fabric has no
+    ipam, if the address is unknown, or if the range is invalid, which stage validate reports.
+
+    :param address: address of a pod on the network of the fabric; None if unknown
     """
     if fabric.ipam is None or not address:
         return None

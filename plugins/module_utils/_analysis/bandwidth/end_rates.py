@@ -40,11 +40,11 @@ class EndRate:
 
     :ivar could: rates of a faultless end: its link and its PCIe link, each divided by the VFs that share it, and the
         max_tx_rate of the fabric
-    :ivar unknown: why no floor can be computed, as a reason without the name of the end; empty if it can
+    :ivar unknown: reason why no floor can be computed, without the name of the end; empty if it can be computed
     :ivar most: upper limits of a plausible bandwidth: the highest known rate of its port, or of all ports of its bond,
         and its PCIe link as trained
     :ivar now: current rate of its link in Gb/s; None if unknown
-    :ivar name: node and HCA of the end, for texts
+    :ivar name: node and HCA of the end, for texts; empty if ``unknown`` is empty
     """
 
     could: tuple[Limit, ...] = ()
@@ -98,8 +98,9 @@ def compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRat
 
 
 def compute_shares(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
-    """Return the number of VFs that share each port, and each NIC with its PCIe link, while they are measured at the
-    same time, by node and PCI address. The result is empty unless the rails are measured in parallel.
+    """Return the number of VFs that are measured at the same time over one port, or over one NIC with its PCIe link.
+    The key is a pair: the name of the node, and the PCI address of the port, or that of the NIC (without the function
+    number). The result is empty unless the rails of the fabric are measured in parallel.
     """
     shares: dict[tuple[str, str], int] = collections.Counter()
     if fabric.bandwidth.rails == "parallel":

@@ -165,7 +165,8 @@ class PairLimits:
         return best
 
     def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> typing.Optional[Doubt]:
-        """Return why the figure of a pair is not a valid measurement; None if it is valid.
+        """Return why the figure of a pair is not a valid measurement. Return None if it is valid, or if the pair has no
+        figure.
 
         :param more_than: number of queue pairs of the first measurement, if the figure is that of a repetition with
             more of them; None for the first measurement
@@ -224,7 +225,9 @@ class PairLimits:
     def _explain_invalid_figure(
         self, pair: PairResult, message_bytes: int, iterations: typing.Optional[int], of_bytes: str, of_iterations: str
     ) -> typing.Optional[Doubt]:
-        """Return why the figure of a pair is not a valid measurement; None if it is valid.
+        """Return why the figure of a pair is not a valid measurement, apart from its number of queue pairs: it has
+        another transport, size or number of messages than requested, or an impossible rate. Return None if it is valid,
+        or if the pair has no figure.
 
         :param message_bytes: requested size of a message in bytes
         :param iterations: requested number of messages; None if the measurement is limited by time

@@ -20,8 +20,8 @@ _AGAIN = "Then run stages network and virtual_functions again."
 def why_not_offered(
     node: ClusterNode, resource: str, wanted: int, handed_to: typing.Collection[str] = ()
 ) -> tuple[str, str]:
-    """Return the cause and the remedy for a node that has all virtual functions, but offers another number of them as a
-    resource. The cause begins with the name of the layer.
+    """Return the cause and the remedy for a node that has all virtual functions, but offers fewer or more of them as a
+    resource. The cause begins with the component that is responsible, such as the operator or the device plugin.
 
     :param resource: name of the resource, with its prefix
     :param wanted: number of virtual functions that the node has

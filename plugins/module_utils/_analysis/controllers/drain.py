@@ -56,9 +56,9 @@ def list_drain_blockers(
 
 def explain_driver_users(users: typing.Sequence[str]) -> str:
     """Return why the driver of the NICs must not be removed from a node without a drain, with the remedy: running pods
-    use it. Return an empty text if none does.
+    use the driver. Return an empty text if no pod uses it.
 
-    :param users: the pods, as text
+    :param users: descriptions of the pods that use the driver
     """
     if not users:
         return ""
@@ -71,9 +71,9 @@ def explain_driver_users(users: typing.Sequence[str]) -> str:
 
 def explain_function_holders(users: typing.Sequence[str], prefix: str, drains: bool = True) -> str:
     """Return why a node must not be drained for a change of its virtual functions, with the remedy: running pods use
-    the functions, and the operator does not evict these pods. Return an empty text if no pod does.
+    the functions, and the operator does not evict these pods. Return an empty text if no such pod runs.
 
-    :param users: the pods, as text
+    :param users: descriptions of the pods that use the functions and are not evicted
     :param prefix: prefix of the resources by which the operator finds the pods to evict
     :param drains: whether the operator drains nodes
     """
@@ -94,9 +94,10 @@ def explain_function_holders(users: typing.Sequence[str], prefix: str, drains: b
 
 def explain_link_users(users: typing.Sequence[str]) -> str:
     """Return why the eSwitch mode of a physical function must not change, with the remedy: running pods use the
-    function, and the driver makes its network interface and RDMA device again. Return an empty text if no pod does.
+    function, and a change of the mode removes and creates its network interface and RDMA device. Return an empty text
+    if no pod uses the function.
 
-    :param users: the pods, as text
+    :param users: descriptions of the pods that use the function
     """
     if not users:
         return ""
@@ -107,10 +108,11 @@ def explain_link_users(users: typing.Sequence[str]) -> str:
 
 
 def explain_rename_users(users: typing.Optional[typing.Sequence[str]]) -> str:
-    """Return why virtual functions must not get another resource name, with the remedy: running pods use them. The
-    kubelet counts each resource by itself, so it gives the functions to other pods as well.
+    """Return why virtual functions must not get another resource name, with the remedy: running pods use the functions.
+    The kubelet counts each resource name separately, so it would assign functions that are in use to other pods as
+    well.
 
-    :param users: the pods, as text; None if they could not be read
+    :param users: descriptions of the pods that use the functions, at least one; None if the pods could not be read
     """
     if users is None:
         return (
@@ -134,9 +136,10 @@ def takes_devices(blocker: str) -> bool:
 
 
 def is_loss(blocker: str) -> bool:
-    """Return whether a reason against a drain is that pods or their data would be lost. It has its own remedy.
+    """Return whether a reason against a drain or a change is that pods, their data or their network devices would be
+    lost or shared.
 
-    :param blocker: the reason, as text
+    :param blocker: the reason, as a function of this module returned it
     """
     return any(said in blocker for said in (_ALONE, _LOCAL, _DEVICES, _SHARED))
 

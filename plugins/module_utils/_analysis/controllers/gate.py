@@ -30,8 +30,9 @@ _LABEL_FEWER = (
 
 
 def explain_upgrade(stand: GateInputs) -> str:
-    """Return why no node may go down because of an upgrade of OpenShift, with the remedy; empty if none is in progress.
-    The upgrade drains and reboots nodes itself, and does not know which nodes are down for another reason.
+    """Return why no node of the cluster may go down, with the remedy: an upgrade of OpenShift is in progress, or it is
+    unknown whether one is. Return an empty text if no upgrade is in progress. An upgrade drains and reboots nodes
+    itself, without regard to nodes that are down for another reason.
 
     :param stand: state of the cluster
     """
@@ -76,10 +77,10 @@ def list_node_blockers(
 
 def explain_too_many(pool: MachinePool, control: bool) -> str:
     """Return why a MachineConfigPool of control-plane nodes must not be rolled: it reboots more than one of them at the
-    same time. Empty if it may be rolled.
+    same time. Return an empty text if it may be rolled.
 
-    :param control: whether the pool has a control-plane node. A pool that is named ``master`` or ``control-plane``
-        counts as one that has
+    :param control: whether the pool contains a control-plane node. For a pool with the name ``master`` or
+        ``control-plane`` this is assumed
     """
     if not (control or pool.name in _CONTROL) or pool.max_unavailable in (None, "1"):
         return ""
@@ -159,8 +160,8 @@ def _explain_control_turns(
     queues: typing.Container[typing.Optional[Queue]],
     stand: GateInputs,
 ) -> str:
-    """Return why plans must not reboot control-plane nodes beside the turns of another operator, with the remedy: that
-    operator reboots another control-plane node. Return an empty text if they may.
+    """Return why the plans must not reboot control-plane nodes now, with the remedy: another operator reboots a
+    different control-plane node. Return an empty text if they may reboot them.
 
     :param control: plans that reboot control-plane nodes, each with the names of these nodes
     :param queues: queues of all plans
@@ -193,8 +194,8 @@ def _wait_for_each_other(roll: PoolPlan, turn: OperatorTurns, stand: GateInputs)
 
 
 def _explain_own_boot(node: ClusterNode, roll: PoolPlan, stand: GateInputs) -> str:
-    """Return why an operator must not reboot a node, with the remedy: ansible-playbook runs on it. Return an empty text
-    if it runs on another machine.
+    """Return why an operator must not reboot a node, with the remedy: ansible-playbook runs on this node. Return an
+    empty text if ansible-playbook runs on another machine, or if its node is unknown.
     """
     if node.name != stand.own_node:
         return ""
@@ -206,8 +207,9 @@ def _explain_own_boot(node: ClusterNode, roll: PoolPlan, stand: GateInputs) -> s
 
 
 def list_pool_blockers(roll: PoolPlan, intent: ClusterIntent, peak: int = 0) -> tuple[str, ...]:
-    """Return the reason why a pool must not roll, with its remedy: it takes down more nodes at the same time than the
-    intent permits. The result is empty if it may roll. One node is never too many.
+    """Return the reason why a pool must not roll, with its remedy, as a tuple with one text: the operator takes down
+    more nodes at the same time than the intent permits. The tuple is empty if the pool may roll. A single node is
+    always permitted.
 
     :param roll: nodes that an operator will drain or reboot
     :param intent: settings of the intent that all fabrics share

@@ -116,8 +116,9 @@ def names_cause(message: str) -> bool:
 
 
 def find_kind(words: str) -> Kind:
-    """Return the kind of failure that a message of the kubelet reports. Errors of mirrors take precedence over the
-    error of the source registry, because a disconnected site can pull only from its mirrors.
+    """Return the kind of failure that a message of the kubelet reports, ``other`` if the message is not known. Errors
+    of mirrors take precedence over the error of the source registry, because a disconnected site can pull only from its
+    mirrors.
 
     :param words: message of the kubelet about a failed pull
     """

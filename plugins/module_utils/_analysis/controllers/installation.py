@@ -41,7 +41,8 @@ _GROUPS = {
 def describe_installation_step(
     operator: Operator, olm: bool = False, install: bool = False, leave: typing.Collection[str] = ()
 ) -> str:
-    """Return an instruction for the user how to install an operator that is missing: by the run, or by hand.
+    """Return an instruction for the user that leads to the installation of a missing operator: the settings that make
+    the run install it, or a command for an installation by hand.
 
     :param olm: whether operators are installed by OLM in this cluster
     :param install: whether ``operators_install`` is already true

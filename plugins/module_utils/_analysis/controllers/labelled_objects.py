@@ -40,7 +40,9 @@ def fold_alike(judged: typing.Iterable[tuple[AppliedObject, Finding]]) -> list[F
 
 
 def name_kind(kind: str) -> str:
-    """Return a kind as an argument of kubectl. whereabouts has a kind of the name IPPool too."""
+    """Return a kind in the form that kubectl accepts: in lower case. The kind IPPool is written with its API group,
+    because whereabouts has a kind with the same name.
+    """
     return "ippools.nv-ipam.nvidia.com" if kind == "IPPool" else kind.lower()
 
 

@@ -141,13 +141,14 @@ def _judge_unfinished(
     stand: OperatorStatus,
     version: typing.Optional[ServiceVersion],
 ) -> Next:
-    """Return the status of an operator that is not installed yet, with the first cause that is found.
+    """Return the status of an operator that is not installed yet, together with the first cause that explains the wait.
+    The status is ``stand``, with the text of the cause and its remedy added.
 
     :param wish: requested operator
     :param wishes: all requested operators
     :param seen: objects of OLM in the cluster
     :param subscription: Subscription of the operator
-    :param stand: status of the operator so far
+    :param stand: status of the operator without a cause, in the phase ``waiting``
     :param version: ClusterServiceVersion to install; None if it does not exist yet
     """
     space = subscription.namespace
@@ -198,8 +199,8 @@ def _report_wait(
 
 
 def _find_upgrade(wish: DesiredOperator, subscription: Subscription, seen: OlmState) -> str:
-    """Return the name of a newer version than the installed one, which OLM would install or which is the newest of the
-    channel; empty if there is none, or if no version is installed.
+    """Return the name of a newer version than the installed one: the version that OLM would install next, otherwise the
+    newest version of the channel. Return an empty string if there is no newer version, or if no version is installed.
 
     :param wish: requested operator
     :param seen: objects of OLM in the cluster

@@ -172,6 +172,7 @@ def find_wanted_version(wish: DesiredOperator, subscription: typing.Optional[Sub
     kept unless the request names another version.
 
     :param wish: requested operator
+    :param subscription: Subscription of the operator; None if there is none yet
     :param seen: objects of OLM in the cluster
     """
     return find_pinned_version(wish, seen) or (subscription.installed or subscription.current if subscription else "")

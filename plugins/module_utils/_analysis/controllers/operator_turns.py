@@ -39,20 +39,24 @@ _NAMES: typing.Mapping[Operator, str] = {
 
 
 class CardTurns(PoolPlan):
-    """The order in which NVIDIA's NIC configuration operator reboots the nodes of its templates."""
+    """The nodes that NVIDIA's NIC configuration operator reboots for its templates, as a plan with the same fields as
+    the plan of a pool.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class OperatorTurns:
-    """The nodes that an operator drains or reboots, or will in its next turns, and that wait for each other.
+    """The nodes that an operator drains or reboots now or in its next turns. The operator takes them down one group
+    after the other, so these nodes wait for each other.
 
     :ivar operator: operator that takes the nodes down
-    :ivar nodes: reason why it takes each node down, as text, by node
-    :ivar at_once: maximum number of nodes that it takes down at the same time; None for no limit, or if it is not known
-    :ivar pool: SriovNetworkPoolConfig or MachineConfigPool of the nodes; empty for the default of the SR-IOV operator,
-        and for the others
-    :ivar reboots: names of the nodes that it reboots or may reboot
-    :ivar begun: names of the nodes that it drains or reboots now, which it counts in ``at_once``
+    :ivar nodes: reason why the operator takes each node down, as text, by node
+    :ivar at_once: maximum number of nodes that the operator takes down at the same time; None for no limit, or if the
+        limit is not known
+    :ivar pool: SriovNetworkPoolConfig or MachineConfigPool of the nodes; empty for the default pool of the SR-IOV
+        operator, and for operators without pools
+    :ivar reboots: names of the nodes that the operator reboots or may reboot
+    :ivar begun: names of the nodes that the operator drains or reboots now, which it counts in ``at_once``
     """
 
     operator: Operator
@@ -73,8 +77,8 @@ class OperatorTurns:
 
 
 def find_queue(roll: PoolPlan) -> typing.Optional[Queue]:
-    """Return the operator and the pool within which the nodes of a plan wait for each other. Return None if they do not
-    wait.
+    """Return the operator and the pool within which the nodes of a plan wait for each other. Return None if the
+    operator takes down all nodes of the plan without such an order.
     """
     if isinstance(roll, CardTurns):
         return "nic_configuration", ""
@@ -202,13 +206,14 @@ def find_machine_turns(
 
 
 def count_operations(values: typing.Sequence[str], size: int) -> tuple[typing.Optional[int], str]:
-    """Return how many nodes NVIDIA's maintenance operator takes down at the same time, and the origin of that number as
-    text. The number is None for no limit. The operator counts a percentage of all nodes of the cluster, and rounds up.
-    [maintenance-operator api/v1alpha1/maintenanceoperatorconfig_types.go,
-    internal/controller/nodemaintenancescheduler_controller.go getMaxOperations]
+    """Return two values: the number of nodes that NVIDIA's maintenance operator takes down at the same time, and the
+    origin of that number as text. The number is None for no limit, and for an invalid value. The operator takes a
+    percentage of all nodes of the cluster, and rounds up. [maintenance-operator
+    api/v1alpha1/maintenanceoperatorconfig_types.go, internal/controller/nodemaintenancescheduler_controller.go
+    getMaxOperations]
 
-    :param values: maxParallelOperations of each MaintenanceOperatorConfig that may be the one of the operator, as
-        written; empty for one that does not set it. The highest number counts
+    :param values: value of maxParallelOperations, as written, in each MaintenanceOperatorConfig that the operator may
+        use; empty for an object that does not set it. The highest number counts
     :param size: number of nodes of the cluster
     """
     found = [(_count_operations(value, size), value) for value in values] or [(1, "")]
@@ -221,7 +226,12 @@ def count_operations(values: typing.Sequence[str], size: int) -> tuple[typing.Op
 
 
 def _count_operations(value: str, size: int) -> typing.Optional[int]:
-    """Return the number of nodes of one value. Return None for no limit, and for an invalid value."""
+    """Return the number of nodes that a single value of maxParallelOperations permits. An empty value means 1. Return
+    None for no limit (``0``), and for an invalid value.
+
+    :param value: number or percentage, as written in the object
+    :param size: number of nodes of the cluster
+    """
     if not value:
         return 1
     number = parse_number(value[:-1] if value.endswith("%") else value)

@@ -85,9 +85,9 @@ class Room:
     :ivar most: maximum number, including the nodes that are unavailable already
     :ivar limit: source of the maximum, as text
     :ivar away: names of the nodes that are NotReady or cordoned, or that another operator takes down
-    :ivar taken: those of them that another operator takes down, each with the reason as text
-    :ivar number: number of them that may be unavailable at the same time: an operator takes down no more nodes than its
-        limit
+    :ivar taken: nodes that other operators take down, each with the reason as text
+    :ivar number: number of the nodes in ``away`` that can be unavailable at the same time. It can be smaller than the
+        length of ``away``, because an operator takes down no more nodes at a time than its limit
     """
 
     most: int
@@ -98,12 +98,16 @@ class Room:
 
     @property
     def left(self) -> int:
-        """Return the number of further nodes that are permitted to go down. It is 0 or negative if no node is."""
+        """Return the number of further nodes that are permitted to go down. It is 0 or negative if no further node is
+        permitted to.
+        """
         return self.most - self.number
 
     @property
     def refusal(self) -> str:
-        """Return why no further node is permitted to go down, with the remedy; empty if a node is."""
+        """Return why no further node is permitted to go down, with the remedy. Return an empty text if at least one
+        more node is permitted to.
+        """
         if self.left > 0:
             return ""
         busy = [name for name in self.away if name in self.taken]

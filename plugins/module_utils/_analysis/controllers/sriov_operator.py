@@ -324,8 +324,9 @@ def _count_at_once(text: typing.Optional[str], size: int) -> tuple[typing.Option
 
 
 def is_evicted(pod: ClusterPod, full: bool, prefix: str) -> bool:
-    """Return whether a drain evicts the pod from its node: before a reboot every pod, else only pods with a virtual
-    function. Static pods and pods of DaemonSets remain. [pkg/drain/drainer.go]
+    """Return whether a drain evicts the pod from its node. A drain before a reboot evicts every pod. Any other drain
+    evicts only pods that request virtual functions. Static pods and pods of DaemonSets always remain.
+    [pkg/drain/drainer.go]
 
     :param full: whether the node is drained for a reboot
     :param prefix: prefix of the resources of virtual functions
@@ -344,10 +345,10 @@ def describe_pool(pool: MachinePool) -> str:
 
 
 def explain_what_holds_back(pool: MachinePool) -> str:
-    """Return why the operator currently drains no node of a MachineConfigPool, as text; empty if it may drain them.
-
-    The operator waits until all nodes of the pool have the MachineConfig of the pool.
-    [pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
+    """Return why the operator drains no node of a MachineConfigPool and will not do so without help, as text: the pool
+    is degraded or paused while its nodes wait for a new MachineConfig. Return an empty text if neither is the case. The
+    operator waits until all nodes of the pool have the MachineConfig of the pool. [pkg/platforms/openshift/openshift.go
+    OpenshiftBeforeDrainNode]
     """
     if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
         return ""

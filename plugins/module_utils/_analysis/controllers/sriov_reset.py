@@ -24,11 +24,11 @@ _ETHERNET_MTU, _INFINIBAND_MTU = 1500, 2048
 
 
 class FunctionChange(typing.NamedTuple):
-    """The change of a physical function itself.
+    """The change of a physical function itself, not of its virtual functions.
 
     :ivar texts: the changes, as text; empty if nothing changes
-    :ivar interrupts: whether the driver takes the carrier off
-    :ivar remakes: whether the driver makes network interface and RDMA device again
+    :ivar interrupts: whether the link of the function is interrupted during the change
+    :ivar remakes: whether the driver removes and creates the network interface and the RDMA device of the function
     """
 
     texts: tuple[str, ...] = ()

@@ -161,8 +161,8 @@ def explain(error: str) -> typing.Optional[tuple[str, str]]:
 
 
 def add_cause(error: str) -> tuple[str, str]:
-    """Return the error with its cause appended, and the remedy. If the message is unknown, the error is returned
-    unchanged and the remedy is empty.
+    """Return two texts: the error with its cause appended, and the remedy. If the message is unknown, the error is
+    returned unchanged and the remedy is empty. An empty error becomes ``no reason reported``.
 
     :param error: error as the config daemon reports it; empty if it reports no reason
     """

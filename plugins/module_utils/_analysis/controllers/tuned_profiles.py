@@ -110,13 +110,16 @@ def _find_replaced(
     pools: typing.Sequence[MachinePool],
     priority: int,
 ) -> typing.Optional[tuple[str, str]]:
-    """Return the Tuned, with its priority, and the profile that the collection's Tuned replaces on a node. Return None
-    if it replaces none.
+    """Return what the collection's Tuned replaces on a node, as two texts: another Tuned with its priority, and the
+    name of its profile. Return None if the collection's Tuned replaces no other.
 
-    The Profile of the node decides. If it names the profile of the collection, the Tuned exists already, and the
-    entries of the other Tuneds decide.
+    The profile that the operator selected for the node decides. If that is the profile of the collection, or it is
+    unknown, the entries of the other Tuneds decide: the one that would win without the collection's Tuned.
 
     :param wanted: profile that the operator selected for the node; empty if it is not known
+    :param others: entries of the Tuneds of other owners
+    :param pools: MachineConfigPools of the cluster
+    :param priority: priority number of the collection's Tuned
     """
     if wanted in ("", TUNED):
         matching = [item for item in others if item.priority >= priority and _is_recommended(node, item, pools)]
@@ -132,7 +135,9 @@ def _find_replaced(
 
 
 def _is_recommended(node: ClusterNode, item: Recommendation, pools: typing.Sequence[MachinePool]) -> bool:
-    """Return whether an entry of a Tuned selects a node, as far as labels of nodes decide that."""
+    """Return whether an entry of a Tuned selects a node by the labels of the node, or by its MachineConfigPool.
+    Conditions on labels of pods are not examined.
+    """
     return any(
         all(label in node.labels and value in (None, node.labels[label]) for label, value in match.items())
         for match in item.matches

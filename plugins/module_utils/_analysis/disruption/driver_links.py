@@ -29,10 +29,12 @@ _EXPECTED = "no default route, address or bond of the node on a NIC whose driver
 
 
 def list_driver_uses(node: str, uses: DriverUses) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the uses of NICs that a node cannot lose without a waiver, and its other or unknown uses, as text.
+    """Return two tuples of texts: the uses of NICs that the node needs to stay reachable, which only a waiver permits
+    to lose; and its other or unknown uses. Both are empty if ``uses`` is None.
 
     :param node: name of the node
-    :param uses: use of the NICs with this driver
+    :param uses: for each node, what it uses a NIC with this driver for, by interface or PCI address. A node whose uses
+        are unknown is absent. None if the driver of no NIC changes
     """
     if uses is None:
         return (), ()
@@ -43,10 +45,12 @@ def list_driver_uses(node: str, uses: DriverUses) -> tuple[tuple[str, ...], tupl
 
 
 def add_driver_uses(planned: NodePlan, action: DriverAction, uses: DriverUses) -> NodePlan:
-    """Return the plan of a node whose driver is loaded or removed, with the uses of its NICs by the node itself.
+    """Return the plan of a node whose driver is loaded or removed, with the uses of its NICs by the node itself added.
+    For any other action the plan is returned unchanged.
 
-    :param action: what the operator does with the driver
-    :param uses: use of the NICs with this driver
+    :param action: change that the operator makes to the driver, such as ``load`` or ``remove``
+    :param uses: for each node, what it uses a NIC with this driver for, by interface or PCI address; None if the driver
+        of no NIC changes
     """
     if action not in ("load", "remove"):
         return planned

@@ -70,11 +70,12 @@ def _find_resource(groups: typing.Mapping[str, typing.Any], interface: StateInte
 def list_link_losses(
     wanted: typing.Iterable[WantedInterface], state: NodeState, in_use: typing.Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the physical functions that the node itself uses and that lose their link, each with its changes.
+    """Return a text for each physical function that loses its link although the node itself uses it: the use, and the
+    changes of the function.
 
     :param wanted: desired state of the interfaces
     :param state: SriovNetworkNodeState of the node
-    :param in_use: use of the physical functions that the node itself uses, by interface or PCI address
+    :param in_use: what the node itself uses a physical function for, by interface or PCI address
     """
     wishes, found = {item.address: item for item in wanted}, []
     for interface in state.interfaces:
@@ -130,12 +131,12 @@ def list_disturbed_functions(wanted: typing.Iterable[WantedInterface], state: No
 def list_users(
     holders: typing.Iterable[FunctionHolder], addresses: typing.Container[str], resources: typing.Container[str] = ()
 ) -> tuple[FunctionHolder, ...]:
-    """Return the pods that use some virtual functions. A pod with a ResourceClaim counts, because no claim names its
-    functions.
+    """Return the pods that use at least one of the given virtual functions. A pod with a ResourceClaim always counts,
+    because a claim does not name its functions.
 
     :param holders: pods of the node that may use virtual functions
     :param addresses: PCI addresses of the virtual functions
-    :param resources: names of resources whose pods count too, with their prefix
+    :param resources: names of resources, with their prefix. A pod that requests one of them counts too
     """
     return tuple(
         holder
@@ -157,12 +158,12 @@ def list_left_users(
     reboots: bool,
     resources: typing.Container[str] = (),
 ) -> tuple[str, ...]:
-    """Return the pods that lose virtual functions while they run, because no drain evicts them, as text. Pods of
+    """Return the names of the pods that lose virtual functions while they run, because no drain evicts them. Pods of
     DaemonSets do not count before a reboot, which starts them again.
 
     :param holders: pods of the node that may use virtual functions
     :param addresses: PCI addresses of the virtual functions that the operator removes or resets
-    :param evicts: pods that the operator evicts before
+    :param evicts: pods that the operator evicts before the change: all, only those with virtual functions, or none
     :param reboots: whether the operator reboots the node
     :param resources: names of resources whose pods count too, with their prefix
     """
@@ -176,11 +177,11 @@ def list_left_users(
 def add_undrained_users(
     planned: NodePlan, renames: typing.Sequence[Rename], users: typing.Optional[typing.Sequence[FunctionHolder]]
 ) -> NodePlan:
-    """Return the plan of a node that changes without a drain, with the pods that use renamed virtual functions. They
-    are a reason against the change.
+    """Return the plan of a node that changes without a drain, with the pods that use renamed virtual functions as a
+    reason against the change. The plan is returned unchanged if no virtual function is renamed.
 
     :param renames: existing virtual functions that get another resource name
-    :param users: pods that use these functions; None if the pods could not be read
+    :param users: pods that use these functions, at least one if there are renames; None if the pods could not be read
     """
     if not renames:
         return planned

@@ -201,7 +201,8 @@ def list_refusals(
     :param cluster: settings of the intent that all fabrics share
     :param planned: planned drains and reboots
     :param inventory: names of the nodes of the inventory
-    :param waivers: waivers of the intent, which cover the driver of NICs that nodes use themselves and nothing else
+    :param waivers: waivers of the intent. Only the refusal that a node itself uses a NIC whose driver changes can be
+        waived; waivers of other findings are ignored
     """
     refused = (
         finding

@@ -30,11 +30,12 @@ from ..fleet.nics_in_use import bridge_of, describe_use, is_network, is_unread
 
 @dataclasses.dataclass(frozen=True)
 class LinkUsers:
-    """The uses of physical functions that change in place.
+    """The uses of physical functions that the operator changes in place.
 
     :ivar reasons: changes that interrupt a physical function in use, as text
     :ivar pods: pods that use a physical function which is interrupted
-    :ivar lost: those of them that lose their devices, because network interface and RDMA device are made again
+    :ivar lost: the pods in ``pods`` that lose their devices, because the network interface and the RDMA device are
+        removed and created again
     :ivar doubts: uses that the change may disturb, without proof, as text
     """
 
@@ -90,8 +91,9 @@ def find_link_users(
 
 
 def add_link_users(planned: NodePlan, links: LinkUsers) -> NodePlan:
-    """Return the plan of a node with the pods that use physical functions which change. Those that lose their devices
-    are a reason against the change. Of the others, a drain leaves those that have no virtual function.
+    """Return the plan of a node with the pods that use physical functions which change. Pods that lose their devices
+    become a reason against the change. Other pods whose link is interrupted are added to the doubts if the drain does
+    not evict them.
 
     :param links: uses of the physical functions
     """
@@ -118,8 +120,8 @@ def changes_functions(wanted: typing.Iterable[WantedInterface], state: NodeState
 
 
 def list_claims(holders: typing.Iterable[FunctionHolder], addresses: typing.Container[str]) -> tuple[str, ...]:
-    """Return the pods whose annotation names virtual functions that the pods do not have by a resource or a network, as
-    text.
+    """Return a text for each doubtful use: the annotation of a pod names a virtual function that changes, but the pod
+    has the function neither by a resource nor by a network.
 
     :param holders: running pods of the node that may use its functions
     :param addresses: PCI addresses of the virtual functions that change

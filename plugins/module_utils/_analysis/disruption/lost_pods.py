@@ -17,8 +17,8 @@ from ..controllers.drain import explain_driver_users, list_drain_blockers
 
 
 def add_lost_pods(planned: DisruptionPlan, pods: PodsOfCluster, allowed: DrainOptions) -> DisruptionPlan:
-    """Return the plan in which each drained node has the pods that its drain deletes for good as a reason against it,
-    unless the options permit the deletion.
+    """Return the plan with further reasons against the drains: for each drained node, the pods that its drain deletes
+    for good. A pod is no reason if the options permit its deletion.
 
     :param planned: predicted drains and reboots
     :param pods: pods of the cluster
@@ -38,8 +38,8 @@ def add_lost_pods(planned: DisruptionPlan, pods: PodsOfCluster, allowed: DrainOp
 def add_driver_users(
     planned: DisruptionPlan, names: typing.Container[str], users: typing.Mapping[str, typing.Sequence[str]]
 ) -> DisruptionPlan:
-    """Return the plan in which each node that loses the driver of its NICs has the running pods that use the driver as
-    a reason against it.
+    """Return the plan with further reasons against the removal of the driver of NICs: for each node that loses the
+    driver, the running pods that use it.
 
     :param planned: predicted drains and reboots
     :param names: names of the nodes that lose the driver

@@ -25,11 +25,14 @@ _AT_ONCE = {"remove": "removes its driver from", "reload": "can restart its driv
 def list_driver_nodes(
     change: DriverChange, nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
 ) -> tuple[str, ...]:
-    """Return the names of the nodes on which the operator loads, restarts or removes the driver. For the driver of
-    NICs, these are the nodes with its label of node feature discovery. Before a driver is loaded, a node of the
-    inventory that node feature discovery has not labelled yet is one of them too. This is decided for each node,
-    because a kubelet can write these labels of its Node.
+    """Return the names of the nodes on which the operator loads, restarts or removes the driver.
 
+    For the driver of NICs, these are the nodes that node feature discovery has labelled for NVIDIA's NICs. If the
+    driver is loaded, they include each node of the inventory without any label of node feature discovery, because the
+    labels may follow. The decision is made for each node separately, because a kubelet can write these labels of its
+    own Node only.
+
+    :param change: change of the driver
     :param nodes: nodes of the cluster
     :param inventory: names of the nodes of the inventory
     """
@@ -45,7 +48,9 @@ def list_driver_nodes(
 
 
 def _has_driver(node: ClusterNode, change: DriverChange, inventory: typing.Container[str]) -> bool:
-    """Return whether the operator loads or removes the driver of NICs on a node. It removes none without the label.
+    """Return whether the operator loads or removes the driver of NICs on a node. It does so on nodes with the label of
+    NVIDIA's NICs. Before a driver is loaded, a node of the inventory without any label of node feature discovery counts
+    too.
 
     :param inventory: names of the nodes of the inventory
     """
@@ -63,13 +68,15 @@ def merge_driver(
     pods: PodsOfCluster,
     uses: DriverUses = None,
 ) -> DisruptionPlan:
-    """Return the plan with the drains by NVIDIA's network operator or the GPU operator added.
+    """Return the plan with the drains by NVIDIA's network operator or the GPU operator added. The plan is returned
+    unchanged if no node has the driver.
 
     :param planned: plan of the drains and reboots by other operators
     :param change: change of the driver
     :param names: names of the nodes with the driver
     :param pods: pods and PodDisruptionBudgets of the cluster
-    :param uses: use of the NICs with this driver by each node itself
+    :param uses: for each node, what it uses a NIC with this driver for, by interface or PCI address; None if the driver
+        of no NIC changes
     """
     if not names:
         return planned

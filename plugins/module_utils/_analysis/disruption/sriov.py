@@ -172,7 +172,9 @@ def make_untouched_plan(
 
 
 def list_configured(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
-    """Return the names of the nodes that change without a drain or reboot, as far as the plan knows."""
+    """Return the names of the nodes that change without a drain or reboot. Nodes whose change is unknown are not among
+    them.
+    """
     return tuple(node.node for node in nodes if node.action == "configure")
 
 
@@ -237,8 +239,11 @@ def _plan_node(
 def _list_doubts(
     wanted: typing.Sequence[WantedInterface], state: NodeState, links: LinkUsers, live: Live, node: str
 ) -> tuple[str, ...]:
-    """Return the uses that the change of a node may disturb, without proof, as text.
+    """Return the uses that the change of a node may disturb, without proof, as text: those of physical functions,
+    virtual functions that annotations of pods name, and the fact that the pods could not be read.
 
+    :param wanted: desired state of the interfaces
+    :param state: SriovNetworkNodeState of the node
     :param links: uses of physical functions that change
     :param node: name of the node
     """

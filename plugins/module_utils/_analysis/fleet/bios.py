@@ -25,10 +25,10 @@ class _Judged(typing.NamedTuple):
 
 
 def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
-    """Return the desired BIOS values by key. A key with several values permits any of them.
+    """Return the accepted BIOS values by key. A key with a list of values permits any of them.
 
     :param data: desired values as the user wrote them, by key
-    :raises RdmaError: an unknown key, or an invalid value
+    :raises RdmaError: a key is unknown, or a value is invalid
     """
     found = {}
     for key, value in data.items():
@@ -114,7 +114,7 @@ def _judge_bios_setting(bios: NodeBios, setting: BiosSetting, wanted: tuple[typi
 
 def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
     """Return the BIOS attributes of a setting that must have the desired value: the attributes that support it, or all
-    of them if none does.
+    attributes of the setting if none of them supports it.
 
     :param setting: attributes of the BIOS for one key
     :param wanted: accepted values
@@ -123,8 +123,8 @@ def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tu
 
 
 def _can_have_value(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
-    """Return whether an attribute must have the desired value. For the settings of profiles and C-states, only
-    attributes that support the value must have it.
+    """Return whether an attribute supports a desired value. Return True for an attribute without a list of allowed
+    values, and for settings other than profiles and C-states, all of whose attributes must have the value.
 
     :param key: key of the intent
     :param attribute: attribute of the BIOS
@@ -181,7 +181,8 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
 
 
 def _describe_pending_job(bios: NodeBios) -> str:
-    """Return the job that applies the pending values at a reset, as the end of a sentence.
+    """Return the end of a sentence about a pending value: the job that applies it at a reset, or the fact that no such
+    job exists. Return an empty text if the BMC does not show its jobs.
 
     :param bios: BIOS of the node
     """

@@ -23,12 +23,13 @@ _MOST_RAILS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Cablings:
-    """The cablings of the servers of one model. A cabling is the leaf of each rail of a node. Two cablings agree if
-    they share a leaf and differ on no rail on which both have one; they contradict each other if they share a leaf and
-    differ on a rail.
+    """The cablings of the servers of one model. A cabling is a tuple with the leaf of each rail of a node, None for a
+    rail whose leaf is unknown. Two cablings agree if they share a leaf and have different leaves on no rail. They
+    contradict each other if they share a leaf and have different leaves on a rail. A rail whose leaf is unknown in one
+    of them does not count.
 
     :ivar nodes: names of the nodes by cabling
-    :ivar alike: cablings that agree with a cabling, itself first, by the cabling
+    :ivar alike: for each cabling, the cablings that agree with it, beginning with the cabling itself
     :ivar odd: pairs of a cabling and a contradicting cabling with which more nodes agree
     :ivar tied: pairs of a cabling and a contradicting cabling with which as many nodes agree
     """
@@ -52,8 +53,8 @@ class Cablings:
         )
 
     def having(self, cabling: Cabling, rails: typing.Sequence[int]) -> list[str]:
-        """Return the nodes whose cabling agrees with the given one and that share its leaf on at least one of the given
-        rails.
+        """Return the names of the nodes whose cabling agrees with the given cabling and has the same leaf on at least
+        one of the given rails.
 
         :param cabling: leaf of each rail
         :param rails: numbers of the rails
@@ -80,7 +81,8 @@ def compare_cablings(cablings: typing.Mapping[str, Cabling], membership: Members
 
 
 def lacks_rails(models: typing.Iterable[Cablings], nodes: int) -> bool:
-    """Return whether so many nodes are cabled differently from their neighbors that the fabric may have no rails.
+    """Return whether more than a quarter of the nodes are cabled differently from most nodes on their leaves. The
+    fabric may then have no rails at all.
 
     :param models: cablings of the servers of each model
     :param nodes: number of nodes with a cabling
@@ -123,11 +125,12 @@ def _group_agreeing_cablings(cablings: typing.Collection[Cabling]) -> dict[Cabli
 
 
 def _find_rivals(count: typing.Mapping[Cabling, int]) -> dict[Cabling, Cabling]:
-    """Return, for each cabling that contradicts another one, the cabling with which it is to be compared.
+    """Return the rival of each cabling that contradicts another one: the contradicting cabling with which it is
+    compared.
 
-    This is the most similar contradicting cabling, and of equally similar ones the cabling of most nodes. The most
-    similar one may itself be wrong. If another contradicting cabling is that of more nodes and shares as many leaves,
-    it is chosen instead: otherwise a single wrong cable would accuse all neighbors of its node.
+    The rival is the most similar contradicting cabling; of equally similar ones, that with which most nodes agree. The
+    most similar one may itself be wrong. If more nodes agree with another contradicting cabling that shares as many
+    leaves, this one is chosen instead. Otherwise a single wrong cable would accuse all neighbors of its node.
 
     :param count: number of nodes that agree with each cabling
     """

@@ -176,9 +176,9 @@ def number_by_leaf(membership: Membership, topologies: Topologies) -> Membership
     order, and the leaf then identifies the rail of each.
 
     The most frequent model keeps its rails. The rails of another model get the numbers of the leaves that most of its
-    nodes share with it. A leaf with HCAs of several rails, none of which has most of its HCAs, identifies no rail.
-    Without a topology the rails remain unchanged. Nodes of one model are renumbered together, so that a swapped cable
-    on one of them remains visible.
+    nodes share with it. A leaf identifies a rail only if more than half of its HCAs belong to this rail. Without a
+    topology the rails remain unchanged. Nodes of one model are renumbered together, so that a swapped cable on one of
+    them remains visible.
 
     :param membership: HCAs that belong to the fabric, by node, with their rails
     :param topologies: topologies that fabric_info read, or the error, by node
@@ -206,8 +206,8 @@ _Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
 def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> dict[str, int]:
-    """Return the rail to which more than half of the HCAs on each leaf belong. A leaf without such a majority is left
-    out.
+    """Return the rail to which more than half of the HCAs on each leaf belong, by the GUID of the leaf. A leaf without
+    such a majority is left out.
 
     :param nodes: members of each node
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port
@@ -246,7 +246,7 @@ def _renumber_rails(
 
 
 def _group_by_leaf(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[tuple[int, str]]:
-    """Yield the rail and the name of the leaf of each HCA whose leaf is known, as pairs.
+    """Yield a pair for each HCA whose leaf is known: the rail of the HCA, and the GUID of the leaf.
 
     :param nodes: HCAs of a fabric with their rails, one sequence for each node
     :param ends: far end of the cable of each HCA port, and the link itself, by the GUID of the HCA port

@@ -52,9 +52,10 @@ class Membership:
         Ethernet
     :ivar members: members by node, for every node that was read, in the order of the rails; empty for a node without a
         member
-    :ivar why: why the fabric could not be identified, in which case ``members`` is empty; empty if it was
+    :ivar why: reason why the fabric could not be identified, in which case ``members`` is empty; an empty text if the
+        fabric was identified
     :ivar remedy: remedy for ``why``
-    :ivar contested: GUIDs of the subnet managers among which the intent does not choose
+    :ivar contested: GUIDs of the subnet managers among which the user must choose; empty if there is no such choice
     """
 
     fabric: str
@@ -107,14 +108,14 @@ def find_candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
 
 
 def resolve_members(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
-    """Return the members of one fabric.
+    """Return the members of one fabric, or the reason why they cannot be determined.
 
-    On InfiniBand, HCAs that see the same subnet manager form a group. The group with ``hcas_per_node`` HCAs on every
-    node is the fabric. If no group has that, it is the only group with that number on at least one node, so that the
-    fabric is still identified while a port is down. A single node that reports another subnet manager than the others
-    does not hide the fabric: see ``_select_clear_groups``. GUIDs in ``select.subnet_manager`` select the group
-    explicitly. Several GUIDs are possible, since after a failover another manager is the master. On Ethernet, the
-    selectors select the members.
+    On Ethernet, the selectors of the intent select the members. On InfiniBand, HCAs that see the same subnet manager
+    form a group. GUIDs in ``select.subnet_manager`` select the groups explicitly; several GUIDs are possible, because
+    after a failover another manager is the master. Without GUIDs, the fabric is the group with ``hcas_per_node`` HCAs
+    on every node. If there is no such group, it is the only group with that number of HCAs on at least one node, so
+    that the fabric is still identified while a port is down. A single node that reports another subnet manager than the
+    others does not hide the fabric: see ``_select_clear_groups``.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: subnets that the ports of each node see; a node that could not be read may be missing
@@ -174,8 +175,8 @@ Group = dict[str, Pairs]
 
 
 def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
-    """Return the candidates by the GUID of the subnet manager that they see, and by node. The first port represents an
-    HCA with two ports on one fabric.
+    """Return the candidate HCAs of the fabric, each with its port, by the GUID of the subnet manager that they see, and
+    then by node. An HCA with two ports on one fabric is listed once, with its first port.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: subnets that the ports of each node see
@@ -196,15 +197,16 @@ def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Gr
 def _select_clear_groups(
     groups: typing.Mapping[str, Group], partly: typing.Sequence[str], count: int, nodes: int
 ) -> typing.Sequence[str]:
-    """Return the groups that may be the fabric, so that a single node cannot hide it. A group that two nodes or more
-    witness, and most of all witnesses, is the only candidate if each other group has a single witness, or if all nodes
-    but one witness it.
+    """Return the groups that may be the fabric. A node witnesses a group if it has the expected number of HCAs in it. A
+    single node that reports a wrong subnet manager must not hide the fabric. A group is therefore the only candidate if
+    more than half of all witnesses, and at least two, witness it, and if in addition each other group has a single
+    witness, or all nodes but one witness this group. Otherwise all groups in ``partly`` are returned.
 
-    :param groups: HCAs by subnet manager and node
-    :param partly: groups with a witness, that is a node with the number of HCAs of the fabric
+    :param groups: HCAs by the GUID of the subnet manager, and then by node
+    :param partly: GUIDs of the groups with at least one witness
     :param count: number of HCAs of the fabric on a node
     :param nodes: number of nodes
-    :returns: candidates: one, if the fabric is clear
+    :returns: GUIDs of the candidates: one, if the fabric is clear
     """
     witnesses = {guid: {name for name, members in groups[guid].items() if len(members) == count} for guid in partly}
     several = [guid for guid in partly if len(witnesses[guid]) > 1]

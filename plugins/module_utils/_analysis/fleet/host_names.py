@@ -13,11 +13,13 @@ from ..._model.node.hca import NodeHcas
 
 
 def collect_owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes by the short name of their host, in lower case: by the name in the inventory, and by the name in
-    the node descriptions of the node's own HCAs.
+    """Return the names of the nodes by the short name of their host, in lower case. The short name is that of the name
+    in the inventory, and the first word in the node descriptions of the node's own HCAs.
 
-    If HCAs of several nodes have the same first word in their descriptions, it is not a host name, such as ``MT4129``
-    before rdma-ndd changes it.
+    A first word that HCAs of several nodes have in their descriptions is ignored: it is the name of a model, such as
+    ``MT4129``, which rdma-ndd has not replaced yet. A name in the inventory that is an IP address is ignored too.
+
+    :param nodes: HCAs of each node
     """
     borne: dict[str, set[str]] = {}
     for name, node in nodes.items():

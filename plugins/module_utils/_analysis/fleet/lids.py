@@ -141,7 +141,9 @@ class _TopologyLids:
                         self._lids[end.port_guid] = end.lid
 
     def at(self, port: _ClaimedPort) -> typing.Optional[int]:
-        """Return the LID that the topology shows at the GUID of a port, or None."""
+        """Return the LID that the topology shows at the GUID of a port. Return None if the topology does not show the
+        port, or if its GUID is unknown.
+        """
         return self._lids.get(port.guid or "")
 
     def elsewhere(self, port: _ClaimedPort) -> bool:

@@ -107,11 +107,12 @@ class HcaRates:
     :ivar why: source of ``could``, or the reason why it is unknown
     :ivar pcie: PCIe link of the HCA; None for a virtual device of a hypervisor
     :ivar data: share of ``could`` that carries data after the encoding of old speeds
-    :ivar told_share: smallest share of the rate that the kernel reports, by which a user may name the same link: old
-        speeds are also named without their encoding
-    :ivar slower_than: description of the faster ports of its kind on the fabric, if the port at the other end of its
-        cable offers less than they run at; empty otherwise
-    :ivar links: number of links that can carry its data, of which the floor counts one: those of its bond, else 1
+    :ivar told_share: smallest share of the rate of the kernel by which a user may name the same link. It is below 1.0
+        for old speeds, which are also named by their rate after encoding
+    :ivar slower_than: text on other ports of the same kind on the fabric that run faster, if the far end of the cable
+        of this port offers less than their rate; empty otherwise
+    :ivar links: number of links that can carry the data of the HCA: those of its bond, otherwise 1. The floor counts
+        one of them
     """
 
     hca: str
@@ -181,8 +182,8 @@ def find_line_rates(
 
 
 def _find_told_share(speed: typing.Optional[str]) -> float:
-    """Return the share of the rate that the kernel reports which remains after the encoding of an old speed. A user may
-    name the link by that smaller rate too. Return 1.0 for other speeds.
+    """Return the share of the rate of the kernel that remains after the encoding of an old speed: 0.8 for SDR, DDR and
+    QDR, 0.96 for FDR, and 1.0 for other and unknown speeds. A user may name the link by that smaller rate too.
 
     :param speed: name of the speed; None if unknown
     """
@@ -383,10 +384,10 @@ def _find_ethernet_port(
     hca: Hca, in_pod: typing.Optional[float]
 ) -> tuple[typing.Optional[float], typing.Optional[float], typing.Optional[float]]:
     """Return three rates in Gb/s: the present rate of a port, the highest rate that it supports, and the highest rate
-    that its link partner supports. An unknown rate is None. Only ports that are up count, since drivers invent a rate
+    that its link partner supports. An unknown rate is None. Only ports that are up count, because drivers invent a rate
     for a port that is down.
 
-    :param in_pod: rate in Gb/s that was read in a pod; None if none was
+    :param in_pod: rate in Gb/s that was read in a pod; None if no rate was read there
     """
     now = max((netdev.speed_gbps for netdev in hca.netdevs if netdev.speed_gbps), default=None) or in_pod
     now = now or max((port.rate_gbps for port in hca.ports if port.rate_gbps and port.state == "ACTIVE"), default=None)

@@ -35,21 +35,21 @@ Mtus = tuple[int, ...]
 
 
 def find_usual_list(nodes: typing.Mapping[str, Mtus]) -> Mtus:
-    """Return the MTUs that most nodes have, one for each interface. If several are equally frequent, return those with
-    the largest sum. Return an empty tuple if no node reports an MTU.
+    """Return the MTUs that most nodes have, in bytes, one for each interface. If several lists are equally frequent,
+    return the one with the largest sum. Return an empty tuple if no node reports an MTU.
 
-    :param nodes: MTUs of each node
+    :param nodes: MTUs of each node in bytes, one for each interface
     """
     counts = collections.Counter(mtus for mtus in nodes.values() if mtus)
     return max(counts, key=lambda mtus: (counts[mtus], sum(mtus), mtus), default=())
 
 
 def list_differing_nodes(nodes: typing.Mapping[str, Mtus], usual: Mtus) -> dict[str, Mtus]:
-    """Return the nodes with an interface of an MTU that the usual nodes do not have, or have on fewer interfaces. A
-    node with fewer interfaces does not differ by that.
+    """Return the nodes with an MTU that the usual list does not contain, or contains less often, each with all of its
+    MTUs. A node with fewer interfaces does not differ by that.
 
-    :param nodes: MTUs of each node
-    :param usual: MTUs that most nodes have
+    :param nodes: MTUs of each node in bytes, one for each interface
+    :param usual: MTUs that most nodes have, in bytes
     """
     rest = {name: collections.Counter(mtus) - collections.Counter(usual) for name, mtus in nodes.items()}
     return {name: mtus for name, mtus in nodes.items() if rest[name]}

@@ -88,9 +88,10 @@ def find_nics_in_use(
     platform: typing.Optional[ObservedPlatform],
     addresses: typing.Iterable[str] = (),
 ) -> typing.Optional[dict[str, str]]:
-    """Return the use of each physical function that the node itself uses, as text. The keys are the names of the
-    network interfaces and the PCI addresses of these functions. A function counts also if a virtual function of it is
-    in use. Return None if the default routes of the node are unknown.
+    """Return what the node itself uses its physical functions for, as text, such as the default route. The keys are the
+    names of the network interfaces and the PCI addresses of these functions. A function also counts if one of its
+    virtual functions is in use. If a function has several uses, the one that matters most is returned. Return None if
+    the default routes of the node are unknown.
 
     :param hcas: HCAs of the node; None if they were not read
     :param platform: observed platform of the node; None if it was not observed
@@ -118,10 +119,11 @@ def find_nics_in_use(
 
 
 def select_driven(hcas: typing.Optional[NodeHcas], uses: typing.Mapping[str, str]) -> dict[str, str]:
-    """Return the uses of the NICs with the driver that NVIDIA's network operator replaces, by network interface.
+    """Return the uses of the NICs with the driver mlx5_core, which NVIDIA's network operator replaces, by network
+    interface.
 
     :param hcas: HCAs of the node; None if they were not read
-    :param uses: use of the physical functions that the node itself uses, by interface or PCI address
+    :param uses: what the node itself uses its physical functions for, by interface or PCI address
     """
     return {
         netdev.name: uses[netdev.name]
@@ -133,9 +135,10 @@ def select_driven(hcas: typing.Optional[NodeHcas], uses: typing.Mapping[str, str
 
 
 def _find_networks(platform: NodePlatform, addresses: typing.Sequence[str]) -> dict[str, str]:
-    """Return the use of each interface with a network of its own: an address of the Node that is in the network, or
-    else the network.
+    """Return the use of each interface on which the node has a network, as text: an address of the Node if it is in the
+    network of the interface, otherwise the network. Link-local networks are left out.
 
+    :param platform: observed platform of the node, with its networks and default routes
     :param addresses: InternalIPs and ExternalIPs of the Node
     """
     owners: dict[str, str] = {}

@@ -40,10 +40,11 @@ def find_least_mtu(fabrics: typing.Sequence[Fabric]) -> typing.Optional[int]:
 
 
 def is_index_of_roce_v1(index: int) -> bool:
-    """Return whether a GID index on Ethernet is one of RoCE v1, of a driver that has both versions.
+    """Return whether a GID index on Ethernet belongs to RoCE v1. This holds for drivers that support both versions.
 
-    The kernel adds each address of an interface twice: as RoCE v1, then as RoCE v2. It begins with the link-local
-    address at 0 and 1, and takes both GIDs of an address away together, so that even indexes stay those of RoCE v1 [src
-    linux drivers/infiniband/core/cache.c ib_cache_gid_set_default_gid; roce_gid_mgmt.c update_gid].
+    For each address of an interface, the kernel adds two GIDs: first that of RoCE v1, then that of RoCE v2. The
+    link-local address gets the indexes 0 and 1. The kernel also removes both GIDs of an address together, so even
+    indexes always belong to RoCE v1 [src linux drivers/infiniband/core/cache.c ib_cache_gid_set_default_gid;
+    roce_gid_mgmt.c update_gid].
     """
     return index % 2 == 0

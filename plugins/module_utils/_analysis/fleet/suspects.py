@@ -73,9 +73,9 @@ class Suspect(typing.NamedTuple):
 
     :ivar elements: several if the trials cannot distinguish them; empty if no element stands out among the remaining
         failures
-    :ivar failed: number of failed trials over it
-    :ivar trials: number of trials over it
-    :ivar explained: failed trials over it that no earlier suspect explains
+    :ivar failed: number of failed trials that depend on the elements
+    :ivar trials: number of trials that depend on the elements
+    :ivar explained: the failed trials that depend on the elements and that no earlier suspect explains
     """
 
     elements: tuple[Element, ...]

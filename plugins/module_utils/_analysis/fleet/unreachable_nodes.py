@@ -15,12 +15,12 @@ NOT_QUERIED_BY_LIMIT = f"{NOT_QUERIED}, for example because --limit excluded it"
 
 
 def get_remedy(name: str, by_pods: typing.Container[str], needs: str = "", module: str = "") -> str:
-    """Return the remedy for a node that gave no answer. It names neither a node by ssh nor the stage, because the
-    report shows a remedy once for all nodes and stages that need it.
+    """Return the remedy for a node that gave no answer. The report combines equal remedies of several nodes and stages.
+    The text therefore contains no name of a stage, and the name of the node only if the node is reached by a pod.
 
     :param name: name of the node
     :param by_pods: names of the nodes that are reached by observer pods
-    :param needs: programs that the node, or the image of the observer pods, must provide
+    :param needs: programs that the node, or the image of the observer pods, must provide; empty for none
     :param module: module of linerate.rdma that failed on the node and needs no options; empty for none
     """
     again = (

@@ -148,7 +148,10 @@ def find_vendor_with(pci: str, driver: typing.Optional[str] = None) -> typing.Op
 
 
 def load_driver(hcas: typing.Iterable[Hca]) -> str:
-    """Return the instruction to load the network driver of these functions."""
+    """Return an instruction to the user that loads the network driver of NICs.
+
+    :param hcas: physical or virtual functions of the NICs
+    """
     seen = list(hcas)
     vendors = _list_vendors(seen)
     names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
@@ -157,7 +160,10 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
 
 
 def load_rdma(hcas: typing.Iterable[Hca]) -> str:
-    """Return the instruction to load the RDMA driver of these functions."""
+    """Return an instruction to the user that loads the RDMA driver of NICs.
+
+    :param hcas: physical or virtual functions of the NICs
+    """
     seen = list(hcas)
     vendors = _list_vendors(seen)
     strange = [
@@ -227,7 +233,11 @@ def link_command(hca: typing.Optional[Hca], address: str) -> str:
 
 
 def priorities_command(hca: typing.Optional[Hca]) -> str:
-    """Return the command that shows the priority and flow control settings of the port of a NIC."""
+    """Return the command that shows the priority and flow control settings of the port of a NIC. It is the command of
+    the NIC's vendor, or a general one for an unknown vendor.
+
+    :param hca: the NIC; None if it is not known
+    """
     vendor = find_vendor(hca) if hca is not None else None
     return vendor.priorities if vendor else "dcb pfc show dev INTERFACE"
 

@@ -49,7 +49,11 @@ class Boards:
     """
 
     def __init__(self, hcas: typing.Iterable[tuple[str, Hca]]) -> None:
-        """:param hcas: node of each HCA, and the HCA"""
+        """Collect the capabilities that the cards report. Cards without a valid capability, or without the name of a
+        board, are ignored.
+
+        :param hcas: node of each HCA, and the HCA
+        """
         self._speeds: dict[_Board, dict[str, float]] = {}
         self._widths: dict[_Board, dict[str, float]] = {}
         for node, hca in hcas:
@@ -78,8 +82,12 @@ class Boards:
         )
 
     def describe_alone(self, node: str, hca: Hca) -> str:
-        """Return a description of the capability that this node alone reports for a card of the board, with the highest
-        that two nodes report. Return an empty text if there is none.
+        """Return a text on a capability that only this node reports for a card of the board: this capability, and the
+        highest one that two nodes report. Return an empty text if this node reports no higher capability than two nodes
+        do.
+
+        :param node: name of the node
+        :param hca: HCA whose board is examined
         """
         board = _board_of(hca)
         if board not in self._seen or node not in self._speeds[board]:

@@ -32,7 +32,7 @@ class Measurement:
     :ivar check: check id
     :ivar stage: stage that measures
     :ivar name: name of the measurement with its article
-    :ivar cost: effect of a packet that is sent again
+    :ivar cost: sentence on the effect of a packet that is sent again
     """
 
     check: str
@@ -169,7 +169,9 @@ def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.O
 
 
 def _spell_congestion(items: typing.Iterable[HcaErrors]) -> str:
-    """Return the counters of congestion that rose, all HCAs together; empty if none did."""
+    """Return the counters of congestion that rose, with the increases of all HCAs added up, as the end of a sentence.
+    Return an empty text if no counter rose.
+    """
     total: collections.Counter[str] = collections.Counter()
     for item in items:
         total.update(item.congestion)
@@ -183,7 +185,10 @@ def _spell_grown(item: HcaErrors) -> list[str]:
 
 
 def _list_doubts(measurement: Measurement, item: HcaErrors) -> list[tuple[str, str, str]]:
-    """Return the measured value, the why and the remedy for each reason for which growth could not be observed."""
+    """Return the reasons for which an increase of the counters could not be observed: counters that were reset, are at
+    their maximum, or were read only once. Each reason is a tuple of three texts: the measured value, the explanation
+    and the remedy.
+    """
     lower, stuck, once = (", ".join(names[:_MOST]) for names in (item.lower, item.stuck, item.once))
     doubts = (
         (

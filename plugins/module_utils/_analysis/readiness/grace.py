@@ -151,7 +151,8 @@ class SuspectTimer:
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
         """Create the timer of the suspect states of the nodes.
 
-        :param grace: grace period in seconds by suspect state, which overrides that of GRACE; None overrides none
+        :param grace: grace period in seconds by suspect state. It replaces that of GRACE; states that are absent keep
+            the period of GRACE. None keeps all of them
         """
         self._grace = {name: (grace or {}).get(name, seconds) for name, (seconds, _remedy) in GRACE.items()}
         self._since: dict[tuple[str, str], tuple[str, float]] = {}

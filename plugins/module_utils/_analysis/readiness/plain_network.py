@@ -164,8 +164,8 @@ def _quote_value(value: object) -> str:
 
 
 def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """Return the unmet condition if the node has no share of the nv-ipam pool. Return None if it has one, or if the
-    network uses no such pool.
+    """Return the unmet condition if the node has no share of the nv-ipam pool, or if the pool does not exist or could
+    not be read. Return None if the node has a share, or if the network uses no such pool.
 
     :param target: fabric for which the run waits
     :param name: name of the node
@@ -189,7 +189,7 @@ def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.
 
 def _check_node_resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """Return the unmet condition if the node does not offer the required amount of the extended resource that pods
-    request. Return None if it does, or if the network needs no resource.
+    request. Return None if the node offers it, or if the network needs no resource.
 
     :param target: fabric for which the run waits
     :param name: name of the node

@@ -100,8 +100,9 @@ Test = typing.Union[CollectiveGroup, RailTrial, Repeat]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes by the leaves to which they are connected. In a rail-optimized fabric the nodes of one scalable
-    unit share a leaf for each rail.
+    """Return the names of the nodes by the leaves to which they are connected. The key is the name of the leaf, or the
+    names of several leaves in the order of the rails, joined with `` + ``. In a rail-optimized fabric the nodes of one
+    scalable unit share a leaf for each rail, and thus have the same key.
 
     :param places: leaf by rail, of each node
     :raises ValueError: the leaf of a node is unknown on one of its rails
@@ -311,8 +312,8 @@ class CollectiveTests:
         return bool(coming)
 
     def _look_closer(self) -> None:
-        """Begin the halving of the slow groups of a step, or repeat them if a halving is not possible, as for the
-        inside of a node.
+        """Begin the halving of the slow groups of a step, which searches their slow parts. If the groups have one node
+        each or were tested again already, halving is not possible, so the groups are tested again instead.
         """
         if self._again or self._step is None or self._step.kind == "one node":
             self._schedule_confirmation()

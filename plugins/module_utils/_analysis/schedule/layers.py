@@ -52,12 +52,14 @@ def choose_pairs(
 
 
 def list_pairs(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
-    """Return all pairs with an RDMA figure, each once for each direction."""
+    """Return the pairs with an RDMA figure that can be compared. The two directions between two ends are separate
+    pairs. Of several results of one pair, the last one is returned.
+    """
     return tuple({pair.key: pair for pair in pairs if pair.is_comparable}.values())
 
 
 def find_roles(pair: PairResult) -> tuple[Role, Role]:
-    """Return the two ends of a pair, each with its role as client or server. The roles are distinguished because one
-    direction alone may be slow.
+    """Return the two ends of a pair, each as rail, node and role (``client`` or ``server``). The roles are
+    distinguished because one direction alone may be slow.
     """
     return (*pair.client_end, "client"), (*pair.server_end, "server")

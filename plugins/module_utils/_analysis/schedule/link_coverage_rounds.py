@@ -96,9 +96,10 @@ class OccupiedLinks:
         self.tests.append(test)
 
     def _iterate_leaf_crossings(self, way: Way) -> typing.Iterator[tuple[str, bool]]:
-        """Yield each leaf that a flow exits (False) and enters (True). Only one flow of a turn may do so, since the
-        switches may send two flows over the same link by their hash. The result is empty if the link of each flow is
-        known.
+        """Yield a pair for each leaf that a flow leaves or enters on its way: the GUID of the leaf, and False if the
+        flow leaves it or True if it enters it. Within a turn only one flow may leave a leaf, and only one may enter it,
+        because the switches may send two flows over the same link by their hash. The result is empty if the link of
+        each flow is known.
 
         :param way: link directions on the path of the flow, as indices in ``PathTable.directions``
         """
@@ -110,7 +111,8 @@ class OccupiedLinks:
 
 
 def cover_links(ways: PathTable) -> Cover:
-    """Return the first rounds of a fabric, which together use each link in both directions.
+    """Plan the first rounds of a fabric, which together use each link in both directions, as far as tests can. Return
+    the rounds with the link directions that they use.
 
     :param ways: paths between the ports
     """

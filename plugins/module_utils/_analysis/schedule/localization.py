@@ -115,8 +115,10 @@ def locate_slow_links(
 
 
 def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
-    """Return the directions of links that may be the cause of a slow path. If only one remains and the readings also
-    contradict that one, further directions are added again.
+    """Return the directions of links that may be the cause of a slow path, as indices in ``PathTable.directions``.
+    These are the directions that the readings do not clearly contradict. If a single direction remains, and the
+    readings contradict this one to some degree too, the limit of the contradiction is raised, so that further
+    directions may remain.
 
     :param slow: readings of the slow path
     :param over: measured paths over each direction

@@ -366,9 +366,9 @@ class PathTable:
         return self._feeders[key]
 
     def name_of(self, guid: str) -> str:
-        """Return the name of a switch, or the node and the rail of an end.
+        """Return a device as text: a switch by its name, and an HCA port as ``NODE rail NUMBER``.
 
-        :param guid: GUID of the switch or of the end
+        :param guid: GUID of the switch or of the HCA port
         """
         if guid in self._end_of:
             end = self.ends[self._end_of[guid]]

@@ -38,8 +38,8 @@ def choose_tests_to_count(ways: PathTable, evidence: Evidence) -> tuple[Test, ..
 
 
 def list_probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test]) -> tuple[Test, ...]:
-    """Return tests between leaves over good paths, each from another leaf. Their counters show whether the switches
-    spread the packets of a flow over several links.
+    """Return tests between leaves over good paths, each from another leaf, until two leaves in total are covered by
+    them and by ``taken``. Their counters show whether the switches spread the packets of a flow over several links.
 
     :param ways: paths between the ports
     :param evidence: conclusions from all readings: slow links, good links, and the remaining suspects

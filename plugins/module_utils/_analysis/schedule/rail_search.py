@@ -67,7 +67,7 @@ class RailSearch:
         self._asked: dict[RailTrial, WaitingTrial] = {}
 
     def next(self) -> list[RailTrial]:
-        """Return the tests of the next round. The result is empty if the search is done."""
+        """Return the tests of the next round, which have no node in common; empty if the search is done."""
         self._asked = {}
         while not self._asked and (self._waiting or self._begin_group_test()):
             taken: set[str] = set()

@@ -18,7 +18,9 @@ class RailTrial:
     """A test: one collective that uses a single rail.
 
     :ivar rail: number of the rail
-    :ivar kind: purpose of the test
+    :ivar kind: purpose of the test: ``part`` (a subset of a slow group), ``single`` (one suspect with a fast node of
+        its leaf), ``abroad`` (one suspect with a fast node of another leaf), ``pair`` (two nodes of a leaf), ``leaf``
+        (the uplinks of a leaf, with a fast node of another leaf), ``leaves`` (all nodes of two leaves)
     :ivar nodes: nodes that take part, at least two
     :ivar suspects: nodes that the test examines; the remaining nodes are known to be fast
     """
@@ -36,8 +38,8 @@ class SuspectPart:
     :ivar nodes: names of the nodes
     :ivar parent: larger subset of which this is one half; None for the whole group
     :ivar halves: the two subsets into which it was divided; empty before it is divided
-    :ivar fast: whether its test was fast enough; None if unknown
-    :ivar again: whether its test was slow although both halves are fast, so that it is repeated once
+    :ivar fast: whether the test of the subset was fast enough; None if unknown
+    :ivar again: whether the test of the subset is repeated once, because it was slow although both halves are fast
     """
 
     nodes: tuple[str, ...]

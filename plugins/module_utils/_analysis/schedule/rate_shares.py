@@ -82,6 +82,7 @@ def compute_rate_shares(
     a reading (noise), as a share; and whether there are enough readings to determine the noise.
 
     :param ways: paths between the ports
+    :param readings: measurements, including repetitions. Those whose path is unknown are left out
     :param floor_share: share of the rate of its slowest link that a path should carry at least; None without a floor
     """
     figures: dict[Test, list[float]] = {}

@@ -20,7 +20,8 @@ _MOST_CUT_OFF = 4
 
 def choose_vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> dict[str, tuple[PortName, ...]]:
     """Return the ports through which to discover the fabrics: for each subnet manager, the first port of the first node
-    that sees it, and a few ports that have lost the path to their subnet manager.
+    that sees it; and up to four ports that have lost the path to their subnet manager, each with another name of its
+    RDMA device.
 
     :param subnets: subnets that the ports of each node see
     :returns: ports by node, for every node of ``subnets``; empty for most nodes

@@ -15,19 +15,21 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def list_sides(cls: typing.Any) -> typing.Optional[Sides]:
-    """Return the attribute ``EITHER`` of a class. Return None if the class has no such attribute."""
+    """Return the attribute ``EITHER`` of a class: the names of the fields of the value, and the names of the fields of
+    the reason why the value is missing. Return None if the class has no such attribute.
+    """
     found: typing.Optional[Sides] = getattr(cls, "EITHER", None)
     return found
 
 
 def find_beside(sides: Sides, item: typing.Any) -> typing.Optional[tuple[str, str]]:
     """Return a contradiction in an instance: the name of a value field and of a reason field that are both set. Return
-    None if only one side is set.
+    None if only the value or only the reason is set.
 
     The value counts as set if all its fields are set. A field is set if it is neither None, nor an empty text, nor its
     default.
 
-    :param sides: fields of the value and fields of the reason, as in ``EITHER``
+    :param sides: names of the fields of the value, and names of the fields of the reason, as in ``EITHER``
     :param item: instance that is checked
     """
     values, reasons = sides

@@ -188,7 +188,8 @@ class _FastDataclass:
     :ivar cls: dataclass without type arguments
     :ivar fields: type and loader of each field, by its name; empty before the first use
     :ivar observed: whether the type is ``Observed``
-    :ivar sides: attribute ``EITHER`` of the class; None if it has none
+    :ivar sides: two groups of fields that exclude each other, from the attribute ``EITHER`` of the class: those of a
+        value, and those of the reason why there is no value; None if the class has no such attribute
     """
 
     def __init__(self, cls: typing.Any) -> None:

@@ -37,7 +37,11 @@ MOST_UNKNOWN = 20
 
 
 def key_type(cls: typing.Any) -> typing.Any:
-    """Return the type of a mapping's keys: the annotated type if the keys have a form, else str."""
+    """Return the type of a mapping's keys: ``str``, or the given type if it is annotated with a form, such as
+    ``Annotated[str, Form]``.
+
+    :param cls: type argument of the keys of the mapping
+    """
     return cls if typing.get_origin(cls) is typing.Annotated else str
 
 
@@ -173,8 +177,8 @@ def _collect_literal(
 
 
 def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return the items of a list as a tuple. If an item has a mistake, or if two items have the same key fields, append
-    it to ``problems`` and return the marker ``_HOLE``.
+    """Return the items of a list as a tuple. If ``data`` is not a list, an item has a mistake, or two items have the
+    same key fields, append the mistake to ``problems`` and return the marker ``_HOLE``.
 
     :param of_items: type of the items
     :param path: path of the value in the document, for messages
@@ -227,8 +231,9 @@ def _collect_option(
 
 
 def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return a list item loaded as type ``cls``. If the type has a form, an empty text is a mistake; in a field it
-    would be an unknown value. With a mistake, append it to ``problems`` and return the marker ``_HOLE``.
+    """Return a list item loaded as type ``cls``. If the item has a mistake, append the mistake to ``problems`` and
+    return the marker ``_HOLE``. An empty text is a mistake if the type is annotated with a form, although in a field it
+    would be an unknown value.
 
     :param path: path of the value in the document, for messages
     """

@@ -24,12 +24,15 @@ _HIDDEN = r"(?!\[redacted\]|[\s\"'])(?(2)(?:(?!\2)[^\n])+|[^\s\"']+)"
 
 
 class _Login(typing.NamedTuple):
-    """The option of a program with a password.
+    """A command-line option by which a program gets a password.
 
+    :ivar program: name of the program
     :ivar option: pattern of the option, whose value is the next argument
-    :ivar attached: pattern of the option with the value in the same argument. Options without a value may be before it
+    :ivar attached: pattern of the option with the value in the same argument. Options without a value may be before it;
+        empty if the program does not support this form
     :ivar user: pattern of the part of the value that is not secret
-    :ivar is_first: whether only the first such option is of the program, because it starts another program
+    :ivar is_first: whether only the first such option counts, because the program starts another program and the later
+        arguments belong to that one
     :ivar is_near: whether the option counts in a text only behind the program in one command, because other programs
         have it too
     """
@@ -113,8 +116,8 @@ def remove_logins_of_text(text: str) -> str:
 
 
 def remove_logins(arguments: typing.Sequence[typing.Any]) -> list[typing.Any]:
-    """Return the arguments of a command without the password of a login, in the argument of its option or in the next
-    one. A password may contain any character there.
+    """Return the arguments of a command with the passwords of the known programs replaced by ``REDACTED``. A password
+    is in the argument of its option (``-pword``) or in the next argument (``-p word``), and may contain any character.
     """
     kept = list(arguments)
     for login, option, value, attached in _ARGUMENTS:

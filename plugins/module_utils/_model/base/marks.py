@@ -65,10 +65,10 @@ def format_nodes(selector: typing.Mapping[str, str]) -> str:
 
 
 def build_user_label(intent: str, selector: typing.Mapping[str, str]) -> dict[str, str]:
-    """Return the label by which an intent records that it needs a shared object. Two intents with the default name
-    differ by the nodes that they select.
+    """Return the label by which an intent records that it needs a shared object, as a mapping with this single label.
+    Two intents with the default name have different labels if they select different nodes.
 
-    :param intent: name of the intent; empty: the default
+    :param intent: name of the intent; empty for the default name
     :param selector: labels of the nodes that the intent selects
     """
     name = intent or DEFAULT_INTENT
@@ -79,10 +79,11 @@ def build_user_label(intent: str, selector: typing.Mapping[str, str]) -> dict[st
 
 
 def build_selection_label(intent: str, selector: typing.Mapping[str, str]) -> dict[str, str]:
-    """Return the label by which a user confirms that an object belongs to the intent that selects these nodes, if
-    another intent may have the same name. With the default name it is the label of a user of a shared object.
+    """Return the label by which a user confirms that an object belongs to the intent that selects these nodes, as a
+    mapping with this single label. It is needed if another intent may have the same name. For an intent with the
+    default name, it equals the result of ``build_user_label``.
 
-    :param intent: name of the intent; empty: the default
+    :param intent: name of the intent; empty for the default name
     :param selector: labels of the nodes that the intent selects
     """
     name = intent or DEFAULT_INTENT
@@ -91,5 +92,7 @@ def build_selection_label(intent: str, selector: typing.Mapping[str, str]) -> di
 
 
 def find_users(labels: typing.Mapping[str, typing.Any]) -> dict[str, str]:
-    """Return the labels of an object by which intents record that they need it, with their names as values."""
+    """Return the labels of an object by which intents record that they need the object. The value of each label is the
+    name of the intent.
+    """
     return {str(key): str(value) for key, value in labels.items() if str(key).startswith(USER_LABEL)}

@@ -21,10 +21,11 @@ def list_keys(cls: typing.Any) -> tuple[str, ...]:
 
 
 def find_second(keys: typing.Sequence[str], items: typing.Sequence[typing.Any]) -> typing.Optional[int]:
-    """Return the index of the first entry with the same subject as an earlier one, or None.
+    """Return the index of the first entry with the same subject as an earlier entry. Return None if all subjects
+    differ, or if there are no keys.
 
-    :param keys: names of the identifying fields, with a dot for a nested field: ``pci.address``. An entry in which all
-        of these fields are empty is ignored
+    :param keys: names of the fields that identify the subject, with a dot for a nested field: ``pci.address``. An entry
+        in which all of these fields are empty is ignored
     :param items: the entries of the list
     """
     if len(items) < 2 or not keys:

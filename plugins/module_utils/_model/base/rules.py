@@ -14,6 +14,9 @@ T = typing.TypeVar("T")
 def run_rule(rule: typing.Callable[..., typing.Iterable[T]], *arguments: typing.Any) -> list[T]:
     """Return the findings of a rule. If the rule is a generator and accesses a part of the data that could not be read
     (``Unread``), return the findings that it yielded before.
+
+    :param rule: function that gets the arguments, and returns or yields findings
+    :param arguments: arguments of the rule
     """
     found: list[T] = []
     try:

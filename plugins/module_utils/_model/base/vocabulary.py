@@ -23,5 +23,7 @@ def compile_vocabulary(rows: typing.Iterable[tuple[Kind, typing.Iterable[str]]])
 
 
 def find_kind(vocabulary: Vocabulary[Kind], text: str) -> typing.Optional[Kind]:
-    """Return the first kind of the vocabulary whose pattern matches ``text``, or None."""
+    """Return the first kind of the vocabulary whose pattern matches a part of ``text``. Return None if no pattern
+    matches.
+    """
     return next((kind for kind, pattern in vocabulary if pattern.search(text)), None)

@@ -89,8 +89,8 @@ class Range:
         return self.least
 
     def fits(self, value: typing.Any) -> bool:
-        """Return whether the value is a number in the range. NaN, infinite numbers outside of the limits and booleans
-        are not.
+        """Return whether the value is a number in the range. Return False for a value that is not a number, for
+        booleans and for NaN.
         """
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
@@ -123,5 +123,9 @@ def describe_rejected(value: typing.Any) -> str:
 
 
 def make_pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
-    """Return a function that returns a text unchanged if the expression matches the whole text, else None."""
+    """Return a function that gets a text, and returns it unchanged if the expression matches the whole text. Otherwise
+    the function returns None.
+
+    :param expression: pattern of the valid texts
+    """
     return lambda text: text if expression.fullmatch(text) else None

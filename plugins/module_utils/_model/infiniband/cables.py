@@ -51,8 +51,9 @@ def take_cables(topology: Topology) -> Cables:
 
 
 def list_ports(end: LinkEnd) -> tuple[Port, ...]:
-    """Return the identities of the port at a link end. No two cables may have the same identity. A port of a switch has
-    one: GUID and port number. A port of any other node has two: node GUID with port number, and port GUID with ``ANY``.
+    """Return the identities of the port at a link end. If two cables have an identity in common, they are at the same
+    port. A port of a switch has one identity: GUID and port number. A port of any other node has two: node GUID with
+    port number, and port GUID with ``ANY``.
     """
     if end.kind == "Switch":
         return ((end.guid, end.port),)

@@ -91,13 +91,14 @@ class PortGrowth:
 def compute_growth(
     guid: str, port: int, before: typing.Optional[PortCounters], after: typing.Optional[PortCounters], why: str = ""
 ) -> PortGrowth:
-    """Return the growth of a port's counters between two readings.
+    """Return the growth of a port's counters between two readings. If a reading is missing, the result contains only
+    the reason.
 
     :param guid: GUID of the switch, or of the port of an HCA
     :param port: number of the port on that device
     :param before: first reading; None if it is missing
     :param after: second reading; None if it is missing
-    :param why: why a reading is missing; used only if one is
+    :param why: reason why a reading is missing; ignored if both exist. If it is empty, the port did not respond
     """
     if before is None or after is None:
         return PortGrowth(guid, port, why=why or "the port did not respond")

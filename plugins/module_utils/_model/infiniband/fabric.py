@@ -123,8 +123,8 @@ class SeenSubnet:
 
     @property
     def cut_off(self) -> bool:
-        """Return whether the last known port of the manager does not answer either: the manager's host is down, or the
-        path to it is broken.
+        """Return whether the subnet manager gave no answer, and its last known port gave none either: the manager's
+        host is down, or the path to it is broken.
         """
         return self.lost is not None and self.lost.description is None
 
@@ -274,6 +274,7 @@ class SeenCapabilities:
     :ivar slow: ports at the ends of links that are slower than both ports support
     :ivar links: number of compared links, times two because each link is compared at both of its ends
     :ivar unread: lines of the tool that could not be parsed, each about one port
+    :ivar error: reason why no links were compared; None if they were
     """
 
     slow: typing.Annotated[tuple[SlowPort, ...], FABRIC_PORTS] = ()
@@ -300,7 +301,11 @@ class PortErrors:
 
 @dataclasses.dataclass(frozen=True)
 class UnreadPort:
-    """A port that did not answer a query for its counters. ``port`` is 255 for all ports of the node."""
+    """A port that did not answer a query for its counters.
+
+    :ivar lid: LID of the switch, or of the port of an HCA
+    :ivar port: port number; 255 means all ports of the node
+    """
 
     lid: AnyLid
     port: SwitchPort

@@ -49,7 +49,7 @@ class SeenForwarding:
     """The forwarding tables of the switches of a fabric.
 
     :ivar tables: tables of the switches that could be read
-    :ivar error: why no table could be read; None if at least one could
+    :ivar error: reason why no table could be read; None if at least one table could be read
     """
 
     tables: typing.Annotated[tuple[ForwardingTable, ...], SWITCHES] = ()

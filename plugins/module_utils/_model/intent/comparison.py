@@ -26,7 +26,7 @@ class Figure:
     :ivar network: name of a fabric of the intent, or a free name for another network
     :ivar nodes: number of nodes that worked together, at least 2
     :ivar value: result, in the ``unit`` of the job or test
-    :ivar kind: kind of a network that is not a fabric of the intent
+    :ivar kind: kind of a network that is not a fabric of the intent; unset for a fabric
     """
 
     network: str
@@ -44,12 +44,13 @@ class Measure:
     :ivar unit: unit of the figures, for messages: samples/s, GB/s, h
     :ivar figures: result on each network and number of nodes
     :ivar better: whether a higher or a lower figure (such as a time) is better
-    :ivar single_node: figure of one node, which needs no network; the reference for speed-up and scaling efficiency
+    :ivar single_node: figure of one node, which needs no network; the reference for speed-up and scaling efficiency.
+        Unset if it was not measured
     :ivar per_node: whether the figure is a rate per node, such as the bus bandwidth of nccl-tests. It does not grow
         with the number of nodes, so no scaling is reported
     :ivar enough: lowest scaling efficiency that is sufficient for this job, 0 to 1
     :ivar collective: collective of nccl-tests whose bus bandwidth this is; stage collectives measures it on the fabrics
-        of the intent
+        of the intent. Unset for any other job or test
     """
 
     name: str

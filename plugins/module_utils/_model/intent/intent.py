@@ -34,7 +34,8 @@ Profile = typing.Literal[
 
 @dataclasses.dataclass(frozen=True)
 class Select:
-    """The selectors of the HCAs or NICs of a node that belong to the fabric.
+    """The selectors of the HCAs or NICs of a node that belong to the fabric. Only the selectors that are set must
+    match.
 
     :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the fabric's subnet managers. A port belongs to the
         fabric if its subnet manager is one of them. InfiniBand only

@@ -86,7 +86,8 @@ class NvIpamPool:
     :ivar namespace: namespace that nv-ipam watches (its flag --ippools-namespace)
     :ivar per_node_block_size: number of addresses per node; IPPool only
     :ivar per_node_network_prefix: prefix length of a node's network; CIDRPool only, and required there
-    :ivar gateway_index: index of the gateway in each node's network, 1 is the first host; CIDRPool only
+    :ivar gateway_index: index of the gateway in each node's network, 1 is the first host; unset for no gateway.
+        CIDRPool only
     :ivar create: whether to create the pool; otherwise it must exist
     """
 
@@ -105,9 +106,9 @@ class Ipam:
 
     :ivar type: IPAM plugin that assigns the addresses
     :ivar range: network of the pods in CIDR form
-    :ivar range_start: first address that pods get; whereabouts only
-    :ivar range_end: last address that pods get; whereabouts only
-    :ivar gateway: address of the gateway, which no pod gets
+    :ivar range_start: first address that pods get; unset for the first one of the range. whereabouts only
+    :ivar range_end: last address that pods get; unset for the last one of the range. whereabouts only
+    :ivar gateway: address of the gateway, which no pod gets; unset for none, or for that of ``pool.gateway_index``
     :ivar exclude: networks in the range whose addresses no pod gets
     :ivar routes: routes that the pods get
     :ivar pool: pool of nv-ipam; required with nv-ipam, and not allowed otherwise

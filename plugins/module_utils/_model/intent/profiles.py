@@ -141,13 +141,17 @@ def is_infiniband(fabric: Fabric) -> bool:
 
 
 def may_share(one: Fabric, other: Fabric) -> bool:
-    """Return whether two fabrics may have the same HCAs."""
+    """Return whether two fabrics may select the same HCAs. This depends on their profiles, and on the macvlan mode
+    ``passthru``, which excludes sharing.
+    """
     modes = (one.network.mode, other.network.mode)
     return frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in modes
 
 
 def owns_rdma(fabric: Fabric) -> bool:
-    """Return whether each HCA of the fabric has its own RDMA device, and so has each function that a pod gets."""
+    """Return whether each interface that a pod gets from the fabric belongs to a function with an RDMA device, which
+    the pod gets with it. This depends on the profile and on ``rdma`` of the fabric; on InfiniBand, ``rdma`` is ignored.
+    """
     return find_traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
 
 

@@ -177,7 +177,8 @@ class NodeRequirement:
 
     :ivar key: name of the label of the node
     :ivar operator: In, NotIn, Exists, DoesNotExist, Gt or Lt, as written in the object
-    :ivar of_name: whether it is about the name of the node (matchFields), not about a label
+    :ivar values: values with which the operator compares that of the label; empty for Exists and DoesNotExist
+    :ivar of_name: whether the requirement is about the name of the node (matchFields), not about a label
     """
 
     key: str

@@ -36,8 +36,11 @@ class Controller:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
-    """The state (status.state) of an object that configures an operator, such as a ClusterPolicy or a
-    NicClusterPolicy.
+    """The state (status.state) of an object that configures an operator, such as a ClusterPolicy or a NicClusterPolicy.
+
+    :ivar kind: kind of the object
+    :ivar name: name of the object
+    :ivar state: state that the operator reports, such as ``ready``; empty if it reports no state
     """
 
     kind: str
@@ -79,8 +82,10 @@ class ClusterQueue:
 
 @dataclasses.dataclass(frozen=True)
 class ResourceFlavor:
-    """A ResourceFlavor of Kueue. Kueue adds its labels and tolerations to the pods that it admits with it.
+    """A ResourceFlavor of Kueue. If Kueue admits a pod with this flavor, it adds the labels and tolerations of the
+    flavor to the pod.
 
+    :ivar name: name of the ResourceFlavor
     :ivar labels: labels of the nodes of the flavor (nodeLabels), which the pods get as nodeSelector
     :ivar taints: taints that the pods must tolerate to get the flavor (nodeTaints), in the format of Kubernetes
     :ivar tolerations: tolerations that the pods get, in the format of Kubernetes
@@ -94,9 +99,10 @@ class ResourceFlavor:
 
 @dataclasses.dataclass(frozen=True)
 class FlavorGroup:
-    """The flavors of one resource group of a ClusterQueue. Kueue gives the pods of a template one of them.
+    """The flavors of one resource group of a ClusterQueue. Kueue gives the pods of a template one of these flavors.
 
-    :ivar resources: resources that the group covers
+    :ivar resources: names of the resources that the group covers
+    :ivar flavors: flavors, in the order in which Kueue tries them
     """
 
     resources: frozenset[str]
@@ -151,8 +157,8 @@ class Stack:
     unread_operators: bool = False
 
     def group_flavors(self) -> dict[str, tuple[FlavorGroup, ...]]:
-        """Return the flavors of each LocalQueue, by its namespace/name. Queues are left out whose ClusterQueue or one
-        of whose flavors was not read.
+        """Return the flavor groups of each LocalQueue, by its namespace/name. A LocalQueue is left out if its
+        ClusterQueue, or a flavor of this ClusterQueue, was not read.
         """
         queues = {queue.name: queue for queue in self.cluster_queues}
         flavors = {flavor.name: flavor for flavor in self.flavors or ()}

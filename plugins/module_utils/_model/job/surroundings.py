@@ -137,22 +137,26 @@ class JobSurroundings:
 
     @functools.cached_property
     def attachment_resources(self) -> frozenset[str]:
-        """Return the extended resources that belong to attachments."""
+        """Return the names of the extended resources that belong to attachments, whether or not the jobs reference
+        these attachments.
+        """
         return self.offered | {item.resource for item in self.attachments}
 
     @functools.cached_property
     def interface_sets(self) -> tuple[tuple[str, ...], ...]:
-        """Return the different lists of interfaces that the pods have."""
+        """Return the lists of interfaces of the pods, each different list once."""
         return tuple(dict.fromkeys(pod.interfaces for pod in self.pods))
 
     @functools.cached_property
     def pods_by_devices(self) -> dict[tuple[str, ...], tuple[str, ...]]:
-        """Return the sorted names of the pods that have the same RDMA devices, by these; pods without are left out."""
+        """Return the sorted names of the pods by the names of their RDMA devices. Pods without RDMA devices are left
+        out.
+        """
         return _group_names((pod.devices, pod.name) for pod in self.pods if pod.devices)
 
     @functools.cached_property
     def nodes_by_devices(self) -> dict[tuple[str, ...], tuple[str, ...]]:
-        """Return the sorted names of the nodes that have the same HCAs, by these."""
+        """Return the sorted names of the nodes by the names of their HCAs."""
         return _group_names((names, node) for node, names in self.devices.items())
 
 

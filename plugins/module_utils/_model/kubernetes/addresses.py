@@ -79,7 +79,7 @@ LEASES = "IPPool.whereabouts.cni.cncf.io"
 class UnreadPool:
     """A pool of nv-ipam or of whereabouts whose object is invalid.
 
-    :ivar kind: IPPool or CIDRPool of nv-ipam, or LEASES
+    :ivar kind: ``IPPool`` or ``CIDRPool`` for nv-ipam, ``IPPool.whereabouts.cni.cncf.io`` for whereabouts
     :ivar why: the invalid text and its required format
     """
 
@@ -127,8 +127,8 @@ class AddressFacts:
 
 
 def widen_network(network: _AnyNetwork) -> _AnyNetwork:
-    """Return the surroundings of a network, in which other nodes have their podCIDRs, or the network itself if it is
-    larger.
+    """Return the /16 (IPv4) or /48 (IPv6) network around a network, in which other nodes have their podCIDRs. A larger
+    network is returned unchanged.
     """
     prefix = _AROUND[network.version]
     return network.supernet(new_prefix=prefix) if network.prefixlen > prefix else network

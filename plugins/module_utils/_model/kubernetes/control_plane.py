@@ -74,7 +74,8 @@ class HealthCheck:
         return f"{self.kind.partition('.')[0]} {self.namespace + '/' if self.namespace else ''}{self.name}"
 
     def watches(self, node: str) -> bool:
-        """Return whether it watches a node. Return True also if it is unknown which nodes it watches.
+        """Return whether the health check watches a node. Return True also if it is unknown which nodes the health
+        check watches.
 
         :param node: name of the node
         """
@@ -82,13 +83,13 @@ class HealthCheck:
 
 
 def is_guard_pod(namespace: str, name: str, node: str) -> bool:
-    """Return whether a pod is a guard pod of OpenShift. Each operator of the control plane has one on each node of the
-    control plane, so that a drain waits for the static pod. It has no controller in its metadata, and the operator
-    creates it again. Only components of OpenShift create pods in these namespaces. [src openshift/library-go
-    pkg/operator/staticpod/controller/guard getGuardPodName]
+    """Return whether a pod is a guard pod of OpenShift. Each operator of the control plane runs a guard pod on each
+    control-plane node, so that a drain waits for its static pod. The metadata of a guard pod names no controller, but
+    the operator creates the pod again. Only components of OpenShift create pods in these namespaces. [src
+    openshift/library-go pkg/operator/staticpod/controller/guard getGuardPodName]
 
     :param namespace: namespace of the pod
     :param name: name of the pod
-    :param node: name of its node
+    :param node: name of its node; empty if the pod is not scheduled, which is never a guard pod
     """
     return namespace in _GUARDED and bool(node) and name.endswith(f"-guard-{node}")

@@ -262,16 +262,16 @@ class NodePlan:
 class PoolPlan:
     """The order in which the nodes of one pool are drained or rebooted.
 
-    :ivar name: empty for the operator's default pool
+    :ivar name: name of the pool, or of the policy for a driver; empty for the operator's default pool
     :ivar machines: whether it is a MachineConfigPool
     :ivar nodes: nodes to drain or reboot
     :ivar at_once: maximum number of nodes at the same time; None for no limit
-    :ivar waves: number of waves; None if it never completes
+    :ivar waves: number of waves; None if the nodes never all get their turn
     :ivar limit: origin of at_once, in words
     :ivar blockers: reasons that block all its nodes
-    :ivar driver: for the nodes with a driver of NVIDIA's network operator or of the GPU operator, what the operator
-        does with it; empty for a pool
-    :ivar undrained: whether it has the nodes that the operator changes without a drain and at the same time
+    :ivar driver: action of NVIDIA's network operator or of the GPU operator on the driver of these nodes; empty for a
+        pool
+    :ivar undrained: whether the operator changes these nodes without a drain, all at the same time
     """
 
     name: str

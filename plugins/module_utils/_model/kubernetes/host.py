@@ -44,15 +44,17 @@ class ContainerdLimit:
     needs_reload: bool = False
 
     def is_stale(self, wanted: str) -> bool:
-        """Return whether a restart gives the process the wanted limit: it runs without that limit, and its unit has it.
-        A unit with a newer file may change something else, which is no reason for a restart.
+        """Return whether a restart of containerd gives its process the wanted limit: the process runs with another
+        limit, and the loaded unit has the wanted one. A newer file of the unit alone is no reason for a restart,
+        because it may change something else.
 
         :param wanted: limit that the drop-in of the collection sets
         """
         return self.running != wanted and self.loaded == wanted
 
     def may_be_stale(self, wanted: str) -> bool:
-        """Return whether the process may need a restart after systemd has loaded the files of the unit again.
+        """Return whether a restart of containerd may give its process the wanted limit: as ``is_stale``, or a file of
+        the unit is newer than what systemd has loaded.
 
         :param wanted: limit that the drop-in of the collection sets
         """

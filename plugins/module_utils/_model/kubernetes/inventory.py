@@ -51,11 +51,12 @@ class Inventory:
 
 
 def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[InventoryNode]) -> Inventory:
-    """Return the inventory with an error instead of the address for each node whose address another node claims. By
-    ssh, tasks for one of the nodes would run on the other.
+    """Return the inventory in which each node whose address another node claims has an error instead of the address. If
+    Ansible used the address, tasks for one of the nodes would run on the other.
 
-    The API server cannot decide which claim is right, since the kubelet of each node wrote it. A node that claims
-    addresses of more than ``_MOST_RIVALS`` other nodes is not trusted: of its claims only its internal address counts.
+    The API server cannot decide which claim is right, because the kubelet of each node wrote its own claim. A node that
+    claims addresses of more than ``_MOST_RIVALS`` other nodes is not trusted: of its claims only its internal address
+    counts.
 
     :param found: nodes of the inventory
     :param everyone: all nodes of the cluster, including those outside of the inventory

@@ -26,8 +26,8 @@ _PLUGINS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
 
 def list_components(policy: Item) -> tuple[str, ...]:
-    """Return the names of the components of a NicClusterPolicy of which only the collection wrote a field, such as
-    ``ofedDriver``, without device plugins. Without records of field managers, all components count.
+    """Return the names of the components of a NicClusterPolicy that only the collection wrote, such as ``ofedDriver``.
+    Device plugins are left out. If the policy has no records of field managers, all other components count.
 
     :param policy: the policy; a policy of which only the metadata was read is sufficient if it has records
     """
@@ -53,7 +53,8 @@ def find_dropped(wanted: Item, there: Item) -> tuple[str, ...]:
 
 
 def find_other_users(wanted: Item, there: Item) -> tuple[str, ...]:
-    """Return the labels by which intents other than that of a rendered policy record that they need it.
+    """Return the sorted keys of the labels by which other intents than that of a rendered policy record that they need
+    the policy.
 
     :param wanted: the rendered policy
     :param there: the policy in the cluster
@@ -77,7 +78,8 @@ def find_other_intents(wanted: Item, there: Item) -> tuple[str, ...]:
 
 def explain_driver(wanted: Item, there: Item) -> str:
     """Return how the driver of a rendered policy differs from that of the policy in the cluster, if other intents need
-    the policy. Return an empty text if the drivers are equal, or if a policy has none.
+    the policy. Return an empty text if the drivers are equal, if one of the policies names no driver, or if no other
+    intent needs the policy.
 
     :param wanted: the rendered policy
     :param there: the policy in the cluster
@@ -94,7 +96,7 @@ def explain_driver(wanted: Item, there: Item) -> str:
 
 
 def describe_driver_remedy(wanted: Item, there: Item) -> str:
-    """Return how the user goes on if two intents need different drivers.
+    """Return the remedy for the case that two intents need different drivers.
 
     :param wanted: the rendered policy
     :param there: the policy in the cluster
@@ -116,7 +118,7 @@ def describe_driver_remedy(wanted: Item, there: Item) -> str:
 
 
 def _describe_driver(policy: Item) -> str:
-    """Return the image of the driver in a policy; empty if it has none."""
+    """Return the image of the driver in a policy, with its version; empty if the policy has no driver."""
     driver = find_mapping(policy, "spec", "ofedDriver")
     path = "/".join(str(driver[key]) for key in ("repository", "image") if driver.get(key))
     return f"{path}:{driver.get('version')}" if driver else ""
@@ -124,7 +126,7 @@ def _describe_driver(policy: Item) -> str:
 
 def format_removal(wanted: Item, there: Item) -> str:
     """Return the command that removes the components which a rendered policy would drop. Return an empty text if it
-    would drop none.
+    would not drop a component.
 
     :param wanted: the rendered policy
     :param there: the policy in the cluster
@@ -135,9 +137,10 @@ def format_removal(wanted: Item, there: Item) -> str:
 
 
 def _name_components(fields: Item, prefix: str) -> tuple[str, ...]:
-    """Return the names of components.
+    """Return the names of the components in a mapping, without device plugins. Keys without the prefix are ignored.
 
-    :param prefix: beginning of each key
+    :param fields: fields of the policy by name
+    :param prefix: beginning of each key, which is removed: ``f:`` in records of field managers, otherwise empty
     """
     names = (str(key)[len(prefix) :] for key in fields if str(key).startswith(prefix))
     return tuple(name for name in names if name and name not in _PLUGINS)
@@ -151,7 +154,12 @@ def _merge(into: dict[str, typing.Any], fields: Item, depth: int = 3) -> None:
 
 
 def _subtract(ours: Item, others: Item) -> dict[str, typing.Any]:
-    """Return the fields of the first record without those that the second one has too."""
+    """Return the fields of ``ours`` that ``others`` does not contain. A field with subfields remains if one of its
+    subfields does.
+
+    :param ours: nested fields in the records of the collection, as in ``fieldsV1``
+    :param others: nested fields in the records of all other field managers
+    """
     left: dict[str, typing.Any] = {}
     for key, value in ours.items():
         if key == ".":

@@ -25,7 +25,8 @@ _MOST_SHOWN = 100
 
 
 def find_owner_mark(item: Item) -> str:
-    """Return the GitOps tool that owns an object, with its mark as text. Return an empty text if no tool does.
+    """Return the GitOps tool that owns an object, followed by its mark in parentheses. Return an empty text if the
+    object has no mark of such a tool.
 
     :param item: object of which the metadata is sufficient
     """
@@ -39,7 +40,8 @@ def find_owner_mark(item: Item) -> str:
 
 
 def explain_owner(item: Item) -> str:
-    """Return why an object stays because a GitOps tool owns it; empty if no tool does.
+    """Return why an object is not removed: a GitOps tool owns it and would create it again. Return an empty text if no
+    GitOps tool owns the object.
 
     :param item: object of which the metadata is sufficient
     """

@@ -248,8 +248,9 @@ def _list_namespace_rights(intent: Intent) -> typing.Iterator[Right]:
 
 
 def _list_measuring_rights(intent: Intent) -> typing.Iterator[Right]:
-    """Yield the rights for measuring in a namespace that an administrator has prepared. In a namespace that the run
-    creates, a RoleBinding would be deleted with it. Only a run with administrator rights creates the namespace.
+    """Yield the rights for measuring in a namespace that an administrator has prepared. They are not meant for a
+    namespace that the run creates: a RoleBinding in it would be deleted with the namespace. Only a run with
+    administrator rights creates its own namespace.
     """
     yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "list", "watch", "create", "delete"))
     # a kubelet may give a pod of its node a finalizer, which is taken off

@@ -94,7 +94,9 @@ class Scope:
 
     @property
     def confirmation(self) -> dict[str, str]:
-        """The label by which a user confirms that an object is of this intent and not of another one of its name."""
+        """The label, as a mapping, by which a user confirms that an object belongs to this intent, and not to another
+        intent with the same name.
+        """
         return build_selection_label(self.intent, self.selector)
 
     def is_proven(self, item: Item) -> bool:
@@ -126,9 +128,10 @@ class Scope:
 
     def explain_foreign(self, kind: str, item: Item) -> str:
         """Return why an object with the label of the collection does not belong to this intent. Return an empty text if
-        it does.
+        it belongs to this intent.
 
         :param kind: kind of the object
+        :param item: the object in the cluster
         """
         metadata = find_mapping(item, "metadata")
         labels = find_mapping(metadata, "labels")
@@ -154,12 +157,13 @@ class Scope:
 
     @property
     def user_label(self) -> dict[str, str]:
-        """The label by which this intent records that it needs a shared object."""
+        """The label, as a mapping, by which this intent records that it needs an object that several intents share."""
         return build_user_label(self.intent, self.selector)
 
     def find_other_users(self, kind: str, item: Item) -> dict[str, str]:
-        """Return the labels by which other intents record that they need an object. Only MachineConfigs and
-        KubeletConfigs have such labels, because intents with the same pool share them.
+        """Return the labels by which other intents record that they need an object, with the names of these intents as
+        values. The result is empty for all kinds except MachineConfig and KubeletConfig, which intents with the same
+        pool share.
 
         :param kind: kind of the object
         """
@@ -184,14 +188,19 @@ class Scope:
         return ""
 
     def is_left_to_owner(self, item: Item) -> bool:
-        """Return whether a foreign object needs no finding of its own, because its owner has one."""
+        """Return whether an object of another intent has an owner in its metadata. Such an object needs no finding of
+        its own, because its owner has one.
+        """
         return bool(find_mapping(item, "metadata").get("ownerReferences"))
 
     def _find_difference(self, kind: str, item: Item, fabric: str, marked: bool) -> str:
-        """Return in which way an object without a proof differs from those of this intent; empty if it does not.
+        """Return the first difference between an object and the objects of this intent: its name, its fabric, or the
+        nodes that it selects. This is for an object whose labels do not prove that it belongs to this intent. Return an
+        empty text if there is no difference.
 
-        :param fabric: name of the fabric in its label
-        :param marked: whether it has the default name of an intent
+        :param kind: kind of the object
+        :param fabric: name of the fabric in the label of the object; empty without the label
+        :param marked: whether the object has the label of an intent
         """
         metadata = find_mapping(item, "metadata")
         name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
@@ -241,9 +250,10 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
     :param wanted: the rendered object; without the label of an intent it belongs to none
     :param there: the object in the cluster
     :param proven: whether existing objects that select nodes prove that the fabric is of this intent. Without a proof,
-        a network or pool belongs to another intent if it has another resource or other addresses, and no record of
-        this intent
-    :param scope: objects of the intent; None: its name is a proof unless it is the default
+        a network or pool belongs to another intent if it has another resource or other addresses, and no record of this
+        intent
+    :param scope: objects of the intent. If it is None, the label with the name of the intent is a sufficient proof,
+        unless it is the default name
     """
     labels, found = find_mapping(wanted, "metadata", "labels"), find_mapping(there, "metadata", "labels")
     mine, theirs, kind = labels.get(INTENT_LABEL), found.get(INTENT_LABEL), str(wanted.get("kind"))
@@ -286,8 +296,8 @@ def explain_other_intent(wanted: Item, there: Item, proven: bool = False, scope:
 
 
 def list_entries(policy: Item) -> tuple[str, ...]:
-    """Return the names of the resources that the device plugins of a NicClusterPolicy offer, of the plugins whose
-    configuration the collection wrote. A configuration that is no JSON object has none.
+    """Return the names of the resources that the device plugins of a NicClusterPolicy offer. Device plugins whose
+    configuration another field manager wrote are left out, and so are those whose configuration is not a JSON object.
     """
     found = []
     records = find_mapping(policy, "metadata").get("managedFields") or ()
@@ -313,8 +323,8 @@ def list_entries(policy: Item) -> tuple[str, ...]:
 
 
 def find_pool_nodes(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
-    """Return the labels of the nodes that a pool of nv-ipam has addresses for. Return None if it is of another kind, or
-    selects nodes in another way than the pools of the collection.
+    """Return the labels of the nodes for which a pool of nv-ipam has addresses. Return None if the object is not such a
+    pool, or if its node selector has another form than that of the collection's pools.
 
     :param kind: kind of the object
     """
@@ -331,10 +341,11 @@ def find_pool_nodes(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
 
 
 def find_pool(kind: str, item: Item) -> tuple[str, str]:
-    """Return the kind in lower case and the name of the pool of nv-ipam from which a network takes its addresses; both
-    are empty if it takes them from elsewhere.
+    """Return the pool of nv-ipam from which a network takes its addresses, as two texts: its kind in lower case, and
+    its name. Both are empty if the network does not take its addresses from such a pool.
 
     :param kind: kind of the network
+    :param item: the network
     """
     spec = find_mapping(item, "spec")
     config = _read_json(spec.get("config" if kind == "NetworkAttachmentDefinition" else "ipam"))
@@ -347,20 +358,22 @@ def find_pool(kind: str, item: Item) -> tuple[str, str]:
 
 
 def find_made_for(item: Item) -> str:
-    """Return the annotation of an object that names the nodes of its intent; empty if it has none."""
+    """Return the text of the annotation in which an object stores the node selector of its intent. Return an empty text
+    if the object does not have this annotation.
+    """
     return str(find_mapping(item, "metadata", "annotations").get(NODES_ANNOTATION) or "")
 
 
 def read_nodes(text: str) -> dict[str, str]:
-    """Return the labels in an annotation that names the nodes of an intent; empty if it has another form, which no run
-    writes.
+    """Return the labels in the text of the annotation in which an object stores the node selector of its intent. Return
+    an empty mapping if the text is not a JSON mapping, which no run writes.
     """
     return {str(key): str(value) for key, value in _read_json(text).items()}
 
 
 def find_selector(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
-    """Return the labels of the nodes that an object selects, without that of a single node. Return None if it selects
-    none by labels.
+    """Return the labels of the nodes that an object selects. The label with the name of a single node is left out.
+    Return None if the kind of the object does not select nodes by labels.
 
     :param kind: kind of the object
     """
@@ -377,8 +390,8 @@ def find_selector(kind: str, item: Item) -> typing.Optional[dict[str, str]]:
 
 
 def _find_network(kind: str, item: Item) -> tuple[str, str]:
-    """Return the resource and the addresses of a network or a pool of nv-ipam: its range, or the name of the pool that
-    has the addresses. Both are empty for other kinds.
+    """Return two texts about a network or a pool of nv-ipam: the name of the resource that pods request, and the
+    addresses. The addresses are a range, or the name of the pool that has them. Both texts are empty for other kinds.
 
     :param kind: kind of the object
     """
@@ -419,5 +432,5 @@ def _find_tuned_selector(spec: Item) -> typing.Optional[dict[str, str]]:
 
 
 def format_labels(labels: Item) -> str:
-    """Return labels as text."""
+    """Return labels as text, sorted, such as ``rack=1, zone=a``. The text is ``any labels`` if there are no labels."""
     return ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "any labels"

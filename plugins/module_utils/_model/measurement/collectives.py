@@ -150,8 +150,8 @@ class CollectivePod:
     :ivar name: name of the pod
     :ivar host: host name of the pod up to the first dot, as NCCL writes it
     :ivar hcas: HCAs of the pod, each with its rail
-    :ivar error: why it cannot be used
-    :ivar cause: kind of that error
+    :ivar error: why the pod cannot be used; empty if it can be used
+    :ivar cause: keyword for the kind of that error; empty for none
     """
 
     ONCE = ("node",)

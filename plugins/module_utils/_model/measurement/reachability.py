@@ -32,7 +32,7 @@ class Ping:
     :ivar resent: number of retransmissions after a timeout: losses that ``received`` hides
     :ivar late: number of retransmissions in an earlier, shorter run to the same destination. This run repeats it, and
         had no loss
-    :ivar error: why nothing was measured; then the counts are 0 and invalid
+    :ivar error: why nothing was measured, in which case the counts are 0 and invalid; None if the counts were measured
     """
 
     rdma_device: RdmaDevice

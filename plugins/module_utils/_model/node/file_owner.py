@@ -46,15 +46,21 @@ def find_owner(text: str) -> str:
 
 
 def is_of_other_intent(text: str, owner: str) -> bool:
-    """Return whether a file names another intent than this one.
+    """Return whether a file names another intent than this one as its owner. Return False for a file without an owner.
 
-    :param text: text of the file; empty: there is no file
+    :param text: text of the file; empty if there is no file
+    :param owner: name by which this intent marks its files
     """
     return find_owner(text) not in ("", owner)
 
 
 def has_settings(text: str, wanted: str) -> bool:
-    """Return whether a file has all the settings of another text, which are its lines without comments."""
+    """Return whether a file has all the settings of another text. Settings are the lines that are neither empty nor
+    comments; their order does not matter.
+
+    :param text: text of the file
+    :param wanted: text with the settings that the file must have
+    """
     return _list_settings(wanted) <= _list_settings(text)
 
 
@@ -80,11 +86,11 @@ def describe_owner_remedy(paths: str, setting: str, stage: str, owner: str) -> s
 
 
 def make_rename_command(paths: str, owner: str) -> str:
-    """Return the command that gives files to an intent, such as after a change of its name. It leaves files that do not
-    exist.
+    """Return the shell command that replaces the intent that files name as their owner, such as after the intent was
+    renamed. Files that do not exist are skipped.
 
     :param paths: paths of the files, separated by blanks
-    :param owner: name by which the intent marks its files
+    :param owner: new name of the intent
     """
     return f"for file in {paths}; do test ! -e $file || sed -i 's/^# intent: .*/# intent: {owner}/' $file; done"
 

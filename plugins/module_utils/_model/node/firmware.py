@@ -94,9 +94,9 @@ class HcaFirmware:
 
     :ivar address: PCI address
     :ivar device: PCI device id, four hex digits
-    :ivar psid: PSID of the board
-    :ivar running: running version
-    :ivar stored: version that starts with the next reset
+    :ivar psid: PSID of the board; None if no source reports it
+    :ivar running: running version; None if no source reports it
+    :ivar stored: version that starts with the next reset; None if no source reports it
     :ivar settings: settings that match KEPT, and all that change with the next reset; empty if no tool could be queried
     :ivar settings_from: source of the settings
     :ivar not_asked: tools that could not be queried, each with the reason; this is not an error
@@ -116,15 +116,15 @@ class HcaFirmware:
     errors: Messages = ()
 
     def setting(self, name: str) -> typing.Optional[FirmwareSetting]:
-        """Return a parameter by its name. Return None if the firmware does not have it, or if no tool could be
-        queried.
+        """Return a firmware parameter of the HCA by its name. Return None if the firmware does not have the parameter,
+        or if no tool could be queried.
         """
         return next((setting for setting in self.settings if setting.name == name), None)
 
     @property
     def dpu(self) -> bool:
-        """Return whether it is a BlueField in DPU mode. The host must not change its settings then, since its Arm cores
-        own it.
+        """Return whether the HCA is a BlueField in DPU mode. The host must not change the settings of such an HCA,
+        because its Arm cores own it.
         """
         mode = self.setting(DPU_MODE)
         return self.device in BLUEFIELDS and mode is not None and parse_number(mode.current or mode.next) == 0
@@ -337,10 +337,10 @@ def format_value(value: typing.Any) -> str:
 
 
 def way_of_reset(device: str, address: str) -> str:
-    """Return an instruction for the user how to activate the values that are stored for the next reset.
+    """Return an instruction for the user that activates the values which are stored for the next reset.
 
-    mstfwreset can set a BlueField in NIC mode back to DPU mode [nic-configuration-operator PR 86]. Some hosts load the
-    values with a cold start only.
+    mstfwreset can set a BlueField in NIC mode back to DPU mode [nic-configuration-operator PR 86], so a BlueField is
+    power-cycled. Some other hosts load the values with a cold start only.
 
     :param device: PCI device id of the HCA
     :param address: PCI address of the HCA

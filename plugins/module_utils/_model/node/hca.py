@@ -304,8 +304,8 @@ class Hca:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of its network interfaces on the node. For interfaces that are in a pod, return the names
-        that they had on the node before.
+        """Return the names of the network interfaces of the HCA on the node. For interfaces that are in a pod, return
+        the names that they had on the node before.
         """
         return (*(netdev.name for netdev in self.netdevs), *(self.held.names if self.held else ()))
 
@@ -316,7 +316,7 @@ class NodeHcas:
 
     :ivar hcas: HCAs of the node
     :ivar errors: failed reads, with the reason; an unread file never counts as absent
-    :ivar boot: id of the boot in which the HCAs were read
+    :ivar boot: id of the boot in which the HCAs were read; None if it is not known
     """
 
     hcas: typing.Annotated[tuple[Hca, ...], FUNCTIONS]
@@ -339,8 +339,10 @@ class NodeHcas:
         return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
 
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:
-        """Return the HCA whose RDMA device also serves this function, because both belong to one bond (RoCE). Return
-        None if there is none, or if the function has an RDMA device of its own.
+        """Return the HCA whose RDMA device also serves another function, because both belong to one bond (RoCE). Return
+        None if there is no such HCA, or if the function has an RDMA device of its own.
+
+        :param hca: the function without an RDMA device
         """
         bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
         if hca.rdma_device or not bonds:

@@ -66,8 +66,8 @@ class Identity:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the keys that must be unique to the machine, independent of byte order and letter case. Machines in
-        one chassis may share a serial number, so serial numbers are used only without a UUID.
+        """Return the keys that must be unique to the machine, independent of byte order and letter case: the UUID alone
+        if there is one, otherwise the serial numbers. Machines in one chassis may share a serial number.
         """
         return self.every[:1] if self.uuid else self.every
 
@@ -188,8 +188,9 @@ class Claims:
         return Verdict("unknown", why, remedy)
 
     def refusal(self, node: str) -> typing.Optional[Verdict]:
-        """Return why no BMC can be accepted for this node, or None if one can. The reason is that the node's own
-        reports contradict each other, or that it shares its identity or its BMC with another node.
+        """Return the verdict for a node for which no BMC can be accepted, with the reason: the node's own reports
+        contradict each other, or it shares its identity or its BMC with another node. Return None if a BMC can be
+        accepted.
 
         :param node: name of the node
         """

@@ -39,7 +39,9 @@ class Settings:
 
     @property
     def sections(self) -> dict[str, dict[str, str]]:
-        """Return the sections that are not empty, by name."""
+        """Return the sections of the TuneD profile that are not empty, by name. Each section has the value of each
+        setting.
+        """
         found = {"cpu": self.cpu, "vm": self.vm, "sysctl": self.sysctl, "modules": self.modules}
         return {name: keys for name, keys in found.items() if keys}
 

@@ -25,18 +25,20 @@ def find_chart_version(chart: str) -> str:
 
 
 def is_same(first: str, second: str) -> bool:
-    """Return whether two texts are one version. A ``v`` at the begin has no meaning."""
+    """Return whether two texts are the same version. A ``v`` at the start is ignored."""
     return first.removeprefix("v") == second.removeprefix("v")
 
 
 def is_older(first: str, second: str) -> bool:
-    """Return whether a version has a lower precedence than a second one; False if one of them is not a version."""
+    """Return whether the first version has a lower precedence than the second one. Return False if one of the texts is
+    not a version.
+    """
     before, after = _rank(first), _rank(second)
     return before is not None and after is not None and before < after
 
 
 def _rank(text: str) -> typing.Optional[tuple[typing.Any, ...]]:
-    """Return a value that sorts as the version; None if the text is not a version."""
+    """Return a tuple by which versions can be sorted. Return None if the text is not a version."""
     found = _VERSION.fullmatch(text)
     if found is None:
         return None

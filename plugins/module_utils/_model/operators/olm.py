@@ -21,11 +21,12 @@ OPENSHIFT_CATALOGS = "openshift-marketplace"
 class DesiredOperator:
     """A request to install an operator with OLM.
 
-    :ivar package: its name in the catalog
+    :ivar package: name of the operator's package in the catalog
     :ivar namespace: namespace for the installation
-    :ivar channel: empty for that of the existing Subscription, else the catalog's default
-    :ivar version: name or version of the required ClusterServiceVersion; empty for the installed one, else the newest
-        of the channel
+    :ivar channel: channel of the package; empty for that of the existing Subscription, or without one the default of
+        the catalog
+    :ivar version: name or version of the required ClusterServiceVersion; empty for the installed one, or without one
+        the newest of the channel
     :ivar source: name of the CatalogSource; empty for the one that offers the package
     :ivar source_namespace: namespace of the CatalogSource; empty for the namespace in which one of this name exists
     :ivar target_namespaces: namespaces that the operator watches; empty for all

@@ -280,8 +280,9 @@ class OperatorsSeen:
 
     @property
     def has_labels(self) -> bool:
-        """Return whether node feature discovery labels the nodes: two managed nodes have its labels, or each one. A
-        kubelet can write these labels of its Node, so the labels of a single node do not prove it.
+        """Return whether node feature discovery labels the nodes: at least two managed nodes have its labels, or all
+        managed nodes have them. The labels of a single node among several prove nothing, because a kubelet can write
+        these labels of its own Node.
         """
         return len(self.labelled) > 1 or (bool(self.labelled) and len(self.labelled) == len(self.hosts))
 

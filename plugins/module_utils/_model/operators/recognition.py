@@ -68,7 +68,11 @@ def _begins_with(name: str, head: str) -> bool:
 
 
 def _is_of_operator(definition: str, operator: str) -> bool:
-    """Return whether an operator brings a CustomResourceDefinition."""
+    """Return whether a CustomResourceDefinition, or its API group, is one that only this operator installs.
+
+    :param definition: name of the CustomResourceDefinition
+    :param operator: name of the operator in the table
+    """
     known = _DEFINITIONS.get(operator, ())
     return definition in known or definition.partition(".")[2] in known
 
@@ -86,8 +90,9 @@ def name_operator(package: str, operators: typing.Collection[str]) -> str:
 
 
 def is_named(subject: str, operator: str) -> bool:
-    """Return whether a subject that :func:`name_operator` returned is that of an operator.
+    """Return whether a subject that :func:`name_operator` returned contains an operator or its usual package.
 
+    :param subject: subject of a finding
     :param operator: name of the operator
     """
     package = OPERATORS[operator].package

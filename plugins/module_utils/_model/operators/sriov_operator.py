@@ -85,7 +85,8 @@ class VfGroup:
     :ivar device_type: netdevice or vfio-pci
     :ivar mtu: MTU in bytes; 0 leaves it unchanged
     :ivar rdma: whether its VFs have RDMA devices
-    :ivar first: index of the first virtual function; ``last`` is that of the last one
+    :ivar first: index of the first virtual function
+    :ivar last: index of the last virtual function
     """
 
     policy: ObjectName

@@ -49,8 +49,8 @@ class Record:
 
     :ivar stage: name of the stage
     :ivar run: identity of the run; a record of another run is never used
-    :ivar started: UTC, ISO 8601
-    :ivar finished: UTC, ISO 8601
+    :ivar started: start of the stage in UTC, in the format of ISO 8601
+    :ivar finished: end of the stage in UTC, in the format of ISO 8601
     :ivar check_mode: whether ansible-playbook ran with --check
     :ivar gate: whether later stages may run: open, closed, or pending if that is not decided yet
     :ivar judged: findings of the stage, each with the waiver that covers it
@@ -58,10 +58,10 @@ class Record:
     :ivar waivers: all waivers of the intent, including unused ones
     :ivar facts: number of the facts of each kind on which the findings are based; the facts themselves are in the
         folder of the report
-    :ivar closed_by: earlier stage whose closed gate prevented this stage
+    :ivar closed_by: earlier stage whose closed gate prevented this stage; None if no gate prevented it
     :ivar intent: intent on which the findings are based, as plain data; None if it could not be read, or the stage did
         not run
-    :ivar error: failure of the stage's role
+    :ivar error: failure of the stage's role; None if the role did not fail
     :ivar schema: version of the format of this file
     """
 
@@ -248,8 +248,9 @@ def _is_unwaived_warning(alike: typing.Sequence[Judged]) -> bool:
 
 
 def _is_waiting(item: Judged) -> bool:
-    """Return whether a finding of a pending stage may be summarized. The error of a failed stage may not: its text is
-    the only trace of what the stage could not plan.
+    """Return whether a finding of a pending stage may be summarized, because the changes of a run may resolve it.
+    Warnings and waived findings are not summarized. Neither is the error of a failed stage: its text is the only trace
+    of what the stage could not plan.
     """
     finding = item.finding
     return item.waiver is None and finding.status != WARN and not finding.check.endswith(".error")

@@ -99,8 +99,8 @@ def list_own_names(names: typing.Iterable[str]) -> tuple[str, ...]:
 
 
 def list_unread_names(names: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return those names that start with the prefix of the collection, and that it neither reads nor takes for a
-    misspelling.
+    """Return those names that start with the prefix of the collection, but are neither public names of the collection
+    nor misspellings of them.
     """
     return tuple(
         name

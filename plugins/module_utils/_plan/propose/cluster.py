@@ -44,8 +44,9 @@ def propose_cluster_section(
 def _propose_intent_name(
     groups: typing.Sequence[HcaGroup], nodes: typing.Iterable[str], operators: typing.Optional[OperatorFacts]
 ) -> Value:
-    """Propose a name that differs between inventories of one cluster, because their nodes differ. Two admins with the
-    same nodes get the same name, so its comment names a policy that has it already.
+    """Propose a name for the intent, such as ``infiniband-3fa9c1``. It contains a digest of the names of the nodes, so
+    different inventories of one cluster get different names. Two admins with the same nodes get the same name; the
+    comment of the value therefore names an existing policy that has this name already.
 
     :param operators: facts with the policies of the cluster; None if they are not known
     """

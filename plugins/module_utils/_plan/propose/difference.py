@@ -46,7 +46,14 @@ def _collect_differences(entry: Entry, there: typing.Any, path: str, lines: list
 
 
 def _check_type(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> None:
-    """Add a line if a value is not a mapping or a list, although the proposal has one there."""
+    """Add a line if a value of the intent has the wrong type: the proposal has a mapping or a list at this place, and
+    the intent has neither.
+
+    :param entry: part of the proposal
+    :param there: value of the intent at the same place
+    :param path: keys that lead to the value, such as ``rdma_fabrics[0].select``, for the line
+    :param lines: list to which the line is added
+    """
     if isinstance(entry, (Section, Sections)):
         expected = dict if isinstance(entry, Section) else list
         if not isinstance(there, expected):
@@ -55,7 +62,14 @@ def _check_type(entry: Entry, there: typing.Any, path: str, lines: list[str]) ->
 
 
 def _check_types(entry: Section, there: typing.Any, path: str, lines: list[str]) -> None:
-    """Add a line for each part of a fabric that is not a mapping or a list, although that of another fabric is one."""
+    """Add a line for each part of a fabric that has the wrong type, compared with the parts of a proposed fabric. This
+    is for a fabric of the intent without a proposed fabric of its profile, for which only the types can be checked.
+
+    :param entry: any proposed fabric
+    :param there: fabric of the intent
+    :param path: place of the fabric in the intent, such as ``rdma_fabrics[0]``
+    :param lines: list to which the lines are added
+    """
     for key, item in entry.entries:
         if isinstance(there, dict) and there.get(key) is not None:
             _check_type(item, there[key], f"{path}.{key}", lines)

@@ -241,8 +241,8 @@ def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequenc
 
 def _merge_rack_networks(networks: typing.Iterable[_Network], members: Members) -> list[_Network]:
     """Merge networks into one fabric if they have no node in common and their NICs are in the same PCI slots, as in
-    racks of equal nodes. Return an empty list if the PCI slots do not separate the fabrics. All NICs are then proposed
-    as one fabric.
+    racks of equal nodes. Return an empty list if the PCI slots do not tell the fabrics apart: two networks with a
+    common node use the same slots, or two fabrics share a slot. All NICs are then proposed as one fabric.
 
     :param networks: layer 2 networks with their NICs
     :param members: NICs of each node, by node

@@ -29,7 +29,7 @@ class HcaGroup:
     """The HCAs of one fabric, as observed.
 
     :ivar infiniband: whether the link layer of the fabric is InfiniBand; otherwise it is Ethernet
-    :ivar managers: GUIDs of its subnet managers, the master first; empty on Ethernet
+    :ivar managers: GUIDs of the subnet managers of the fabric, the master first; empty on Ethernet
     :ivar members: HCAs by node
     :ivar why: observations that show that the HCAs are on one fabric
     """

@@ -28,13 +28,15 @@ _DOCKER, _OFFICIAL = "docker.io", "docker.io/library"
 def propose_image(
     named: typing.Optional[NamedImage], observers: typing.Optional[ObserversFacts]
 ) -> tuple[typing.Optional[Value], tuple[str, ...]]:
-    """Return the proposed ``rdma_observers_image``, and notes about it. It is the digest that all observers ran, on at
-    least two nodes, so that one compromised node cannot choose the image of the others. If a node reports no digest of
-    the named repository, or the nodes report several, it remains as it was named. An image that the inventory names is
-    not proposed, because the file of the proposal would override a later change of it; only a note has its digest.
+    """Return the proposed value of ``rdma_observers_image``, and notes about it for the user.
 
-    :param named: image of the observers; None if the user named none
-    :param observers: observers of this run; None if there were none
+    The value is the digest that all observers ran, if they ran on at least two nodes: one compromised node must not
+    choose the image of the others. If a node reports no digest of the named repository, or the nodes report several,
+    the value is the name that the user gave. The value is None if the inventory names the image, because the proposal
+    would override later changes of the inventory; the digest is then in a note.
+
+    :param named: image of the observers; None if the user named no image
+    :param observers: observers of this run; None if the run had no observers
     """
     if named is None:
         return None, ()
@@ -76,8 +78,8 @@ def _describe(ran: typing.Mapping[str, str], images: typing.Sequence[str], nodes
 
 
 def _is_of(image: str, named: str) -> bool:
-    """Return whether an image has a digest and is of the named repository. A container runtime adds a registry to a
-    name that has none. If the name has one, it must be the same.
+    """Return whether an image has a digest and belongs to the named repository. A container runtime adds a registry to
+    a name without a registry, so such a name matches several registries. A name with a registry must match exactly.
 
     :param image: image that a node reports
     :param named: image that the user named

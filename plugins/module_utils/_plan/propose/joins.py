@@ -68,8 +68,9 @@ class Joins:
         self._join_by_one()
 
     def rejected(self) -> dict[Nic, list[Place]]:
-        """Return the NICs that are rejected, because each of them alone would merge networks of several other nodes.
-        The value of each is a list with one NIC or switch network of each of these networks.
+        """Return the NICs that are rejected because the report of each one alone would merge networks that several
+        other nodes are on. The value of a NIC is a list with one NIC or switch network from each of the networks that
+        it would merge.
         """
         return self._rejected
 
@@ -83,9 +84,11 @@ class Joins:
         return [places for places in found.values() if len(places) > 1]
 
     def find(self, place: Place) -> Place:
-        """Return the NIC or switch network that represents the component of another one.
+        """Return the NIC or switch network that represents the component of a place (a NIC or switch network). All
+        places of a component have the same representative.
 
         :param place: NIC or switch network of the component
+        :raises KeyError: the place is in no report
         """
         parents = self._parents
         while parents[place] != place:
@@ -211,8 +214,9 @@ class Joins:
                 del self._rejected[nic]
 
     def _examine_isolation(self, nic: Nic) -> tuple[bool, list[Place]]:
-        """Return whether the component of a NIC has no other node, and the other components that the NIC reports as its
-        network. If the component has no other node, add the components of which several nodes report the NIC.
+        """Return two values: whether the component of a NIC contains no other node; and the other components that the
+        NIC reports as its own network. If the component contains no other node, the second value also includes the
+        components from which several nodes report the NIC.
         """
         home = self.find(nic)
         found = {self.find(switch) for switch in self._heard.get(nic, ())} | {

@@ -22,7 +22,10 @@ _SMALLEST, _LARGEST = 24, 12
 
 
 class Networks:
-    """An allocator of networks that overlap neither the networks in use nor each other."""
+    """An allocator of private IPv4 networks that overlap neither the networks in use nor each other.
+
+    :param addresses: networks that the cluster uses; None if they could not be read
+    """
 
     def __init__(self, addresses: typing.Optional[AddressFacts]) -> None:
         self._addresses = addresses
@@ -70,8 +73,8 @@ class Networks:
         return Value(str(found), f"size for {why}; {beside}")
 
     def _find_free_network(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
-        """Return a free network with this prefix length; None if there is none. Each private network is searched from
-        its upper end down, since sites usually allocate from the lower end.
+        """Return a free network with this prefix length. Return None if no private network of this size is free. Each
+        private network is searched from its upper end down, because sites usually allocate from the lower end.
         """
         size = 1 << (32 - prefix)
         # without overlaps and in order: what a network meets first from above is the last that begins below its end.

@@ -189,7 +189,9 @@ def list_sequence(describes: bool) -> tuple[tuple[str, str], ...]:
 
 
 def render_survey(questions: typing.Sequence[SurveyQuestion]) -> dict[str, typing.Any]:
-    """Return a survey as AWX expects it, with the questions as ``spec``; empty if there are no questions."""
+    """Return a survey in the form that AWX expects, a mapping with the questions in the list ``spec``. Return an empty
+    mapping if there are no questions.
+    """
     return (
         {"name": "", "description": "", "spec": [_render_question(question) for question in questions]}
         if questions

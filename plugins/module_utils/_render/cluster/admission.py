@@ -22,8 +22,9 @@ def render_objects(namespaces: typing.Iterable[str], host_paths: bool = False, r
     """Render the SecurityContextConstraints, and in each namespace the ServiceAccount that may use them, in the order
     in which they are applied.
 
+    :param namespaces: names of the namespaces of the measuring pods
     :param host_paths: whether pods mount /dev/infiniband of their node (``pods.mount_infiniband``)
-    :param run: id of the run that owns the objects
+    :param run: id of the run that owns the objects; empty if no run owns them
     """
     marks = {**MANAGED_BY, **build_owner_label(run)}
     found = [

@@ -31,8 +31,8 @@ class RenderError(RdmaError):
 
 
 def object_name(*parts: str) -> str:
-    """Return a DNS subdomain (RFC 1123) from parts: lower case, other characters become hyphens, at most 253
-    characters.
+    """Return a DNS subdomain (RFC 1123) from parts, which are joined with hyphens: lower case, other characters become
+    hyphens, at most 253 characters. Empty parts are skipped, and a longer name is cut.
 
     :raises RenderError: no valid character remains
     """
@@ -93,7 +93,7 @@ def format_switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
 
 
 def plugins_text(network: Network) -> typing.Optional[str]:
-    """Return the chained CNI plugins of a network as JSON objects separated by commas, without brackets, because
-    operators append this text to the first plugin of a list. Return None if there are no such plugins.
+    """Return the chained CNI plugins of a network as JSON objects separated by commas, without the brackets of a list.
+    Operators append this text to the first plugin of their own list. Return None if the network has no chained plugins.
     """
     return ",".join(json.dumps(plugin, sort_keys=True) for plugin in network.meta_plugins) or None

@@ -95,7 +95,9 @@ def render_sync(pulls: Pulls) -> Object:
 
 
 def _find_parts(name: str) -> tuple[str, str, str]:
-    """Return three texts: the registry, the path, and the tag or digest of a complete image name."""
+    """Return three texts: the registry, the path, and the tag or digest of an image name that has all three. If the
+    name has both a tag and a digest, the digest is returned.
+    """
     host, _slash, rest = name.partition("/")
     path, at, digest = rest.partition("@")
     if at:
@@ -107,6 +109,9 @@ def _find_parts(name: str) -> tuple[str, str, str]:
 def render_commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
     """Return the shell commands for items that neither oc-mirror nor skopeo sync can mirror: charts of Helm
     repositories, and all images if the mirror does not have the layout of ``skopeo sync``.
+
+    :param pulls: images, charts and packages to mirror
+    :param mirror: address on the mirror by source registry; empty without a mirror
     """
     by_name = (
         ()
@@ -122,13 +127,20 @@ def render_commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
 def place_on_mirror(name: str, mirror: Mirror) -> str:
     """Return the name that an image or chart has on the mirror. Without a mirror, the name begins with the placeholder
     ``MIRROR``.
+
+    :param name: name of the image or chart at its source
+    :param mirror: address on the mirror by source registry; empty without a mirror
     """
     return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
 
 
 def render_copy(name: str, mirror: Mirror) -> str:
     """Return the command that copies an image, or a chart of an OCI registry, to the mirror. It copies all
-    architectures.
+    architectures. For a name that already points to the mirror, the source in the command is the placeholder
+    ``SOURCE``.
+
+    :param name: name of the image or chart
+    :param mirror: address on the mirror by source registry; empty without a mirror
     """
     target = place_on_mirror(name, mirror)
     # a name that is on the mirror says nothing of where it came from

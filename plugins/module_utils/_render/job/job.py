@@ -57,6 +57,7 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
 def _refuse_invalid_job(job: Job, fabric: typing.Optional[Fabric]) -> None:
     """Raise an error for invalid or contradictory options of a job.
 
+    :param fabric: fabric to whose network the pods are attached; None if they have the pod network only
     :raises RenderError: the message names the key and the allowed values
     """
     most = (
@@ -142,6 +143,7 @@ def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster
     """Render the pod template of the job, which creates one pod on each node. Requests equal limits (QoS class
     Guaranteed).
 
+    :param fabric: fabric to whose network the pods are attached; None if they have the pod network only
     :param name: name of the container, by which the training operator recognizes it
     """
     mounts, volumes = _render_volumes(job)

@@ -169,8 +169,8 @@ def _on_one_line(script: str) -> str:
 
 
 def take_requests(run: CollectiveRun) -> Command:
-    """Return the command that prints each open request of mpirun once: the line ``ask NUMBER``, followed by the host
-    and the command line to run on it.
+    """Return the command that prints each open request of mpirun and marks it as taken, so that it is printed only
+    once. A request has three lines: ``ask NUMBER``, the host, and the command line to run on the host.
     """
     script = (
         'for ask in "$1".*.ask; do [ -e "$ask" ] || continue; rest=${ask%.ask}; echo "ask ${rest##*.}"; cat "$ask"; mv'
@@ -202,7 +202,8 @@ def start_daemon(words: str, seconds: int) -> Command:
 
 
 def read_logs(run: CollectiveRun, piece: int) -> Command:
-    """Return the command that prints one piece of the NCCL logs of a run in a pod.
+    """Return the command that prints one piece of the NCCL logs of a run in a pod. A piece has 2 MiB, except the last
+    one. Beyond the end of the logs the command prints nothing.
 
     :param piece: number of the piece, starting at 0
     """

@@ -183,6 +183,8 @@ def render_ping_client(address: str, port: int, limit: int) -> Command:
     """Return the command of the rping client of the server at ``address``. With ``-v`` it prints each round trip. With
     ``-V`` it first compares the bytes that the server returned with those that it sent.
 
+    :param address: address of the server
+    :param port: TCP port on which the server listens
     :param limit: time limit in seconds
     """
     return _limit_command(
@@ -254,12 +256,13 @@ def write_bandwidth(
 
 
 def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool) -> Command:
-    """Return the command of ib_write_lat with small messages, as server or as client. Both sides need the same
+    """Return the command of ib_write_lat with messages of 8 bytes, as server or as client. Both sides need the same
     connection type and address family.
 
-    :param device: RDMA device of this side
+    :param fabric: fabric of the measurement, with the time limit and the connection type
+    :param device: name of the RDMA device of this side
     :param cpus: list of CPUs to run on, in the format of taskset; empty for any
-    :param port: port on which the server listens
+    :param port: TCP port on which the server listens
     :param address: address of the server
     :param server: whether this side is the server
     """

@@ -23,12 +23,14 @@ _ETHTOOL = (
 
 
 def read_counters(devices: typing.Sequence[str], netdevs: bool = False) -> Command:
-    """Return the command that prints the counters of all ports of RDMA devices in a pod: device, counter name and
-    value, one counter a line. A device that is not visible in the pod is left out.
+    """Return the command that prints the counters of all ports of RDMA devices in a pod, one counter a line: the word
+    ``count``, the device, the name and the value of the counter. A device that is not visible in the pod is left out.
 
-    :param netdevs: whether to print the errors of the link that the network interface of an Ethernet port counts too,
-        and drops and pauses by its driver (if ethtool is there), without the interfaces that represent virtual
-        functions
+    :param devices: names of the RDMA devices
+    :param netdevs: whether to also print the counters of the network interface of each Ethernet port: its link errors
+        and, if the container has ethtool, the drops and pauses that the driver counts. Interfaces that represent
+        virtual functions are left out
+    :raises OperandError: a device is not a valid name
     """
     link = " ".join(f'"$net"/{name}' for name in _LINK_ERRORS) + _ETHTOOL
     of_netdevs = (

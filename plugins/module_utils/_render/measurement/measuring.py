@@ -34,9 +34,10 @@ def render_namespace(run: str) -> Object:
 
 
 def render_policy(run: str) -> Object:
-    """Render the NetworkPolicy of the namespace: only the measuring pods of this run may connect to its pods.
+    """Render the NetworkPolicy of the namespace: only the measuring pods of this run may connect to its pods. Without
+    it, any pod of the cluster could send commands to mpirun and its daemons, which have no protection of their own.
 
-    mpirun and its daemons accept commands from any process that connects to them, and have no other protection.
+    :param run: id of the run whose pods may connect
     """
     peers = {"podSelector": {"matchLabels": {**MANAGED_BY, **build_owner_label(run)}}}
     return {

@@ -22,7 +22,11 @@ LIFETIME_SECONDS = 14400
 
 
 def name_pod(fabric: str, node: str, number: int = 0) -> str:
-    """Return the name of a pod of one fabric on one node. The first pod has no number."""
+    """Return the name of a pod of one fabric on one node.
+
+    :param number: number of the pod among those of the fabric on the node. 0 means the first pod, whose name contains
+        no number
+    """
     return object_name("linerate", fabric, node, str(number) if number else "")
 
 

@@ -28,7 +28,7 @@ def render_macvlan(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 
 def render_host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Render a network that moves one interface of the node into the pod."""
+    """Render a NetworkAttachmentDefinition that moves one interface of the node into the pod."""
     return _render_definition(fabric, type="host-device", device=get_interface(fabric))
 
 

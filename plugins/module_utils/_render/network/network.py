@@ -127,10 +127,12 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
 
 
 def _refuse_taken_names(fabric: Fabric, policies: typing.Iterable[Object], taken: dict[str, Fabric]) -> None:
-    """Check that no policy has the name of a policy of another fabric: names differ by ``_`` and ``-`` only, or one is
-    another one and the name of a node.
+    """Verify that no policy of a fabric has the same name as a policy of another fabric. This can happen if the names
+    of two fabrics differ only in ``_`` and ``-``, or if a fabric is named like another fabric followed by the name of a
+    node.
 
-    :param taken: fabrics by the names of their policies; the names of this fabric are added
+    :param policies: policies of the fabric
+    :param taken: fabrics by the names of their policies. The names of this fabric are added
     :raises RenderError: a policy has the name of a policy of another fabric
     """
     for policy in policies:
@@ -148,8 +150,8 @@ def _add_record(made: Object, fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 
 def _mark_object(made: Object, cluster: ClusterIntent) -> Object:
-    """Return an object with the label of its intent. A NicClusterPolicy, of which a cluster has one, also has the label
-    by which an intent with the default name records that it needs the policy.
+    """Return an object with the label of its intent. A cluster has a single NicClusterPolicy for all intents. It
+    therefore also gets a label that records that an intent with the default name needs the policy.
     """
     marked = mark_intent(made, cluster.intent_name)
     if made["kind"] != "NicClusterPolicy" or cluster.intent_name not in ("", DEFAULT_INTENT):
@@ -159,14 +161,15 @@ def _mark_object(made: Object, cluster: ClusterIntent) -> Object:
 
 
 def _add_nodes(made: Object, cluster: ClusterIntent) -> Object:
-    """Return an object with the annotation that names the nodes of its intent."""
+    """Return an object with an annotation that contains the node selector of its intent."""
     notes = {**made["metadata"].get("annotations", {}), NODES_ANNOTATION: format_nodes(cluster.node_selector)}
     return {**made, "metadata": {**made["metadata"], "annotations": notes}}
 
 
 def build_record(fabric: Fabric, cluster: ClusterIntent) -> dict[str, str]:
-    """Return the label by which an intent with the default name recognizes a network of a fabric. Its digest is that of
-    the nodes and the HCAs that the intent selects.
+    """Return the label by which an intent with the default name recognizes its network of a fabric. The label contains
+    a digest of the node selector and of the HCA selection of the fabric. The result is a mapping with this single
+    label.
     """
     selected = {**cluster.node_selector, f"select of {fabric.name}": json.dumps(to_data(fabric.select), sort_keys=True)}
     return build_user_label(cluster.intent_name, selected)
@@ -178,15 +181,17 @@ def drop_held(
     held: typing.Container[str],
     before: typing.Optional[typing.Mapping[str, typing.Sequence[Object]]],
 ) -> list[Object]:
-    """Return the objects that may be applied now if some fabrics are held back, each with the name of its fabric. All
-    fabrics share the NicClusterPolicy, so it is rendered again. It keeps what the existing policy contains for a fabric
-    that is held back, because server-side apply would otherwise take the resource of the fabric from all nodes.
+    """Return the objects that may be applied now while some fabrics are held back. All fabrics share the
+    NicClusterPolicy, so it is rendered again for the remaining fabrics. Entries of the existing policy for a fabric
+    that is held back are copied to the new one, because server-side apply would otherwise remove the resource of that
+    fabric from all nodes.
 
-    :param objects: objects of the fabrics that are not held back, and shared objects
+    :param objects: objects of the fabrics that are not held back, and shared objects, each as a dictionary with
+        ``fabric`` (name of the fabric, empty for a shared object) and ``object``
     :param held: names of the fabrics that are held back
-    :param before: entries of device plugins in the existing policy, by the name of the fabric. The list is empty for a
-        fabric of which only a component is there. None if the existing policy could not be read: then the policy is
-        left out if a fabric that needs it is held back
+    :param before: entries of device plugins in the existing policy, by the name of the fabric. A list is empty if the
+        policy contains only another component for the fabric. None if the existing policy could not be read: then the
+        policy is left out if a fabric that needs it is held back
     """
     kept = [item for item in objects if item["object"]["kind"] != "NicClusterPolicy"]
     there = {item["fabric"] for item in kept}

@@ -35,14 +35,14 @@ def render_nic_policy(
     cluster: ClusterIntent,
     kept: typing.Optional[typing.Mapping[str, typing.Sequence[Object]]] = None,
 ) -> tuple[Object, ...]:
-    """Render the NicClusterPolicy with the components that all fabrics together need; empty if no fabric needs the
-    policy.
+    """Render the NicClusterPolicy with the components that all fabrics together need. Return an empty tuple if no
+    fabric needs the policy.
 
     The collection owns only these fields. Server-side apply merges them into an existing policy. The policy sets no
-    node selector, because that would take the nodes of other users away from it.
+    node selector, because a selector would remove the policy from the nodes of other users.
 
-    :param kept: entries of device plugins that replace the rendered ones, by the name of the fabric. A policy is not
-        rendered for these fabrics alone
+    :param kept: entries of device plugins, by the name of the fabric, that replace the rendered entries of these
+        fabrics. If no other fabric needs the policy, it is not rendered
     """
     kept = kept or {}
     if not any(needs_nic_policy(fabric) for fabric in fabrics if fabric.name not in kept):

@@ -32,11 +32,12 @@ HOSTNAME = "kubernetes.io/hostname"
 
 def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
     """Render the SriovNetworkNodePolicies of a fabric: one for all nodes if the physical functions have the same PCI
-    addresses on each node, else one for each node. If the addresses of a node are not known, each other node has a
-    policy of its own: on that node, the addresses of the others may be those of the HCAs of another fabric.
+    addresses on each node, otherwise one for each node. If the addresses of a node are not known, that node has no
+    policy, and each other node has its own. A policy for all nodes could select HCAs of another fabric on the unknown
+    node.
 
-    :param members: PCI addresses of the fabric by node, empty for a node of which they are not known. If no node has
-        any, the selectors of the intent are used alone
+    :param members: PCI addresses of the fabric by node. The list of a node is empty if they are not known. If the lists
+        of all nodes are empty, only the selectors of the intent are used
     :raises RenderError: no selector matches a physical function, or an InfiniBand fabric is selected by vendor and
         device only, which would also match the HCAs of other fabrics
     """
@@ -89,8 +90,9 @@ def _render_policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str,
 
 
 def render_node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
-    """Render the SriovNetworkPoolConfig of the participating nodes; empty if the intent has no node pool. Without
-    maxUnavailable all of them would drain at once.
+    """Render the SriovNetworkPoolConfig of the participating nodes. Return an empty tuple if the intent has no node
+    pool. The object limits how many of these nodes the operator drains at the same time; without it, the operator could
+    drain all of them.
     """
     if cluster.node_pool is None:
         return ()

@@ -104,7 +104,8 @@ def make_containerd_drop_in(memlock: Memlock, owner: str) -> str:
 
 
 def empty_containerd_drop_in(owner: str) -> str:
-    """Return the text of that file during a teardown, without a limit.
+    """Return the text that containerd's drop-in file gets during a teardown: comments only, without a limit. The file
+    is removed after containerd was restarted.
 
     :param owner: name by which the intent marks its files
     """
@@ -115,12 +116,13 @@ def empty_containerd_drop_in(owner: str) -> str:
 
 
 def describe_owner(text: str, owner: str, asked: bool) -> str:
-    """Return in a few words whose a drop-in file of containerd is, if a teardown of this intent must leave it; empty if
-    the teardown removes it.
+    """Return a few words that name the owner of a drop-in file of containerd, if a teardown of this intent must not
+    remove the file. Return an empty string if the teardown removes it, or if there is no file.
 
-    :param text: text of the file; empty: there is no file
+    :param text: text of the file; empty if there is no file
     :param owner: name by which the intent marks its files
-    :param asked: whether the intent asks for such a file. Only then a file without an owner belongs to it
+    :param asked: whether the intent asks for such a file. If so, a file without an owner counts as a file of this
+        intent
     """
     found = find_owner(text)
     if found and found != owner:

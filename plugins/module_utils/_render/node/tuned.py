@@ -34,14 +34,12 @@ def render_profile(settings: Settings, parent: str) -> str:
 
 
 def render_tuned(settings: Settings, selector: typing.Mapping[str, str], role: str, parent: str) -> Object:
-    """Render the single Tuned for all nodes of the intent. [cluster-node-tuning-operator
-    pkg/apis/tuned/v1/tuned_types.go]
-
-    Matching nodes by labels reboots no node, because the profile contains no kernel argument.
+    """Render the single Tuned object for all nodes of the intent. Its profile contains no kernel argument, so applying
+    it reboots no node. [cluster-node-tuning-operator pkg/apis/tuned/v1/tuned_types.go]
 
     :param settings: desired values in the sections of TuneD
-    :param selector: labels of the participating nodes, all of which must match; empty: the nodes of the
-        MachineConfigPool of ``role``
+    :param selector: labels of the participating nodes, all of which must match. If empty, the profile applies to the
+        nodes of the MachineConfigPool ``role``
     :param role: name of the MachineConfigPool
     :param parent: name of the profile that the new profile includes
     """

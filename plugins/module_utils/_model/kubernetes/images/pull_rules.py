@@ -25,7 +25,7 @@ def by_digest(image: str) -> bool:
 class ImageReference:
     """The parsed name of an image.
 
-    :ivar repository: repository with the registry's host; without one if the name has none
+    :ivar repository: path of the image, preceded by the registry's host if the name contains it
     :ivar host: host of the registry, with its port; empty: the node searches its configured registries
     :ivar form: whether the name has a tag or a digest
     :ivar version: digest, which takes precedence over a tag; else the tag

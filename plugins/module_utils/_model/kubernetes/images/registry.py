@@ -43,8 +43,8 @@ Logins = typing.Mapping[str, RegistryLogin]
 
 
 def find_login(name: str, known: Logins) -> typing.Optional[RegistryLogin]:
-    """Return the credentials for an image, or None. Of the known entries, the longest one that equals the name of the
-    image or is a parent path of it applies.
+    """Return the credentials for an image: those of the longest known entry that equals the name of the image or is a
+    parent path of it. Return None if there is no such entry.
 
     :param name: name of the image with its registry, without tag and digest
     :param known: credentials by registry, or by registry and path
