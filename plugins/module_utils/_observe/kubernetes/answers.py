@@ -126,8 +126,8 @@ def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes
 
     :param response: ``HTTPResponse`` of urllib3, not read yet
     :param where: method and path of the request, for error messages
-    :param objects: number of objects that were requested. A page of one object may have twice as many values as another
-        page
+    :param objects: number of objects that were requested; 0 if not known. A page of one object may have twice as many
+        values as another page
     :raises ApiError: the page exceeds its limits, or the connection broke
     """
     if objects != 1:
@@ -199,7 +199,7 @@ def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, 
 
 
 def describe_place(item: Resource) -> str:
-    """Return the kind and name of an object, with its namespace if it has one, as text for messages."""
+    """Return the kind and name of an object as text for messages, such as ``Pod worker-0 in namespace ml``."""
     space = find_metadata(item, "namespace")
     return title_of(item) + (f" in namespace {describe_rejected(space)}" if space else "")
 
@@ -207,6 +207,7 @@ def describe_place(item: Resource) -> str:
 def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
     """Yield the objects of a list. The kind is added to each object, because the API leaves it out in lists.
 
+    :param kind: kind of the objects. It is added only if it is a name of ``KINDS``
     :param data: the decoded list
     :param path: path of the list in the API, for error messages
     :raises ApiError: the answer is not a list of objects
@@ -230,7 +231,7 @@ def find_version(data: Resource) -> str:
 
 
 def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
-    """Yield the lines of a watch. Each line is one event with one object.
+    """Yield the lines of a watch without blank ones. Each line is one event with one object.
 
     :param response: ``HTTPResponse`` of urllib3, not read yet
     :param where: method and path of the request, for error messages

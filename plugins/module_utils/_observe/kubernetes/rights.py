@@ -26,7 +26,7 @@ def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
 
 
 def text_of(right: Right) -> str:
-    """Return a right in the syntax of kubectl auth can-i."""
+    """Return a right in the syntax of kubectl auth can-i, such as ``create pods/exec in default``."""
     group, resource = _resolve_resource(right)
     parts = (
         f".{group}" if group else "",

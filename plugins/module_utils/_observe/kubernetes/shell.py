@@ -49,6 +49,7 @@ class Shell:
     def start(self, command: typing.Sequence[str]) -> None:
         """Start a command. The shell ends the previous command if it is still running.
 
+        :param command: words of the command, without quoting
         :raises OperandError: a word contains a control character. The protocol has one command on each line, and
             quoting cannot keep a newline out of the line
         """
@@ -70,6 +71,7 @@ class Shell:
         """Wait until the current command has printed ``text``, has ended, or the time limit is over. Return whether it
         printed the text.
 
+        :param text: text that the output of the command contains
         :param seconds: time limit in seconds
         """
         end = self._clock() + seconds
@@ -82,10 +84,12 @@ class Shell:
 
     def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
         """Wait for the end of the current command, and return its result. If it still runs after ``seconds``, close the
-        connection and return a result with ``timed_out``.
+        connection and return a result with ``timed_out``. If ``lost`` returns a reason, close the connection and return
+        a result with this reason as its error.
 
         :param seconds: time limit in seconds
-        :param lost: function that returns the reason to stop waiting early, or an empty string to continue
+        :param lost: function that is called about once a second and returns the reason to stop waiting early, or an
+            empty text to continue
         """
         end = self._clock() + seconds
         while self.running and self._clock() < end and not lost():

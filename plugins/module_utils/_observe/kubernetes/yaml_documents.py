@@ -62,10 +62,11 @@ def read_yaml(text: str) -> typing.Any:
 
 
 def _limit_nodes(text: str) -> None:
-    """Verify that a text has no aliases and no tags, and limited nesting. A few aliases can make a structure that is
-    practically endless when it is traversed.
+    """Verify that a YAML text has no aliases, no tags that change a type, and limited nesting. With a few aliases, a
+    text can represent a structure whose traversal practically never ends.
 
     :raises ValueError: the text contains an alias, a tag, or too many levels
+    :raises yaml.YAMLError: the text is not valid YAML
     """
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
@@ -95,7 +96,7 @@ def has_libyaml() -> bool:
 
 @functools.cache
 def _restrict_loader(loader: typing.Any) -> typing.Any:
-    """Return a class of loaders that raises only errors of YAML and constructs only types of JSON.
+    """Return a class of YAML loaders that raises only errors of YAML and constructs only types of JSON.
 
     The loader reads each mapping key as text, as in JSON, and refuses a key that is not a scalar. The reason is hash
     collisions: the author of a text can choose numeric keys with equal hashes, and a mapping of 300,000 such keys takes
@@ -207,7 +208,8 @@ class _Count:
         self._sizes: dict[str, tuple[int, int, int]] = {}
 
     def read(self, text: str, loader: typing.Any) -> None:
-        """Count the values, characters and levels that a YAML text has when its aliases are expanded.
+        """Count the values, characters and levels that a YAML text has when its aliases are expanded, and raise an
+        error at the first exceeded limit.
 
         :param loader: class of PyYAML loaders
         :raises _Unfolds: the text exceeds a limit, or has an alias without an anchor
