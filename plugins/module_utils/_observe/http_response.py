@@ -57,11 +57,11 @@ class BoundedResponse(http.client.HTTPResponse):
 
     def _read_skipped(self, read: typing.Callable[[], typing.Any], free: int) -> typing.Any:
         """Call a function that reads lines whose content is not used (chunk sizes and the trailer), and return its
-        result. The bytes of these lines are limited.
+        result. All such lines of the response together may have ``MOST_HEAD`` bytes.
 
         :param read: function of ``http.client`` that reads the lines
         :param free: bytes of each line that do not count against the limit
-        :raises HeadError: all such lines of the response together have too many bytes
+        :raises HeadError: the lines have more bytes
         """
         whole = self.fp
         lines = _Skipped(whole, free, self._skipped)

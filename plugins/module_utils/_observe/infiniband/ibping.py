@@ -348,6 +348,8 @@ def _cpu_times(pid: int) -> str:
 def _read_process_stat(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat from the third on. The process name before them may contain any character, so
     the text is split at its last bracket. Return an empty list if the process has ended.
+
+    :param pid: process ID
     """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:

@@ -110,7 +110,7 @@ def read_subnets(
     questions: typing.Sequence[PortQuery], sysfs: typing.Sequence[str] = ("/sys",)
 ) -> tuple[SeenSubnet, ...]:
     """Query the subnet manager through each port, and return one result for each port, in the same order. A failed
-    query is stored as the error of its result.
+    query is stored as the error of its result, and so is the reason of a port that cannot send a query.
 
     :param questions: ports through which the queries are sent
     :param sysfs: sysfs roots that are searched for the cause of a failed query
@@ -316,7 +316,7 @@ def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
     in the field ``error`` of the result.
 
     :param name: local port through which the queries are sent
-    :param interval_seconds: time limit in seconds
+    :param interval_seconds: time limit in seconds for the activity count to rise
     """
     managers = SeenManagers()
     try:

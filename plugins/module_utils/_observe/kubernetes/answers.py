@@ -54,7 +54,7 @@ class Page:
     def chosen(self, only: Choice) -> Page:
         """Return a copy of the page with only the objects that a filter accepts.
 
-        :param only: function that returns whether an object is accepted
+        :param only: function that gets an object and returns whether it is accepted
         """
         items = tuple(filter(only, self.items))
         if len(items) == len(self.items):
@@ -172,10 +172,12 @@ def describe_too_large() -> str:
 
 
 def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, int]:
-    """Reduce the largest objects of a list to their metadata. Return all objects, and the total number of their values
-    and bytes.
+    """Reduce the largest objects of a list to their metadata and the key ``NOT_READ`` with the reason. Return three
+    values: all objects in their order, and the total numbers of their JSON values and bytes.
 
     Only objects larger than any in a normal cluster are reduced, so a list of many small objects remains too large.
+
+    :param items: objects as the API server sent them
     """
     why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and was not read"
     kept: list[Resource] = []
@@ -221,7 +223,11 @@ def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resourc
 
 
 def find_metadata(data: Resource, key: str) -> str:
-    """Return a value from the metadata of a list or an object as text. Return an empty string if it is missing."""
+    """Return a value from the metadata of a list or an object as text. Return an empty string if it is missing.
+
+    :param data: the list or the object
+    :param key: key in its metadata, such as ``resourceVersion``
+    """
     metadata = data.get("metadata")
     return str(metadata.get(key) or "") if isinstance(metadata, dict) else ""
 

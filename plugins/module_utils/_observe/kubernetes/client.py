@@ -41,8 +41,9 @@ class Cluster(ClusterReader):
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> tuple[Resource, tuple[str, ...]]:
         """Apply an object by server-side apply. Return the new object, and the warnings of the server.
 
+        :param definition: fields of the object to apply
         :param manager: name of the field manager
-        :param dry_run: let the server compute the result without storing it
+        :param dry_run: whether the server only computes the result and does not store it
         :raises ApiError: the server or a webhook refuses it. The reason is Conflict if another manager owns a field
         """
         metadata = definition["metadata"]
@@ -175,6 +176,7 @@ class Cluster(ClusterReader):
 
         :param container: namespace, pod and container; with an empty container name, the API server chooses the
             container
+        :param command: words of the command
         :param stderr: whether to read the stderr of the command on a separate channel. If False, its stderr is lost
         :param seconds: limit in seconds of each step of the connection
         :raises ApiError: the container does not exist or does not run, or exec is forbidden

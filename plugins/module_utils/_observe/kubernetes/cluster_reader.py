@@ -129,16 +129,18 @@ class ClusterReader:
         return read_object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
 
     def version(self) -> str:
-        """Return the version of the API server, such as v1.34.4, or ``of unknown version`` if the answer has none.
+        """Return the version of the API server, such as v1.34.4, or ``of unknown version`` if the answer does not
+        contain it.
 
         :raises ApiError: the server refuses or does not answer
         """
         return str(self._json("get", "/version").get("gitVersion") or "of unknown version")
 
     def serves(self, group: str) -> bool:
-        """Return whether the server knows an API group, such as security.openshift.io.
+        """Return whether the server serves an API group, such as security.openshift.io. Without the group, the result
+        is False.
 
-        :raises ApiError: any error except that the group does not exist
+        :raises ApiError: the server refuses for another reason, or does not answer
         """
         try:
             self._json("get", f"/apis/{group}")
@@ -159,7 +161,7 @@ class ClusterReader:
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """Return one object as the API server sends it.
 
-        :param namespace: namespace of the object; empty for a cluster-scoped one
+        :param namespace: namespace of the object; empty for a cluster-scoped object
         :raises ApiError: the server refuses, or the object does not exist
         """
         return self._json("get", path_of(kind, namespace, name))

@@ -271,9 +271,9 @@ def _read_kueue(config_map: Resource) -> tuple[tuple[str, ...], tuple[str, ...],
 def _collect_of_job(
     names: typing.Container[str], pod: Resource
 ) -> typing.Optional[tuple[typing.Optional[PodDevices], typing.Optional[ClaimingPod]]]:
-    """Return the RDMA devices and interfaces of a pod on secondary networks (None if it has none), and its claims from
-    templates (None if it has none). Return None for the pod if both are None, if it does not run, or if it is not of a
-    named job.
+    """Return two values for a pod: its RDMA devices and interfaces on secondary networks (None without a secondary
+    network), and its claims from templates (None without such claims). Return None for the pod if both are None, if it
+    does not run, or if it is not of a named job.
 
     A pod is of a job if the label of an operator or its controller, as for a StatefulSet, names the job, or if it has
     the name of the job itself.

@@ -28,7 +28,8 @@ _OWN_NAME = re.compile(r"99-.+-linerate-(memlock|kernel-arguments)")
 class LabelledConfigs:
     """The MachineConfigs and KubeletConfigs of the cluster that have the label of the collection.
 
-    :ivar unread: reads that the API server refused, so that objects may be missing
+    :ivar objects: the objects, as the API server sends them
+    :ivar unread: errors of reads that the API server refused, so that objects may be missing
     """
 
     objects: tuple[Resource, ...] = ()
@@ -104,7 +105,8 @@ def _note_unread(error: ApiError, unread: list[str]) -> None:
 
 
 def find_object(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
-    """Return the object in the cluster that has the kind and name of ``wanted``. Return None if it does not exist.
+    """Return the object in the cluster that has the kind and name of ``wanted``, which must be cluster-scoped. Return
+    None if it does not exist.
 
     :raises ApiError: the API server refuses, or cannot be reached
     """

@@ -49,6 +49,7 @@ def list_each_kind(
     """Yield each kind with those of its objects that the selector selects. A kind that the API server refuses to list
     is left out, and the error is added to ``errors``. A kind that the server does not know has no objects.
 
+    :param kinds: kinds to list
     :param selector: label selector of the objects
     :param errors: list to which the errors are added
     :raises ApiError: the API server cannot be reached

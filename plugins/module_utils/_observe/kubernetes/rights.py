@@ -17,6 +17,7 @@ from .kinds import KINDS, Resource, group_of
 def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
     """Ask the API server for each of the given rights, and return those that the user does not have.
 
+    :param rights: rights that the run needs
     :raises ApiError: the API server refuses or does not answer, or its answer is incomplete
     """
     return RightsFacts(

@@ -24,7 +24,13 @@ class Shell:
     """
 
     def __init__(self, channels: Channels, clock: Clock, token: str = "") -> None:
-        """:param token: unguessable letters and digits in the end mark of each command; empty for a random token"""
+        """Create the shell on an open connection. The shell must already have been started in the container.
+
+        :param channels: channels of the exec in which the shell runs
+        :param clock: function that returns the time of a monotonic clock, in seconds
+        :param token: unguessable letters and digits for the end mark of each command, so that the output of the command
+            cannot contain the mark; empty for a random token
+        """
         self._channels = channels
         self._clock = clock
         self._stream = Stream(token or secrets.token_hex(16))

@@ -50,7 +50,8 @@ _SPLIT = "Reduce the repetition, or split the objects into several files"
 def read_yaml(text: str) -> typing.Any:
     """Return the data of a YAML text from a ConfigMap, which may belong to a tenant.
 
-    :raises RdmaError: the text is not valid YAML, is longer than ``MOST_YAML`` characters, or has too many values
+    :raises RdmaError: the text is not valid YAML, is longer than ``MOST_YAML`` characters, contains an alias or a tag
+        that changes a type, or is nested too deeply
     """
     if len(text) > MOST_YAML:
         raise RdmaError(f"YAML of {len(text)} characters; expected at most {MOST_YAML}")
@@ -182,7 +183,7 @@ class _Unfolds(Exception):
 class _Open(typing.NamedTuple):
     """A list or mapping of a YAML text whose end has not been read yet.
 
-    :ivar anchor: anchor of the list or mapping; None if it has none
+    :ivar anchor: anchor of the list or mapping; None without an anchor
     :ivar nodes: number of values in the text before it
     :ivar characters: number of characters of scalars in the text before it
     :ivar deepest: deepest level in the text before it

@@ -54,7 +54,9 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """Return the name of the program with its version, for messages."""
+        """Return the name of the program with its version for messages, such as ``mstconfig 4.31.0``. The version is
+        left out if it is unknown.
+        """
         return " ".join([os.path.basename(self.path), *([".".join(map(str, self.version))] if self.version else [])])
 
 

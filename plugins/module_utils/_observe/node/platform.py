@@ -110,6 +110,8 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
     only to root. Read errors are not recorded, because an unreadable file is not a fault of the node.
 
     [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and LOCKDOWN_MODULE_SIGNATURE]
+
+    :param roots: sysfs roots, usually only /sys
     """
     return _combine_answers(
         [

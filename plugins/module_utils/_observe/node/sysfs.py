@@ -178,11 +178,12 @@ def _read_hca(
 
     :param root: folder in which this sysfs is mounted
     :param reader: reader of the folder of the function
-    :param address: PCI address of the function; None if it has none
-    :param device: name of the RDMA device of the function; None if it has none
+    :param address: PCI address of the function; None for an RDMA device without a PCI function
+    :param device: name of the RDMA device of the function; None without an RDMA device
     :param netdev_names: names of the network interfaces of the function
     :param named: whether the function is relevant because the user named one of its interfaces
-    :param held: interfaces and RDMA devices of the function in the network namespaces of pods; None if there are none
+    :param held: interfaces and RDMA devices of the function in the network namespaces of pods; None if pods have none
+        of them
     """
     if device is None and not _is_network(reader):
         return None

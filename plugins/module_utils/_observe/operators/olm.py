@@ -24,6 +24,8 @@ def of_namespaces(namespaces: typing.Container[str]) -> Choice:
 
     With this filter, other Subscriptions are not kept in memory. A tenant can create any number of them, of any size,
     in its own namespaces, and OLM installs nothing for them without an OperatorGroup, which a tenant cannot create.
+
+    :param namespaces: names of the namespaces
     """
     return lambda item: str(mapping_at(item, "metadata").get("namespace", "")) in namespaces
 

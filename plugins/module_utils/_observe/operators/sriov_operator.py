@@ -64,7 +64,7 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
     operator. Objects that the user may not read count as absent. A later check then reports that the operator is
     missing in the namespace.
 
-    :param named: namespace in the settings; None or empty if the settings have none
+    :param named: namespace in the settings; None or empty if the settings do not name it
     :raises ApiError: the server cannot be reached
     """
     return find_namespace(cluster, named) or _choose_usual_namespace(cluster)
@@ -74,7 +74,7 @@ def find_namespace(cluster: Cluster, named: typing.Optional[str] = None) -> str:
     """Return the namespace of the SR-IOV operator as ``namespace_of_operator`` does, but an empty text if neither the
     settings nor the objects of the cluster show it.
 
-    :param named: namespace in the settings; None or empty if the settings have none
+    :param named: namespace in the settings; None or empty if the settings do not name it
     :raises ApiError: the server cannot be reached
     """
     if named:
@@ -132,7 +132,11 @@ def find_config_uid(cluster: Cluster, namespace: str) -> str:
 
 
 def _choose_usual_namespace(cluster: Cluster) -> str:
-    """Return the namespace in which the guide for this kind of cluster installs the operator."""
+    """Return the namespace in which the guide for this kind of cluster (OpenShift or another one) installs the
+    operator.
+
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
     return _ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE
 
 
@@ -153,8 +157,8 @@ def _find_operator_namespace(configs: _Read, deployments: _Read) -> str:
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
-    """Return the facts of the SR-IOV network operator. Refusals of the API server are stored in ``errors`` of the
-    result.
+    """Return the facts of the SR-IOV network operator and of the software that it depends on. Refusals of the API
+    server are stored in ``errors`` of the result.
 
     :param named: namespace of the operator; None to search for the operator
     :raises ApiError: the API server cannot be reached
@@ -296,6 +300,8 @@ def _is_config(config: Resource) -> bool:
 def find_established_name(crd: Resource) -> str:
     """Return the name of a CustomResourceDefinition if the API server serves it and its API group is one of GROUPS.
     Otherwise return an empty string.
+
+    :param crd: CustomResourceDefinition as the API server sends it
     """
     name = str(crd["metadata"]["name"])
     if not name.endswith(GROUPS):
@@ -310,7 +316,7 @@ class _Daemon(typing.NamedTuple):
     """The parts of a DaemonSet that are kept.
 
     :ivar work: name, namespace, images and numbers of pods
-    :ivar uid: uid of the DaemonSet; empty if it has none
+    :ivar uid: uid of the DaemonSet; empty if the API server did not send it
     :ivar runs_multus: whether the name of a container ends with multus
     :ivar template: generation of its pod template; empty if the DaemonSet does not report it
     """

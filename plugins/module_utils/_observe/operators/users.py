@@ -54,6 +54,7 @@ def name_users(kind: str, items: typing.Iterable[Resource], scope: typing.Option
     objects that an operator made, and objects that are being deleted are left out.
 
     :param kind: kind of the objects
+    :param items: objects of the kind
     :param scope: objects of the intent; None: all objects with the label of the collection count as those of this
         intent
     :raises ResourceError: an object is malformed
@@ -224,7 +225,8 @@ def _list_objects(cluster: Cluster, kind: str, selector: str = "") -> tuple[Reso
 
 
 def fold_users(users: typing.Sequence[str]) -> list[str]:
-    """Return the first ``_NAMED`` names, and a text with the number of the remaining ones if there are more.
+    """Return the first ``_NAMED`` names. If there are more, append a text with the number of the others, such as ``3
+    more``.
 
     :param users: names of objects
     """

@@ -150,7 +150,7 @@ def run(
     :param kept: prefixes of environment variables that the program needs although their names suggest a secret
     :param most_bytes: limit of both streams together in bytes. If it is exceeded, the program is killed, and the output
         so far is kept
-    :param more: additional environment variables
+    :param more: additional environment variables, by name; None for no further ones
     :param bounds: limits of memory and files; None for those of this process
     """
     variables = {**make_environment(kept), **(more or {})}
@@ -235,6 +235,7 @@ def call_each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], 
     of ``jobs``. An exception of ``work`` is raised.
 
     :param work: function that gets one item and returns its result
+    :param jobs: items, one for each call
     """
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
         return tuple(pool.map(work, jobs))

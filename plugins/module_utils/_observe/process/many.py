@@ -27,6 +27,7 @@ def iterate_outcomes(
     A caller that leaves the iterator early does not wait: no further item is started, and running ones are abandoned.
 
     :param work: function that gets an item and returns its result
+    :param items: items, one for each call
     :param parallel: number of items at once
     :param error: type of the exceptions of ``work`` that are yielded
     :param unforeseen: function that gets an item and any other exception of ``work``, and returns the error to yield,

@@ -74,7 +74,7 @@ class Bmc:
     :ivar port: TCP port of HTTPS
     :ivar user: user name; empty with a session token
     :ivar password: password of the user
-    :ivar token: session token, used instead of user and password; empty if there is none
+    :ivar token: session token, used instead of user and password; empty if these are used
     :ivar fingerprint: SHA-256 of its certificate, as hexadecimal digits. If set, the certificate is compared with it
         instead of being verified by an authority
     :ivar system: id of the ComputerSystem that is the node. It may be empty if the BMC has only one system with a BIOS,

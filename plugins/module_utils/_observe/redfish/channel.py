@@ -95,7 +95,7 @@ class TlsChannel:
         are closed.
 
         :param mode: must be ``rb``
-        :raises ValueError: the mode is another one
+        :raises ValueError: the mode is not ``rb``
         """
         if mode != "rb":
             raise ValueError(mode)
@@ -117,7 +117,7 @@ class TlsChannel:
             self.close()
 
     def read_into(self, place: typing.Any) -> int:
-        """Read available bytes into a buffer, and wait if there are none. Return the number of bytes; 0 at the end of
+        """Read available bytes into a buffer, and wait until some arrive. Return the number of bytes; 0 at the end of
         the stream.
 
         :param place: writable buffer that receives the bytes

@@ -44,6 +44,8 @@ IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetwork
 def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
     """Return the kinds of objects that must be watched for the targets. A target is a fabric with its nodes and the
     objects of the cluster that report its state.
+
+    :param targets: fabrics with their nodes and objects
     """
     targets = tuple(targets)
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}

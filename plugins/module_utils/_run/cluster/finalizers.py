@@ -96,5 +96,5 @@ class FinalizerSweep:
 
 
 def is_bare(item: Resource) -> bool:
-    """Return whether a pod has no owner reference. The pods for measurements have none."""
+    """Return whether a pod has no owner reference, as pods for measurements."""
     return not item["metadata"].get("ownerReferences")

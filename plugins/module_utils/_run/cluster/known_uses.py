@@ -28,7 +28,10 @@ class KnownUses:
     told: list[str] = dataclasses.field(default_factory=list)
 
     def warn(self, text: str) -> None:
-        """Add a warning."""
+        """Append a warning to ``told``.
+
+        :param text: the warning
+        """
         self.told.append(text)
 
     def is_waived(self, subject: str, measured: str) -> bool:

@@ -41,11 +41,11 @@ _MOST_ASKED, _MOST_LISTENERS = 64, 512
 class ObserveRequest:
     """A request for facts of nodes, with the settings of the command that reads them in an observer.
 
-    :ivar kinds: kinds of facts
+    :ivar kinds: names of the kinds of facts, such as ``hcas``
     :ivar sysfs: roots of sysfs, as the observer sees them
     :ivar netdevs: names of further interfaces to read, which belong to no HCA
     :ivar python: path of the interpreter in the image
-    :ivar seconds: time limit of the command
+    :ivar seconds: time limit of the command, in seconds
     :ivar host: folder in which the observer has the files of its node
     :ivar kernel_arguments: kernel arguments that the intent requires
     :ivar beside_infiniband: whether to read LLDP frames of switches also on the Ethernet NICs of nodes with InfiniBand

@@ -113,6 +113,7 @@ def _select_place(items: typing.Sequence[Resource], place: str) -> list[Resource
     """Return the objects in a namespace. Objects in another namespace are left out, because a tenant may have created
     them with any label and field manager.
 
+    :param items: objects of one kind
     :param place: name of the namespace; empty for all namespaces
     """
     return [item for item in items if place in ("", read_namespace(item))]

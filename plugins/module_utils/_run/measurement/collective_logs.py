@@ -123,6 +123,7 @@ class _TooSlow(Exception):
 def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[str]:
     """Yield the lines until this thread has used more than ``seconds`` of CPU time since the first of them.
 
+    :param lines: lines of a log
     :param seconds: limit of the CPU time of this thread, in seconds
     :raises _TooSlow: the thread has used more CPU time
     """

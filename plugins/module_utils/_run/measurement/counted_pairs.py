@@ -51,7 +51,7 @@ class CountedPairs:
         :param measurement: plan, client of the API server and clock of the measurement
         :param pair: measurement of one pair of pods
         :param seen: facts about the links of the HCAs
-        :param observers: observers of the run, which read the counters; None if the run has none
+        :param observers: observers of the run, which read the counters; None if the run has no observers
         """
         self._measurement = measurement
         self._pair = pair

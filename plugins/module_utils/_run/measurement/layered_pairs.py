@@ -45,7 +45,7 @@ class LayeredPairs:
         :param measurement: plan, client of the API server and clock of the measurement
         :param pods: measuring pods of the run
         :param seen: facts about the links of the HCAs, from which suspects are found
-        :param observers: observers of the run, through which hosts are measured; None if the run has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has no observers
         """
         self._measurement = measurement
         self._pods = pods

@@ -80,7 +80,7 @@ class LayerTests:
 
         :param measurement: plan, client of the API server and clock of the measurement
         :param fabric: fabric of the pairs
-        :param observers: observers of the run, through which hosts are measured; None if the run has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has no observers
         :param pods: usable pods by rail and node
         :param shells: measuring pods of the run, through which connections to the pods are opened
         """

@@ -118,7 +118,8 @@ class PairMeasurement:
         self, fabric: Fabric, pair: PairResult, client: RdmaPod, server: RdmaPod, amount: Amount
     ) -> PairResult:
         """Measure a pair a second time with more queue pairs, at most ``ATTEMPTS`` times if a connection is lost.
-        Return the result of the first measurement, completed with the second figure or the reason why there is none.
+        Return the result of the first measurement, completed with the second figure, or with the reason why the second
+        measurement has no figure.
 
         :param pair: result of the first measurement
         :param client: pod that sends
@@ -174,7 +175,7 @@ class PairMeasurement:
 
     def measure_latency(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairLatency:
         """Run ib_write_lat once between two pods. Return the typical and the 99th percentile latency in microseconds,
-        or the reason why there are none.
+        or the failure.
 
         :param task: nodes and rails of the pair
         :param client: pod that runs the client

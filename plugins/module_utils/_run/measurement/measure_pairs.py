@@ -110,7 +110,7 @@ class BandwidthRun:
         :param pause: function that sleeps for a number of seconds
         :param say: function that shows a line of progress to the user
         :param seen: facts about the links of the HCAs, from which suspects are found
-        :param observers: observers of the run, through which hosts are measured; None if the run has none
+        :param observers: observers of the run, through which hosts are measured; None if the run has no observers
         """
         measurement = Measurement(cluster, plan, clock, say)
         self._plan = plan

@@ -134,7 +134,7 @@ def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> 
     """Yield a placeholder for each node of a plan and each rail of a fabric on which no pod is started. Each
     placeholder has the reason as its error.
 
-    :param cause: kind of the error, for findings; empty if it has none
+    :param cause: kind of the error, for findings; empty if the error has no kind
     """
     for node in plan.nodes:
         for rail in fabric_rails(fabric):

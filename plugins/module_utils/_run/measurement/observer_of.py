@@ -16,7 +16,7 @@ from ..._render.measurement import commands
 def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
     """Return the namespace of the observers, and the ready observer of a node.
 
-    :param observers: observers of the run; None if the run has none
+    :param observers: observers of the run; None if the run has no observers
     :param node: name of the node
     :raises RdmaError: the run has no observers, or the node has no ready observer
     """
@@ -31,7 +31,7 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
 def has_observer(observers: typing.Optional[ObserversFacts], node: str) -> bool:
     """Return whether the run has an observer for a node, ready or not.
 
-    :param observers: observers of the run; None if the run has none
+    :param observers: observers of the run; None if the run has no observers
     :param node: name of the node
     """
     return observers is not None and any(item.node == node for item in observers.nodes)

@@ -45,7 +45,7 @@ class Counters:
         """Create a client; no connection is opened yet.
 
         :param seat: node and port through which the fabric was discovered, and the LIDs of the fabric
-        :param observers: observers of the run, one of which runs perfquery; None if the run has none
+        :param observers: observers of the run, one of which runs perfquery; None if the run has no observers
         """
         self._cluster, self._seat, self._observers, self._clock = cluster, seat, observers, clock
         self._shell: typing.Optional[Shell] = None

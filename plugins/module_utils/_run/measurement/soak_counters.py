@@ -64,7 +64,7 @@ class SoakCounters:
     ) -> None:
         """Create a reader; no connection is opened yet.
 
-        :param observers: observers of the run; None if the run has none
+        :param observers: observers of the run; None if the run has no observers
         :param clock: function that returns the time of a monotonic clock, in seconds
         :param open_pod: function that returns a shell in a pod
         """

@@ -187,7 +187,7 @@ class BiosSource:
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
     def _explain_missing_bmc(self, node: str) -> str:
-        """Return the reason why a node has no usable BMC, with the remedy. Return an empty text if it has one.
+        """Return the reason why a node has no usable BMC, with the remedy. Return an empty text if its BMC is usable.
 
         :param node: name of the node
         """

@@ -465,7 +465,7 @@ def _find_other_pauses(view: PoolView, scope: typing.Optional[Scope]) -> dict[st
     Return an empty dict without a scope, and on a cluster without the machine config operator.
 
     :param view: reader of the MachineConfigPools
-    :param scope: objects of the intent
+    :param scope: objects of the intent; None for no scope
     """
     return find_paused_pools(view, scope).others if scope is not None and view.served else {}
 

@@ -163,8 +163,8 @@ class TurnReader:
         limit, or if it is unknown), the origin of that number as text, and the reason with the remedy if the number is
         unknown (empty otherwise).
 
-        The number is in a MaintenanceOperatorConfig. A tenant may have created such an object in its own namespace. So
-        if a namespace with NicDevices has one, only that one counts.
+        The number is in a MaintenanceOperatorConfig, which a tenant may also have created in its own namespace. If a
+        namespace with NicDevices contains such an object, only the objects in these namespaces count.
 
         :param places: names of the namespaces with NicDevices
         :param size: number of nodes of the cluster
@@ -186,8 +186,9 @@ class TurnReader:
         return at_once, limit, ""
 
     def _select_place(self, items: typing.Iterable[Resource]) -> list[Resource]:
-        """Return the objects in the namespace of the SR-IOV operator. Return all objects if the namespace is not
-        known.
+        """Return the objects in the namespace of the SR-IOV operator. Return all objects if the namespace is not known.
+
+        :param items: objects of one kind
         """
         return [item for item in items if self._place in (None, "", read_namespace(item))]
 

@@ -87,10 +87,10 @@ class RollClusterReader:
                 return ()
 
         def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
-            """Return the objects of a kind that tenants create, reduced to the required fields; empty if they cannot be
-            read.
+            """Return the objects of a kind that tenants create, reduced to the required fields. Return an empty tuple
+            if they cannot be read.
 
-            :param keep: function that reads and reduces the objects
+            :param keep: function without arguments that reads and reduces the objects
             """
             try:
                 return keep()
@@ -99,8 +99,11 @@ class RollClusterReader:
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
-            """Return a desired MachineConfig or KubeletConfig with its current state. If that cannot be read, record
-            the reason, because of which no BMC resets a node of a MachineConfigPool.
+            """Return the comparison of a desired MachineConfig or KubeletConfig with the object in the cluster. If that
+            object cannot be read, it is treated as absent, and the reason is recorded. The recorded reason keeps the
+            BMCs from resetting nodes of MachineConfigPools.
+
+            :param wanted: the rendered object
             """
             try:
                 return machines.read_host_config(self._cluster, wanted)

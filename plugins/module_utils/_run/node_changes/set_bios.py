@@ -54,6 +54,7 @@ def set_all(
     """Write the desired settings to all BMCs. Yield each BMC with the written changes, or with its error, in the order
     of completion.
 
+    :param bmcs: BMCs to write
     :param wanted: desired settings by node; for each node, the accepted values of each BIOS setting, by key of the
         intent
     :param trust: TLS settings by which the certificates of BMCs are verified

@@ -167,9 +167,10 @@ class Socket(_Base):  # type: ignore[misc]
         return part
 
     def _count_one(self) -> None:
-        """Count a received frame, or a small fragment of a message, against the limits of a message.
+        """Count a received frame, or a small fragment of a frame, against the limit of the connection.
 
-        :raises WebSocketProtocolException: there are more of them than any command can print
+        :raises WebSocketProtocolException: there are more of them than a command can print: ``MOST_FRAMES``, and
+            ``FRAMES_A_SECOND`` for each second of the connection
         """
         self._heard += 1
         seconds = time.monotonic() - self._since
@@ -248,7 +249,7 @@ class Channels:
             self._send()
 
     def take(self, channel: int) -> bytes:
-        """Return the bytes that arrived on a channel since the last call; empty if none arrived.
+        """Return the bytes that arrived on a channel since the last call. Return no bytes if nothing arrived.
 
         :param channel: number of the channel: 1 is stdout, 2 stderr, 3 the status
         """

@@ -103,6 +103,8 @@ def run_on_many(
     """Run one command in many containers, several at a time. Yield each container with its answer or its error, in the
     order of completion.
 
+    :param containers: containers in which the command runs
+    :param command: words of the command
     :param stdin: all bytes of stdin for each container
     :param limits: limits of each command; None for the defaults
     :param parallel: number of containers at once

@@ -169,6 +169,7 @@ class MeasuringPods:
         deleted at the end of the run.
 
         :param pool: threads in which pods are deleted
+        :param pods: pods of this run
         """
         list(pool.map(self._discard_pod, [item for item in pods if item.name]))
 
