@@ -85,7 +85,7 @@ def read_firmware(
     :param hcas: HCAs of the node
     :param root: sysfs of the running kernel, which the programs use. A function that is missing in it is not queried
     :param chosen: PCI addresses of the functions to read; empty for all
-    :param every: return all settings, not only those that the collection uses
+    :param every: whether to return all settings, instead of only those that the collection uses
     """
     functions = [
         hca

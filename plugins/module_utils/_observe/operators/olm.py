@@ -61,7 +61,8 @@ def read_pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
 
 
 def is_served(cluster: Cluster, namespace: str, service: str) -> bool:
-    """Return whether a Service has a ready address (EndpointSlice, discovery.k8s.io/v1).
+    """Return whether a Service has a ready address (EndpointSlice, discovery.k8s.io/v1). An address whose readiness is
+    not known counts as ready.
 
     :param namespace: namespace of the Service
     :param service: name of the Service

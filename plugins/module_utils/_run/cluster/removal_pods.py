@@ -23,7 +23,7 @@ MOST_PODS = 1_000
 
 
 class RunningPod(typing.NamedTuple):
-    """A pod that has not ended. Its text names the pod and the node.
+    """A pod that has not ended. ``str`` returns its name, with its node if it is known, as text for messages.
 
     :ivar name: namespace/name of the pod
     :ivar node: name of its node; empty if the pod is too large to be read

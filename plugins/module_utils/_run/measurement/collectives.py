@@ -351,7 +351,8 @@ def make_unstarted_facts(plan: Plan, reason: str) -> CollectivesFacts:
 
 
 def list_excluded(nodes: typing.Iterable[str]) -> tuple[CollectivePod, ...]:
-    """Return placeholders for the pods of nodes that ``--limit`` excludes, each with this reason as its error.
+    """Return placeholders for the pods of nodes that ``--limit`` excludes. The error of each placeholder says that its
+    node is excluded.
 
     :param nodes: names of the excluded nodes
     """

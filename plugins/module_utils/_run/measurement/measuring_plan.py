@@ -142,8 +142,8 @@ def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> 
 
 
 def list_excluded(plan: Plan, nodes: typing.Sequence[str]) -> tuple[RdmaPod, ...]:
-    """Return placeholders for the pods of nodes that ``--limit`` excludes, for each fabric and rail. Each placeholder
-    has this reason as its error.
+    """Return placeholders for the pods of nodes that ``--limit`` excludes, for each fabric and rail. The error of each
+    placeholder says that its node is excluded.
 
     :param plan: plan of the measurement, whose fabrics are used
     :param nodes: names of the excluded nodes

@@ -320,8 +320,8 @@ class Remover:
         return False
 
     def _delete_operator_groups(self) -> None:
-        """Delete the OperatorGroups of the collection. One in a namespace with other operators is recorded as an object
-        that remains.
+        """Delete the OperatorGroups of the collection. An OperatorGroup in a namespace with other operators is recorded
+        as an object that remains.
         """
         gone = self._list_changed()
         left = [*self._list_olm_objects("Subscription"), *self._list_olm_objects("ClusterServiceVersion")]
